@@ -1,0 +1,1 @@
+"""Stage 2: positives, negatives, the pair buffer, and the contrastive loss."""

@@ -1,0 +1,1 @@
+"""Learners: the protocol and its engines."""

@@ -1,0 +1,1 @@
+"""Policy maths: advantages, losses, KL estimators and aggregation, as pure functions."""

@@ -1,0 +1,1 @@
+"""Rewards: everything that turns a completion into a number."""

@@ -1,0 +1,1 @@
+"""Runs: configuration, checkpoints, metrics, records and the report."""

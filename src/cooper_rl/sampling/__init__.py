@@ -1,0 +1,1 @@
+"""Sampling: completions, the sampler protocol, the native sampler, and the chat client."""

@@ -1,0 +1,70 @@
+"""What a sampler is given, what it returns, and the protocol every sampling engine implements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pydantic import Field
+
+from cooper_rl.configuration import Config
+from cooper_rl.learning.learner import Learner
+from cooper_rl.problems.problem import Problem
+
+StopReason = Literal["stop", "length"]
+
+
+class SamplingParams(Config):
+    """How tokens are drawn. The defaults sample from the model's own distribution."""
+
+    temperature: float = Field(1.0, ge=0)
+    """Divides the logits; 0 takes the most likely token."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Keep the smallest set of tokens whose probability reaches this."""
+    top_k: int = Field(0, ge=0)
+    """Keep this many most likely tokens; 0 keeps all."""
+    min_p: float = Field(0.0, ge=0, le=1)
+    """Drop tokens less likely than this fraction of the most likely one."""
+    max_tokens: int = Field(512, ge=1)
+    """A completion that reaches this many tokens stops with reason `length`."""
+    stop: tuple[str, ...] = ()
+    """A completion ends before the first of these strings."""
+    stop_token_ids: tuple[int, ...] = ()
+    """A completion ends with the first of these tokens, besides the model's own end-of-sequence tokens."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One sampled answer.
+
+    `token_ids` are exactly the tokens drawn, including the end-of-sequence token if it was drawn; `logprobs`
+    are their log-probabilities (nats) under the sampled model at temperature 1 with no filter, so that they
+    compare with a learner's. `text` is decoded without special tokens and cut before a stop string.
+    """
+
+    text: str
+    token_ids: list[int]
+    logprobs: list[float]
+    stop_reason: StopReason
+
+
+@dataclass(frozen=True)
+class Group:
+    """The completions sampled for one problem in one step."""
+
+    problem: Problem
+    prompt_ids: list[int]
+    completions: list[Completion]
+
+
+class Sampler(Protocol):
+    """An engine that draws completions from a policy's current weights."""
+
+    def sample(
+        self, prompts: Sequence[list[int]], n: int, params: SamplingParams, seed: int
+    ) -> list[list[Completion]]:
+        """Draw `n` completions for each prompt (token ids). The same seed gives the same completions."""
+        ...
+
+    def load_weights(self, learner: Learner) -> None:
+        """Take over the learner's current weights."""
+        ...

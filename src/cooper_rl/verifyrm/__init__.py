@@ -1,0 +1,1 @@
+"""VerifyRM: building the reward model before reinforcement learning."""
