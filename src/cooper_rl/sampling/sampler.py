@@ -16,15 +16,15 @@ StopReason = Literal["stop", "length"]
 class SamplingParams(Config):
     """How tokens are drawn. The defaults sample from the model's own distribution."""
 
-    temperature: float = Field(1.0, ge=0)
+    temperature: float = Field(default=1.0, ge=0)
     """Divides the logits; 0 takes the most likely token."""
-    top_p: float = Field(1.0, gt=0, le=1)
+    top_p: float = Field(default=1.0, gt=0, le=1)
     """Keep the smallest set of tokens whose probability reaches this."""
-    top_k: int = Field(0, ge=0)
+    top_k: int = Field(default=0, ge=0)
     """Keep this many most likely tokens; 0 keeps all."""
-    min_p: float = Field(0.0, ge=0, le=1)
+    min_p: float = Field(default=0.0, ge=0, le=1)
     """Drop tokens less likely than this fraction of the most likely one."""
-    max_tokens: int = Field(512, ge=1)
+    max_tokens: int = Field(default=512, ge=1)
     """A completion that reaches this many tokens stops with reason `length`."""
     stop: tuple[str, ...] = ()
     """A completion ends before the first of these strings."""
