@@ -1,0 +1,41 @@
+"""From ragged lists to micro-batches and padded tensors."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+def token_budget_batches(lengths: Sequence[int], tokens_per_batch: int) -> list[list[int]]:
+    """Split rows into batches whose padded size (rows x longest) stays within `tokens_per_batch`.
+
+    Returns row indices, each exactly once, longest rows first: rows of like length share a batch, and a batch
+    that does not fit the memory shows at once. A row longer than the budget gets a batch of its own.
+    """
+    batches: list[list[int]] = []
+    longest = 0
+    for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batches and longest * (len(batches[-1]) + 1) <= tokens_per_batch:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+            longest = lengths[row]
+    return batches
+
+
+def pad_tokens(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> Int[Tensor, "B T"]:
+    """Rows of token ids, padded on the right."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows], device=device)
+
+
+def pad_numbers(rows: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.device) -> Float[Tensor, "B T"]:
+    """Rows of numbers, padded on the right with 0."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[0.0] * (width - len(row))] for row in rows], dtype=dtype, device=device)
+
+
+def length_mask(lengths: Int[Tensor, " B"], width: int) -> Bool[Tensor, "B T"]:
+    """True at the first `lengths[i]` positions of row i."""
+    return torch.arange(width, device=lengths.device) < lengths[:, None]

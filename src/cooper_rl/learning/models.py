@@ -1,0 +1,173 @@
+"""Loading models and tokenizers, with every fault a user can repair told before weights are read."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from cooper_rl.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "tokenizer_config.json",
+    "vocab.json",
+    "vocab.txt",
+    "spiece.model",
+)
+
+
+def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model folder or hub name; padding falls back to end-of-sequence.
+
+    Raises InputError for a missing folder or a folder without tokenizer.
+    """
+    folder = _local_folder(path)
+    if folder and not any((folder / name).is_file() for name in _TOKENIZER_FILES):
+        raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        raise InputError(_not_loaded(path, "tokenizer", error)) from error
+    if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def load_policy(path: str) -> PreTrainedModel:
+    """A causal language model in float32, in evaluation mode, on the CPU.
+
+    Raises InputError for a missing folder, a folder without config.json, a model that is not a causal language
+    model, one that brings its own code, and weights that are not in the folder.
+    """
+    config = _load_config(path)
+    claims = _architecture(config)
+    if claims.endswith(("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
+        raise InputError(f"{path}: the folder holds a {claims}, which cannot write; the policy needs a causal model")
+    model, missing = _load_weights(AutoModelForCausalLM, path, config)
+    if missing:
+        raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
+    return _prepare(model)
+
+
+def load_reward_model(path: str, head_seed: int = 0) -> PreTrainedModel:
+    """A sequence-classification model with one output, in float32, in evaluation mode, on the CPU.
+
+    From a folder with a causal language model (or a bare backbone) it takes the backbone and adds a new head,
+    drawn with `head_seed`, and logs that. Raises InputError as `load_policy` does, and for a classification
+    model whose head is missing or has another number of outputs: such a head would silently start at random.
+    """
+    config = _load_config(path)
+    claims = _architecture(config)
+    has_head = claims.endswith("ForSequenceClassification")
+    if has_head and config.num_labels != 1:
+        raise InputError(f"{path}: the classification head has {config.num_labels} outputs; a reward model has one")
+    if not has_head and claims and not claims.endswith(("ForCausalLM", "LMHeadModel", "Model")):
+        raise InputError(f"{path}: cannot make a reward model from a {claims}; use a causal or one-label model")
+    config.num_labels = 1
+    tokenizer_pad = load_tokenizer(path).pad_token_id
+    model, missing = _load_weights(AutoModelForSequenceClassification, path, config)
+    head = {name for name in missing if name.split(".")[0] in ("score", "classifier")}
+    if missing and (has_head or missing != head):
+        raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
+    if missing:
+        _draw_head(model, head, head_seed)
+        logger.warning("%s: no reward head in this folder, a new one is made: %s", path, _names(head))
+    # Plain transformers code pools at the last token that is not padding, and refuses batches without a padding id.
+    model.config.pad_token_id = tokenizer_pad
+    return _prepare(model)
+
+
+def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
+    """Raises InputError when the tokenizer has ids for which the model has no embedding."""
+    rows = model.get_input_embeddings().get_parameter("weight").shape[0]
+    largest = max(tokenizer.get_vocab().values())
+    if largest >= rows:
+        raise InputError(f"{path}: the tokenizer goes up to id {largest}, the model has {rows} embeddings; not a pair")
+
+
+def _local_folder(path: str) -> Path | None:
+    """The folder, or None for a hub name ("owner/name" or "name"); raises InputError where it is neither."""
+    folder = Path(path)
+    if folder.is_dir():
+        return folder
+    looks_local = path.startswith((".", "/", "~")) or "\\" in path or path.count("/") > 1
+    beside_folders = str(folder.parent) != "." and folder.parent.is_dir()
+    if not path or looks_local or beside_folders:
+        raise InputError(
+            f"{path or '(empty)'}: no such model folder; give a folder or a Hugging Face name like owner/name"
+        )
+    return None
+
+
+def _load_config(path: str) -> PretrainedConfig:
+    folder = _local_folder(path)
+    if folder and not (folder / "config.json").is_file():
+        raise InputError(f"{path}: no config.json in this folder; it is not a Hugging Face model folder")
+    if folder and not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
+        raise InputError(f"{path}: no weights in this folder (*.safetensors)")
+    try:
+        return AutoConfig.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        raise InputError(_not_loaded(path, "config", error)) from error
+
+
+def _architecture(config: PretrainedConfig) -> str:
+    return (config.architectures or [""])[0]
+
+
+def _load_weights(auto_class: Any, path: str, config: PretrainedConfig) -> tuple[PreTrainedModel, set[str]]:
+    try:
+        model, info = auto_class.from_pretrained(path, config=config, dtype=torch.float32, output_loading_info=True)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(_not_loaded(path, "model", error)) from error
+    return model, set(info["missing_keys"])
+
+
+def _draw_head(model: PreTrainedModel, names: set[str], seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    std = getattr(model.config, "initializer_range", 0.02)
+    for name in sorted(names):
+        parameter = model.get_parameter(name)
+        nn.init.normal_(parameter, std=std, generator=generator) if parameter.ndim > 1 else nn.init.zeros_(parameter)
+
+
+def _prepare(model: PreTrainedModel) -> PreTrainedModel:
+    """Evaluation mode (see `TorchLearner`) and embeddings that all learn.
+
+    Transformers gives the padding token's embedding no gradient, which freezes end-of-sequence where the two
+    share an id. Padding never reaches a loss of ours, so it needs no such protection.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Embedding):
+            module.padding_idx = None
+    return model.eval()
+
+
+def _names(keys: set[str]) -> str:
+    shown = sorted(keys)
+    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
+
+
+def _not_loaded(path: str, what: str, error: Exception) -> str:
+    first_line = str(error).strip().partition("\n")[0]
+    from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
+    return f"{path}: the {what} cannot be loaded{from_hub}: {first_line}"
+
+
+def context_length(path: str) -> int | None:
+    """Most tokens the model can attend to, read from its config alone; None where it does not say."""
+    return getattr(_load_config(path), "max_position_embeddings", None)

@@ -1,0 +1,108 @@
+"""The policy, trained in this process."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cooper_rl.learning.batches import length_mask, pad_numbers, pad_tokens, token_budget_batches
+from cooper_rl.learning.config import LearnerConfig
+from cooper_rl.learning.learner import Metrics, PolicyBatch
+from cooper_rl.learning.models import check_vocabulary, load_policy, load_tokenizer
+from cooper_rl.learning.token_logprobs import gather_logprobs, has_plain_head, token_logprobs
+from cooper_rl.learning.torch_learner import TorchLearner
+from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
+
+
+class TorchPolicyLearner(TorchLearner):
+    """A causal language model; implements `PolicyLearner`.
+
+    Rows are padded on the right and no attention mask is passed: under causal attention no token of a row sees
+    its padding, so log-probabilities do not depend on the batch, and the fast attention kernels stay usable.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        config: LearnerConfig,
+        total_steps: int,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        trainable: bool = True,
+    ):
+        super().__init__(model, config, total_steps, tokenizer, trainable)
+        self._plain_head = has_plain_head(self.model)
+
+    @classmethod
+    def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
+        """Load `config.model` and its tokenizer. Raises InputError as `load_policy` and `load_tokenizer` do."""
+        tokenizer = load_tokenizer(config.model)
+        model = load_policy(config.model)
+        check_vocabulary(config.model, tokenizer, model)
+        return cls(model, config, total_steps, tokenizer, trainable)
+
+    def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
+        """Accumulate the gradient; metrics are `loss` and the loss's own metrics as means over completion tokens."""
+        lengths = [len(row) for row in batch.advantages]
+        sums: dict[str, Tensor] = {}
+        for rows in token_budget_batches([len(row) for row in batch.token_ids], self.config.tokens_per_microbatch):
+            with self._training_pass():
+                flat, mask = self._completion_logprobs([batch.token_ids[i] for i in rows], [lengths[i] for i in rows])
+                outputs = policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
+            self._backward(outputs.loss)
+            for name, value in {"loss": outputs.loss, **outputs.metric_sums}.items():
+                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
+        tokens = max(1, sum(lengths))
+        return {name: value.item() / (1 if name == "loss" else tokens) for name, value in sums.items()}
+
+    def logprobs(self, token_ids: list[list[int]], completion_lengths: list[int]) -> list[list[float]]:
+        """Log-probabilities (nats, temperature 1) of the last `completion_lengths[i]` tokens of each row."""
+        results: list[list[float]] = [[] for _ in token_ids]
+        for rows in token_budget_batches([len(row) for row in token_ids], self.config.tokens_per_microbatch):
+            lengths = [completion_lengths[i] for i in rows]
+            with self._inference_pass():
+                flat, _ = self._completion_logprobs([token_ids[i] for i in rows], lengths)
+            for row, values in zip(rows, flat.split(lengths), strict=True):
+                results[row] = values.tolist()
+        return results
+
+    def _completion_logprobs(
+        self, token_ids: list[list[int]], lengths: list[int]
+    ) -> tuple[Float[Tensor, " N"], Bool[Tensor, "B C"]]:
+        """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
+        if any(length >= len(row) for row, length in zip(token_ids, lengths, strict=True)):
+            raise ValueError("a completion needs at least one prompt token before it")
+        tokens_BT = pad_tokens(token_ids, 0, self.device)
+        totals_B = torch.tensor([len(row) for row in token_ids], device=self.device)
+        lengths_B = torch.tensor(lengths, device=self.device)
+        # The token at position t is predicted at t - 1.
+        width = tokens_BT.shape[1]
+        predicts_BT = length_mask(totals_B - 1, width) & ~length_mask(totals_B - 1 - lengths_B, width)
+        positions_N = predicts_BT.flatten().nonzero().squeeze(-1)
+        targets_N = tokens_BT.flatten()[positions_N + 1]
+        if self._plain_head:
+            hidden_BTH = self.model.base_model(tokens_BT, use_cache=False).last_hidden_state
+            hidden_NH = hidden_BTH.flatten(0, 1).index_select(0, positions_N)
+            flat = token_logprobs(hidden_NH, self.model.get_output_embeddings(), targets_N)  # pyright: ignore[reportArgumentType]
+        else:
+            logits_BTV = self.model(tokens_BT, use_cache=False).logits
+            flat = gather_logprobs(logits_BTV.flatten(0, 1).index_select(0, positions_N), targets_N)
+        return flat, length_mask(lengths_B, max(lengths))
+
+    def _loss_inputs(
+        self, batch: PolicyBatch, rows: list[int], flat: Float[Tensor, " N"], mask: Bool[Tensor, "B C"]
+    ) -> PolicyLossInputs:
+        def padded(ragged: Sequence[Sequence[float]]) -> Float[Tensor, "B C"]:
+            return pad_numbers([ragged[i] for i in rows], flat.dtype, self.device)
+
+        return PolicyLossInputs(
+            logprobs=flat.new_zeros(mask.shape).masked_scatter(mask, flat),
+            old_logprobs=padded(batch.old_logprobs),
+            sampler_logprobs=padded(batch.sampler_logprobs),
+            advantages=padded(batch.advantages),
+            weights=padded(batch.weights),
+            mask=mask,
+            reference_logprobs=padded(batch.reference_logprobs) if batch.reference_logprobs else None,
+        )
