@@ -1,0 +1,60 @@
+"""A bounded memory of pairs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from random import Random
+from typing import Any
+
+from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.errors import InputError
+
+
+class PairBuffer:
+    """A uniform sample, without replacement, of all pairs ever added (Vitter 1985, algorithm R).
+
+    A pair does not grow stale, as right stays right and wrong stays wrong; so the oldest hacks are as worth
+    remembering as the newest, and a first-in-first-out buffer would forget them.
+    """
+
+    def __init__(self, capacity: int, seed: int = 0):
+        self.capacity = capacity
+        self._pairs: list[Pair] = []
+        self._seen = 0
+        self._rng = Random(seed)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def add(self, pairs: Sequence[Pair]) -> None:
+        """Offer pairs; each of the n seen so far is kept with probability capacity / n."""
+        for pair in pairs:
+            self._seen += 1
+            if len(self._pairs) < self.capacity:
+                self._pairs.append(pair)
+            elif (place := self._rng.randrange(self._seen)) < self.capacity:
+                self._pairs[place] = pair
+
+    def sample(self, count: int) -> list[Pair]:
+        """`count` different remembered pairs, or all where there are fewer."""
+        return self._rng.sample(self._pairs, min(count, len(self._pairs)))
+
+    def state(self) -> dict[str, Any]:
+        """JSON values for a checkpoint."""
+        return {"pairs": [asdict(pair) for pair in self._pairs], "seen": self._seen, "rng": self._rng.getstate()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what `state` returned. Raises InputError when it does not fit into this buffer."""
+        if len(state["pairs"]) > self.capacity:
+            raise InputError(
+                f"the checkpoint's replay buffer holds {len(state['pairs'])} pairs and replay.capacity is now "
+                f"{self.capacity}; resume with a capacity at least as large"
+            )
+        self._pairs = [Pair(**pair) for pair in state["pairs"]]
+        self._seen = state["seen"]
+        restore_rng(self._rng, state["rng"])
+
+
+def restore_rng(rng: Random, state: Sequence[Any]) -> None:
+    """Put back `rng.getstate()` after a trip through JSON, which turns tuples into lists."""
+    version, internal, gauss = state
+    rng.setstate((version, tuple(internal), gauss))

@@ -1,0 +1,35 @@
+"""What the assistant is asked."""
+
+from cooper_rl.problems.problem import Problem
+from cooper_rl.sampling.chat import Message
+
+SYSTEM = (
+    "You prepare test material for an answer checker. Given a problem and a correct solution, you produce a version "
+    "of the solution that a careless reader would accept although its final answer is wrong."
+)
+
+TASK = """\
+Problem:
+{question}
+
+Correct final answer: {answer}
+
+Correct solution:
+{positive}
+
+Rewrite the solution so that it ends in a different final answer.
+- Bring in one believable slip, such as a misread number, a wrong operation, a lost sign or a forgotten case, and \
+carry its consequences through to the end.
+- The final answer must be of the same kind as the correct one, must not be equal to it in any form, and must be \
+stated in the same place and in the same way as in the solution above.
+- Keep everything else as it is: language, tone, length, layout, notation, line breaks. If the solution is just an \
+answer, give just a wrong answer.
+- Do not mention, mark or hint at the slip, and do not add remarks, headings, quotes or code fences.
+
+Reply with the rewritten solution and nothing else."""
+
+
+def rewriting_chat(problem: Problem, positive: str) -> list[Message]:
+    """The chat that asks for a wrong version of `positive`."""
+    task = TASK.format(question=problem.question, answer=problem.answer, positive=positive)
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": task}]

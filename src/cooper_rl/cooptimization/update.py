@@ -1,0 +1,109 @@
+"""The reward model's update on a step's pairs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from jaxtyping import Float
+from torch import Tensor
+
+from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.cooptimization.labelled import LabelledCompletion
+from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.learning.learner import LabelledBatch, Metrics, PairBatch, RewardModelLearner
+from cooper_rl.learning.reward_losses import BinaryCrossEntropyLoss, PairwiseLoss
+
+
+class PairEncoder(Protocol):
+    """The reward model's input format, the same as in scoring (`RewardModelInput`)."""
+
+    def encode(self, question: str, answer: str, completion: str) -> list[int]: ...
+
+
+def update_reward_model(
+    pairs: Sequence[Pair],
+    learner: RewardModelLearner,
+    encoder: PairEncoder,
+    config: CooptimizationConfig,
+    sample_pairs: Callable[[], Sequence[Pair]] = tuple,
+    sample_labelled: Callable[[], Sequence[LabelledCompletion]] = tuple,
+) -> tuple[list[Pair], Metrics]:
+    """`config.epochs` updates, each on all `pairs` and a fresh draw of past pairs and labelled completions.
+
+    Every pair of an update, new or past, has the same share 1 / (their number) of the pairwise loss. Returns the pairs
+    with the logits before and after, and metrics; those of the loss and the optimizer are the last update's.
+    """
+    positives, negatives = encode_pairs(pairs, encoder)
+    before = _score(learner, positives, negatives)
+    metrics: Metrics = {}
+    for _ in range(config.epochs):
+        past = sample_pairs()
+        past_positives, past_negatives = encode_pairs(past, encoder)
+        metrics |= {"pairs/replayed": float(len(past))}
+        metrics |= _one_update(
+            learner, positives + past_positives, negatives + past_negatives, sample_labelled(), encoder, config
+        )
+    after = _score(learner, positives, negatives)
+    if pairs:
+        metrics |= pair_accuracy(pairs, before, "before") | pair_accuracy(pairs, after, "after")
+    scored = [
+        replace(
+            pair,
+            positive_logit_before=before[0, i].item(),
+            negative_logit_before=before[1, i].item(),
+            positive_logit_after=after[0, i].item(),
+            negative_logit_after=after[1, i].item(),
+        )
+        for i, pair in enumerate(pairs)
+    ]
+    return scored, metrics
+
+
+def _one_update(
+    learner: RewardModelLearner,
+    positives: list[list[int]],
+    negatives: list[list[int]],
+    labelled: Sequence[LabelledCompletion],
+    encoder: PairEncoder,
+    config: CooptimizationConfig,
+) -> Metrics:
+    """Gradients of both kinds of data, then one optimizer step; nothing at all where there is no data."""
+    metrics: Metrics = {}
+    if positives:
+        batch = PairBatch(positives, negatives, weights=[1 / len(positives)] * len(positives))
+        found = learner.forward_backward(batch, PairwiseLoss(anchor=config.anchor))
+        metrics |= {f"reward_model/{name}": value for name, value in found.items()}
+    if labelled:
+        share = config.replay.labelled_weight / len(labelled)
+        batch = LabelledBatch(
+            token_ids=[encoder.encode(row.question, row.answer, row.completion) for row in labelled],
+            labels=[row.label for row in labelled],
+            weights=[share] * len(labelled),
+        )
+        found = learner.forward_backward(batch, BinaryCrossEntropyLoss())
+        metrics |= {f"reward_model/labelled_{name}": value for name, value in found.items()}
+    if positives or labelled:
+        metrics |= {f"reward_model/{name}": value for name, value in learner.optim_step().items()}
+    return metrics
+
+
+def encode_pairs(pairs: Sequence[Pair], encoder: PairEncoder) -> tuple[list[list[int]], list[list[int]]]:
+    """Reward-model inputs of the positives and of the negatives."""
+    positives = [encoder.encode(pair.question, pair.answer, pair.positive) for pair in pairs]
+    negatives = [encoder.encode(pair.question, pair.answer, pair.negative) for pair in pairs]
+    return positives, negatives
+
+
+def pair_accuracy(pairs: Sequence[Pair], logits: Float[Tensor, "2 P"], when: str) -> Metrics:
+    """Share of pairs whose positive scores higher, in all and by the negative's origin. A tie counts as wrong."""
+    right = (logits[0] > logits[1]).tolist()
+    metrics = {f"reward_model/pair_accuracy_{when}": sum(right) / len(right)}
+    for origin in sorted({pair.negative_origin for pair in pairs}):
+        chosen = [ok for ok, pair in zip(right, pairs, strict=True) if pair.negative_origin == origin]
+        metrics[f"reward_model/pair_accuracy_{when}_{origin}"] = sum(chosen) / len(chosen)
+    return metrics
+
+
+def _score(learner: RewardModelLearner, positives: list[list[int]], negatives: list[list[int]]) -> Float[Tensor, "2 P"]:
+    """Logits of the positives (row 0) and the negatives (row 1)."""
+    return learner.score(positives + negatives).reshape(2, len(positives))
