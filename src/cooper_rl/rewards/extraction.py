@@ -1,0 +1,135 @@
+"""Where a completion states its final answer, found by text alone: no mathematics, nothing evaluated.
+
+Both the verifier processes and the fast path in the main process read completions through this module, so that
+they cannot disagree about *what* was answered. It imports the standard library only.
+
+The rules, in order:
+1. The last complete `\\boxed{}`. Boxes in the same sentence, or joined by "or", "and", a comma or nothing, belong
+   together; boxes earlier in the text are intermediate results and do not count.
+2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:",
+   "####", "A:" at the start of a line, an "answer" field of JSON), up to the end of its sentence. Earlier
+   statements were revised by it and do not count. Nothing is looked for elsewhere when that text is unreadable.
+3. Else the end of the text, from which Math-Verify takes what it can find.
+A statement after the last box counts beside it, so that "\\boxed{3} ... the answer is 4" has two answers.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+TAIL_CHARS = 8000
+"""Only this much of the end of a completion is read, which bounds the work on very long texts."""
+_FREE_CHARS = 1000
+_STATED_CHARS = 400
+
+_STATEMENT = re.compile(
+    r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])|^\s*A:|\#{4}|[\"']answer[\"']\s*:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SENTENCE_END = re.compile(r"[.?](?=\s|$)|\n")
+_DISPLAY = re.compile(r"\\\[(.*?)\\\]|\$\$(.*?)\$\$", re.DOTALL)
+_LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
+_BOX = re.compile(r"\\f?boxed\s*(?=\{)")
+_BRACE = re.compile(r"(?<!\\)[{}]")
+_JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")
+_THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,|\\ |[ \u00a0\u202f])(?=\d{3}(?!\d))")
+_WRAPPINGS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"'), ("'", "'"), ("`", "`"))
+
+
+@dataclass(frozen=True)
+class FinalAnswer:
+    """The candidates for a completion's final answer: several when it gave several, none when it gave nothing."""
+
+    kind: Literal["boxed", "stated", "free"]
+    texts: Sequence[str]
+
+
+def extract_answer(completion: str) -> FinalAnswer:
+    """The final answer of a completion. `texts` is empty where there is none."""
+    tail = completion[-TAIL_CHARS:].strip()
+    boxes = _final_boxes(tail)
+    stated = _stated(tail, after=boxes[-1][1] if boxes else 0)
+    if boxes:
+        candidates = [clean(tail[start:end]) for start, end in boxes] + ([stated] if stated else [])
+        return FinalAnswer("boxed", tuple(dict.fromkeys(text for text in candidates if text)))
+    if stated is not None:
+        return FinalAnswer("stated", (stated,) if stated else ())
+    return FinalAnswer("free", (tail[-_FREE_CHARS:],) if tail else ())
+
+
+@lru_cache(maxsize=4096)
+def reference_text(answer: str) -> str:
+    """The reference answer without wrapping; a whole solution is read like a completion."""
+    if "boxed" in answer or "####" in answer or "\n" in answer.strip():
+        final = extract_answer(answer)
+        if final.kind != "free":
+            return final.texts[0] if len(final.texts) == 1 else ", ".join(final.texts)
+    return clean(answer)
+
+
+def clean(text: str) -> str:
+    """An answer without the wrapping that carries no meaning: Markdown, dollar signs, a final full stop, spaces."""
+    text = text.strip().replace("\u2212", "-").replace("**", "")
+    text = text.rstrip(".,;: \n\t")
+    for left, right in _WRAPPINGS:
+        if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
+            inner = text[len(left) : len(text) - len(right)]
+            if left not in inner:
+                text = inner.strip().rstrip(".,;: ")
+    return _THIN_SPACE.sub("", text)
+
+
+def _final_boxes(text: str) -> list[tuple[int, int]]:
+    """Spans of the contents of the boxes that make up the final answer, in order."""
+    if "boxed" not in text:
+        return []
+    found: list[tuple[int, int, int]] = []
+    closing = _closing_braces(text)
+    for match in _BOX.finditer(text):
+        end = closing.get(match.end())
+        if end is not None:
+            if found and match.start() < found[-1][2]:
+                found.pop()  # a box inside a box: the inner one is the answer
+            found.append((match.start(), match.end() + 1, end))
+    final: list[tuple[int, int]] = []
+    next_command = len(text)
+    for command, start, end in reversed(found):
+        if final:
+            between = text[end + 1 : next_command]
+            if _JOINERS.sub("", between) and _SENTENCE_END.search(between):
+                break
+        final.insert(0, (start, end))
+        next_command = command
+    return final
+
+
+def _closing_braces(text: str) -> dict[int, int]:
+    """The position of every brace that closes, by that of the one it closes."""
+    opened: list[int] = []
+    closing: dict[int, int] = {}
+    for match in _BRACE.finditer(text):
+        if match.group() == "{":
+            opened.append(match.start())
+        elif opened:
+            closing[opened.pop()] = match.start()
+    return closing
+
+
+def _stated(text: str, after: int) -> str | None:
+    """The text after the last statement of an answer beyond position `after`; None where nothing is stated."""
+    statements = list(_STATEMENT.finditer(text, after))
+    if not statements:
+        return None
+    last = statements[-1]
+    rest = text[last.end() : last.end() + _STATED_CHARS].lstrip(" \t\n:*=")
+    if last.group()[0] in "\"'":
+        rest = rest.replace("\\\\", "\\")  # LaTeX inside JSON
+    if display := _DISPLAY.match(rest):
+        return clean(display.group(1) or display.group(2) or "")
+    sentence = rest[: end.start()] if (end := _SENTENCE_END.search(rest)) else rest
+    # "The answer to this question is the number of cats, which is 19": the later "is" comes before any value.
+    while (later := _LATER_IS.search(sentence)) and not re.search(r"[\d\\$]", sentence[: later.start()]):
+        sentence = sentence[later.end() :].lstrip()
+    return clean(sentence)

@@ -1,0 +1,66 @@
+"""What the reward model reads: one format, one code path, for training and for scoring."""
+
+from typing import Any
+
+from cooper_rl.errors import InputError
+
+_MARKER = "\n[...]\n"
+_FEWEST_COMPLETION_TOKENS = 8
+
+
+class RewardModelInput:
+    """Turns (question, reference answer, completion) into the token ids a reward model is trained and scored on.
+
+    The format is that of the released VerifyRM: three tagged fields, no chat template. White space around a field
+    is dropped, so that it can never tell one kind of completion from another; special tokens spelled out inside a
+    text are ordinary characters. Needs a tokenizer of the Rust kind ("fast"), whose offsets place the cut.
+    """
+
+    def __init__(self, tokenizer: Any, max_tokens: int) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise InputError(f"{type(tokenizer).__name__}: the reward model needs a fast tokenizer (tokenizer.json)")
+        self._tokenizer = tokenizer
+        self._max_tokens = max_tokens
+        self._marker_ids: list[int] = tokenizer(_MARKER, add_special_tokens=False)["input_ids"]
+
+    def text(self, question: str, answer: str, completion: str) -> str:
+        """The format of algorithm.md, section 2."""
+        return _before(question, answer) + completion.strip() + "</completion>"
+
+    def encode(self, question: str, answer: str, completion: str) -> list[int]:
+        """Token ids, at most `max_tokens`.
+
+        A longer input loses the middle of the *completion*, replaced by a short marker; its end, where the answer
+        is, and the question and reference stay whole. Raises InputError when those alone leave no room.
+        """
+        text = self.text(question, answer, completion)
+        token_ids: list[int] = self._tokenizer(text, split_special_tokens=True)["input_ids"]
+        if len(token_ids) <= self._max_tokens:
+            return token_ids
+        start = len(_before(question, answer))
+        first, last = self._completion_tokens(text, start, start + len(completion.strip()))
+        room = self._max_tokens - (len(token_ids) - (last - first)) - len(self._marker_ids)
+        if room < _FEWEST_COMPLETION_TOKENS:
+            raise InputError(
+                f"question and reference answer take {len(token_ids) - (last - first)} tokens, which leaves no room "
+                f"for a completion in max_input_tokens: {self._max_tokens}; raise it or drop the problem: "
+                f"{question[:80]!r}"
+            )
+        head, tail = room // 2, room - room // 2
+        return token_ids[: first + head] + self._marker_ids + token_ids[last - tail :]
+
+    def _completion_tokens(self, text: str, start: int, end: int) -> tuple[int, int]:
+        """The range of tokens that lie inside the completion; one that straddles its border is outside."""
+        encoded = self._tokenizer(text, split_special_tokens=True, return_offsets_mapping=True)
+        inside = [
+            index
+            for index, (left, right) in enumerate(encoded["offset_mapping"])
+            if left >= start and right <= end and right > left
+        ]
+        return (inside[0], inside[-1] + 1) if inside else (0, 0)
+
+
+def _before(question: str, answer: str) -> str:
+    return (
+        f"<question>{question.strip()}</question>\n<reference_answer>{answer.strip()}</reference_answer>\n<completion>"
+    )

@@ -1,0 +1,105 @@
+"""The verdict on one completion by Math-Verify. Runs in the verifier processes only: it may stall or blow up.
+
+Imports neither torch nor transformers, so that a replaced process is ready in a fraction of a second.
+"""
+
+import re
+from functools import lru_cache
+
+from math_verify import parse, verify
+
+from cooper_rl.rewards.extraction import extract_answer, reference_text
+from cooper_rl.rewards.plain_number import has_changed_number, plain_number
+from cooper_rl.rewards.verdict import Verdict
+
+_MATH_SEGMENT = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
+_CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is no formula
+_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)\}")
+_WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
+_LISTED = re.compile(r"\d[^\d]*?(?:\b(?:or|and)\b|,\s|;)[^\d]*?[-$]?\d")
+_SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
+
+
+def judge(answer: str, completion: str) -> Verdict:
+    """The verdict on `completion` against the reference `answer`."""
+    reference = reference_text(answer)
+    final = extract_answer(completion)
+    if not final.texts or not reference:
+        return "unparsed"
+    gold = _gold(reference)
+    if final.kind == "free":
+        found = _parse(final.texts[0])
+        return _compare(gold, found) if found else "unparsed"
+    verdicts = [_judge_text(text, reference, gold) for text in final.texts]
+    read = [verdict for verdict in verdicts if verdict != "unparsed"]
+    if not read:
+        return "unparsed"
+    if all(verdict == "correct" for verdict in read):
+        return "correct"
+    # Several boxes may be the elements of one answer: \boxed{1} and \boxed{2} for the reference 1, 2.
+    return "wrong" if len(final.texts) == 1 else _compare(gold, _parse_box(", ".join(final.texts)))
+
+
+def _judge_text(text: str, reference: str, gold: list) -> Verdict:
+    if _same_text(text, reference):
+        return "correct"
+    found = _read(text, numeric=plain_number(reference) is not None)
+    return _compare(gold, found) if found else "unparsed"
+
+
+def _read(text: str, numeric: bool) -> list:
+    """What Math-Verify makes of one candidate answer; empty where it cannot be read without guessing."""
+    number = plain_number(text)
+    if number is not None:
+        return _parse_box(number)
+    segments = _MATH_SEGMENT.findall(text)
+    if segments and not any(_CURRENCY.match(segment) for segment in segments):
+        return _parse(f"The answer is: {text}")
+    if "\\" in text:
+        return _parse_box(text)
+    text = text.replace("$", "")
+    if re.search(r"\d\s+\d", text) or re.match(r"(?:minus|negative)\b", text, re.IGNORECASE):
+        return []  # "1 1/2" is no product, "minus 12" is not 12
+    if not _WORD.search(text):
+        return _parse_box(text)
+    if not re.search(r"\d", text):
+        return [] if numeric else _parse_box(text)
+    if _LISTED.search(text):
+        return _parse_box(", ".join(_SIGNED_NUMBER.findall(text)))
+    if has_changed_number(text) and not re.search(r"percent|pct", text):
+        return []  # "12 thousand" is not 12
+    return _parse(f"The answer is: {text}")
+
+
+@lru_cache(maxsize=1024)
+def _gold(reference: str) -> list:
+    number = plain_number(reference)
+    if number is None and _MATH_SEGMENT.search(reference):
+        return _parse(reference)
+    return _parse_box(number or reference)
+
+
+def _parse_box(text: str) -> list:
+    return _parse(rf"\boxed{{{text}}}")
+
+
+def _parse(text: str) -> list:
+    # No time-out of its own: Math-Verify's uses signals, which sympy's C loops ignore; the parent process kills.
+    return parse(text, parsing_timeout=None)  # pyright: ignore[reportArgumentType]
+
+
+def _compare(gold: list, found: list) -> Verdict:
+    # Gold first: Math-Verify's comparison is not symmetric.
+    return "correct" if verify(gold, found, timeout_seconds=None) else "wrong"
+
+
+def _same_text(one: str, other: str) -> bool:
+    return _normal(one) == _normal(other)
+
+
+@lru_cache(maxsize=1024)
+def _normal(text: str) -> str:
+    text = re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", _TEXT_COMMAND.sub(r"\1", text))
+    if re.fullmatch(r"\([A-Za-z]\)", text):
+        text = text[1:-1]
+    return text.casefold() if text.isalpha() else text
