@@ -1,0 +1,72 @@
+"""Drawing one token per row: reproducible uniform numbers, and the inverse of the cumulative distribution."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from cooper_rl.sampling.filters import filter_logits
+from cooper_rl.sampling.sampler import SamplingParams
+
+CHUNK = 64
+
+
+class RowNoise:
+    """One stream of uniform numbers per completion, keyed by (seed, prompt index, sample index).
+
+    A completion's randomness therefore depends neither on the rows beside it, nor on when they finish, nor on how
+    rows are divided into batches, nor on the device. The generator is Philox-4x64 (Salmon et al. 2011).
+    """
+
+    def __init__(self, seed: int, keys: Sequence[tuple[int, int]]) -> None:
+        self._streams = [
+            np.random.Generator(np.random.Philox(key=[seed % 2**64, (prompt << 32) + sample]))
+            for prompt, sample in keys
+        ]
+        self._table = np.empty((len(keys), CHUNK))
+
+    def uniforms(self, step: int, rows: Sequence[int]) -> np.ndarray:
+        """Numbers in [0, 1) for token `step` of `rows`, float64 [len(rows)]. Steps are asked in order, from 0."""
+        if step % CHUNK == 0:
+            for row in rows:
+                self._table[row] = self._streams[row].random(CHUNK)
+        return self._table[rows, step % CHUNK]
+
+
+def draw_tokens(
+    logits: Float[Tensor, "rows vocab"], uniforms: Float[Tensor, " rows"], params: SamplingParams
+) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
+    """Draw one token per row; return token ids and their log-probabilities (nats, temperature 1, no filter).
+
+    Raises FloatingPointError if the model's logits have no softmax (NaN or infinite).
+    """
+    logits = logits.float()
+    normaliser = logits.logsumexp(dim=-1, keepdim=True)
+    if params.temperature == 0:
+        tokens = logits.argmax(dim=-1, keepdim=True)
+    else:
+        filtered = filter_logits(logits, params)
+        shift = normaliser if filtered is logits else filtered.amax(dim=-1, keepdim=True)
+        tokens = invert_cumulative((filtered - shift).exp(), uniforms)
+    logprobs = (logits.gather(-1, tokens) - normaliser).squeeze(-1)
+    if not bool(torch.isfinite(logprobs).all()):
+        raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
+    return tokens.squeeze(-1), logprobs
+
+
+def invert_cumulative(
+    weights: Float[Tensor, "rows vocab"], uniforms: Float[Tensor, " rows"]
+) -> Int[Tensor, "rows one"]:
+    """The first token whose cumulative weight exceeds `uniforms` times the row's total; never one of weight 0.
+
+    In float64 where the device has it: over 1e5 tokens a float32 sum would lose the unlikely ones.
+    """
+    dtype = torch.float32 if weights.device.type == "mps" else torch.float64
+    # 1 - eps/2 is the largest number below 1: rounding to float32 must not turn a uniform number into 1.
+    below_one = 1 - torch.finfo(dtype).eps / 2
+    cumulative = weights.to(dtype).cumsum(dim=-1)
+    targets = uniforms.to(dtype).clamp(max=below_one).unsqueeze(-1) * cumulative[:, -1:]
+    # The clamp only matters for NaN weights, which would otherwise give an index outside the vocabulary.
+    return torch.searchsorted(cumulative, targets, right=True).clamp(max=weights.shape[-1] - 1)

@@ -1,0 +1,101 @@
+"""A key-value cache that writes in place into a growing buffer instead of concatenating at every token."""
+
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedConfig
+from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer
+
+GROWTH = 32
+
+
+class BufferedLayer(CacheLayerMixin):
+    """Keys and values of one full-attention layer, with free columns behind the filled ones.
+
+    `keys` and `values` are buffers [rows, heads, capacity, head size] of which the first `length` columns count.
+    """
+
+    is_sliding = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.length = 0
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Start empty: the first growth allocates."""
+        self.keys = key_states[:, :, :0]
+        self.values = value_states[:, :, :0]
+        self.is_initialized = True
+
+    def update(
+        self,
+        key_states: Float[Tensor, "rows heads new size"],
+        value_states: Float[Tensor, "rows heads new size"],
+        *args,
+        **kwargs,
+    ) -> tuple[Tensor, Tensor]:
+        """Append, and return views of everything so far [rows, heads, length, size]."""
+        start, self.length = self.length, self.length + key_states.shape[-2]
+        if start == 0:
+            # A prefill is taken as it is: its rows are about to be repeated, so room behind them would be copied.
+            self.keys, self.values, self.is_initialized = key_states, value_states, True
+            return key_states, value_states
+        assert self.keys is not None
+        assert self.values is not None
+        if self.length > self.keys.shape[-2]:
+            capacity = self.length + GROWTH
+            self.keys = _grown(self.keys, start, capacity)
+            self.values = _grown(self.values, start, capacity)
+        self.keys[:, :, start : self.length] = key_states
+        self.values[:, :, start : self.length] = value_states
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def get_seq_length(self) -> int:
+        """Filled columns."""
+        return self.length
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Length and offset of the keys a mask must cover when `query_length` tokens come next."""
+        return self.length + query_length, 0
+
+    def get_max_length(self) -> int:
+        """No maximum."""
+        return -1
+
+    def get_max_cache_shape(self) -> int:
+        """The name of `get_max_length` in transformers 5.0."""
+        return -1
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.keys = self.values = None
+        self.is_initialized, self.length = False, 0
+
+
+def _grown(buffer: Tensor, filled: int, capacity: int) -> Tensor:
+    rows, heads, _, size = buffer.shape
+    grown = buffer.new_empty(rows, heads, capacity, size)
+    grown[:, :, :filled] = buffer[:, :, :filled]
+    return grown
+
+
+def build_cache(config: PreTrainedConfig) -> Cache:
+    """An empty cache for one batch: buffered if every layer is full attention, else transformers' own.
+
+    Sliding-window, linear-attention and hybrid models keep the layer classes that transformers has for them.
+    """
+    cache = DynamicCache(config=config)
+    if any(type(layer) is not DynamicLayer for layer in cache.layers):
+        return cache
+    if not cache.layers:
+        return Cache(layer_class_to_replicate=BufferedLayer)
+    return Cache(layers=[BufferedLayer() for _ in cache.layers])
+
+
+def tolerates_padding(config: PreTrainedConfig) -> bool:
+    """Whether left-padding leaves the result exact: a recurrent state (Mamba, linear attention) takes it in."""
+    return not any(hasattr(layer, "recurrent_states") for layer in DynamicCache(config=config).layers)
+
+
+def select_rows(cache: Cache, rows: Int[Tensor, " kept"]) -> None:
+    """Make row i of the cache what row `rows[i]` was: repeats and drops rows, for every kind of layer."""
+    cache.reorder_cache(rows)  # pyright: ignore[reportArgumentType]

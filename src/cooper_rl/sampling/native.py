@@ -1,0 +1,175 @@
+"""The native sampler: completions drawn in this process from any Hugging Face causal language model."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cooper_rl.errors import InputError
+from cooper_rl.learning.learner import Learner
+from cooper_rl.sampling.decoding import DecodingBatch
+from cooper_rl.sampling.drawing import RowNoise, draw_tokens
+from cooper_rl.sampling.kv_cache import tolerates_padding
+from cooper_rl.sampling.sampler import Completion, SamplingParams, StopReason
+from cooper_rl.sampling.stops import StopRule, end_of_sequence_ids
+
+COMPACT_ABOVE = 0.2
+"""Finished rows leave the batch when they are at least this share of it: leaving costs a copy of the cache."""
+
+
+@dataclass
+class _Draft:
+    """A completion being drawn."""
+
+    prompt: int
+    sample: int
+    limit: int
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    stop_reason: StopReason | None = None
+
+
+class NativeSampler:
+    """A `Sampler` that decodes with the learner's own module, in this process.
+
+    `load_weights` keeps a reference to `learner.model`; nothing is copied, so later updates of the learner are seen
+    at once. `max_rows` bounds the completions decoded together (0: all of them); `autocast="bf16"` computes in
+    bfloat16 with the weights as they are. A completion depends on the weights, its prompt, the parameters, the seed
+    and its own place (prompt index, sample index); what else is in the batch can only move it through rounding.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        model: PreTrainedModel | None = None,
+        *,
+        max_rows: int = 0,
+        autocast: Literal["off", "bf16"] = "off",
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._model = model
+        self._max_rows = max_rows
+        self._autocast = autocast
+
+    def load_weights(self, learner: Learner) -> None:
+        """Sample from `learner.model` from now on, without a copy. Raises TypeError for a learner without one."""
+        model = getattr(learner, "model", None)
+        if not isinstance(model, PreTrainedModel):
+            raise TypeError(f"the native sampler needs a learner with a `model` in this process, not {learner!r}")
+        self._model = model
+
+    def sample(self, prompts: Sequence[list[int]], n: int, params: SamplingParams, seed: int) -> list[list[Completion]]:
+        """Draw `n` completions for each prompt (token ids); result[i][j] is sample j of prompt i.
+
+        A completion ends after a stop token or the token that completed a stop string (`stop`), or at `max_tokens`
+        or the end of the model's context (`length`). Raises InputError, before any forward pass, for a prompt that
+        is empty or leaves no room in the context, and FloatingPointError for a model without finite logits.
+        """
+        if self._model is None:
+            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+        limits = [completion_limit(self._model, index, prompt, params) for index, prompt in enumerate(prompts)]
+        rule = StopRule(self._tokenizer, params, end_of_sequence_ids(self._model, self._tokenizer))
+        drafts = [_Draft(prompt, sample, limits[prompt]) for prompt in range(len(prompts)) for sample in range(n)]
+        with _inference(self._model, self._autocast):
+            for wave in self._waves(drafts, prompts):
+                _decode(self._model, prompts, wave, params, rule, seed)
+        completions = [
+            Completion(text, draft.token_ids, draft.logprobs, draft.stop_reason or "length")
+            for draft, text in zip(drafts, rule.texts([draft.token_ids for draft in drafts]), strict=True)
+        ]
+        return [completions[start : start + n] for start in range(0, len(prompts) * n, n)]
+
+    def _waves(self, drafts: list[_Draft], prompts: Sequence[list[int]]) -> Iterator[list[_Draft]]:
+        """Divide the drafts into batches; prompts of similar length share one, so that little is padded."""
+        assert self._model is not None
+
+        def length(draft: _Draft) -> int:
+            return len(prompts[draft.prompt])
+
+        ordered = sorted(drafts, key=length)
+        exact = tolerates_padding(self._model.config)
+        for _, alike in groupby(ordered, key=lambda draft: 0 if exact else length(draft)):
+            together = list(alike)
+            size = self._max_rows or len(together)
+            for start in range(0, len(together), size):
+                yield together[start : start + size]
+
+
+def completion_limit(model: PreTrainedModel, index: int, prompt: Sequence[int], params: SamplingParams) -> int:
+    """Most tokens that may follow a prompt: `max_tokens`, or what the context leaves.
+
+    Raises InputError, naming the prompt's `index` and length, if it is empty or fills the context.
+    """
+    if len(prompt) == 0:
+        raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if context is None:
+        return params.max_tokens
+    if len(prompt) >= context:
+        raise InputError(
+            f"prompt {index} has {len(prompt)} tokens and the model's context is {context}: nothing could follow it. "
+            "Shorten or drop the prompt, or choose a model with a longer context"
+        )
+    return min(params.max_tokens, context - len(prompt))
+
+
+@contextmanager
+def _inference(model: PreTrainedModel, autocast: str) -> Iterator[None]:
+    """Evaluation mode, no autograd, and bfloat16 if asked; the model's mode is put back afterwards."""
+    training = model.training
+    model.eval()
+    try:
+        with (
+            torch.inference_mode(),
+            torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=autocast == "bf16"),
+        ):
+            yield
+    finally:
+        model.train(training)
+
+
+def _decode(
+    model: PreTrainedModel,
+    prompts: Sequence[list[int]],
+    drafts: list[_Draft],
+    params: SamplingParams,
+    rule: StopRule,
+    seed: int,
+) -> None:
+    """Draw every draft of one batch to its end. Drafts of one prompt are neighbours."""
+    counts = Counter(draft.prompt for draft in drafts)
+    noise = RowNoise(seed, [(draft.prompt, draft.sample) for draft in drafts])
+    batch = DecodingBatch(model)
+    logits = batch.prefill([prompts[prompt] for prompt in counts], list(counts.values()))
+    rows = list(range(len(drafts)))
+    for step in range(max(draft.limit for draft in drafts)):
+        uniforms = torch.from_numpy(noise.uniforms(step, rows))
+        tokens, logprobs = draw_tokens(logits, uniforms, params)
+        for row, token, logprob in zip(rows, tokens.tolist(), logprobs.tolist(), strict=True):
+            _extend(drafts[row], token, logprob, rule)
+        kept = [slot for slot, row in enumerate(rows) if drafts[row].stop_reason is None]
+        if not kept:
+            return
+        if len(kept) <= (1 - COMPACT_ABOVE) * len(rows):
+            rows = [rows[slot] for slot in kept]
+            selection = torch.tensor(kept, device=tokens.device)
+            batch.keep(selection)
+            tokens = tokens.index_select(0, selection)
+        logits = batch.step(tokens)
+
+
+def _extend(draft: _Draft, token: int, logprob: float, rule: StopRule) -> None:
+    """Append a token to a draft that is still open, and close it if the token ends it."""
+    if draft.stop_reason is not None:
+        return
+    draft.token_ids.append(token)
+    draft.logprobs.append(logprob)
+    if rule.reached(draft.token_ids):
+        draft.stop_reason = "stop"
+    elif len(draft.token_ids) == draft.limit:
+        draft.stop_reason = "length"

@@ -1,0 +1,45 @@
+"""A character tokenizer and tiny random models, made here so that the tests need no download."""
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+CHARACTERS = "0123456789+-*/=() abcdefghijklmnopqrstuvwxyz.,?!\n"
+SIZE = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 96,
+    "initializer_range": 0.2,
+    "eos_token_id": 1,
+    "pad_token_id": 0,
+}
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> PreTrainedTokenizerFast:
+    """Ids 0 and 1 are padding and end of sequence; then one token a character."""
+    vocabulary = {"<pad>": 0, "<eos>": 1, **{character: index + 2 for index, character in enumerate(CHARACTERS)}}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
+    backend.decoder = decoders.Fuse()  # pyright: ignore[reportAttributeAccessIssue]
+    return PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<eos>", pad_token="<pad>")
+
+
+@pytest.fixture(params=["llama", "qwen2"])
+def model(request):
+    """A random model, in training mode as a learner's would be."""
+    torch.manual_seed(0)
+    if request.param == "llama":
+        return LlamaForCausalLM(LlamaConfig(**SIZE)).train()
+    return Qwen2ForCausalLM(Qwen2Config(**SIZE)).train()
+
+
+@pytest.fixture
+def llama():
+    """One random Llama."""
+    torch.manual_seed(1)
+    return LlamaForCausalLM(LlamaConfig(**SIZE))
