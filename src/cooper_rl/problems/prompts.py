@@ -1,0 +1,87 @@
+"""From a problem to the token ids the policy reads."""
+
+import logging
+from collections.abc import Sequence
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from cooper_rl.errors import InputError
+from cooper_rl.problems.config import PromptConfig
+from cooper_rl.problems.problem import Problem
+
+logger = logging.getLogger(__name__)
+
+LISTED_PROBLEMS = 10
+
+
+class PromptEncoder:
+    """Puts questions to one policy, in its chat template where it has one.
+
+    `context` is the number of tokens a prompt may take in the model's context, completion already subtracted.
+
+    Raises:
+        InputError: the configuration demands a chat template and the tokenizer has none.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig, context: int | None = None):
+        self.tokenizer = tokenizer
+        self.config = config
+        self.chat = bool(tokenizer.chat_template) if config.chat is None else config.chat
+        if self.chat and not tokenizer.chat_template:
+            raise InputError(
+                f"{tokenizer.name_or_path}: the tokenizer has no chat template and prompt.chat is true; "
+                "use an instruct model, add chat_template.jinja to its folder, or set prompt.chat=false"
+            )
+        limits = [limit for limit in (config.max_prompt_tokens, context) if limit is not None]
+        self.max_tokens = min(limits) if limits else None
+
+    def text(self, problem: Problem) -> str:
+        """The prompt as the model sees it, special tokens of the chat template included."""
+        # Not str.format: templates and questions are full of LaTeX braces.
+        user = self.config.template.replace("{question}", problem.question)
+        if not self.chat:
+            return f"{self.config.system}\n\n{user}" if self.config.system else user
+        messages = [{"role": "system", "content": self.config.system}] if self.config.system else []
+        messages.append({"role": "user", "content": user})
+        try:
+            rendered = self.tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True, **self.config.chat_arguments
+            )
+        except TemplateError as error:
+            raise InputError(
+                f"{self.tokenizer.name_or_path}: the chat template refuses the prompt ({error}); "
+                "if it knows no system role, leave prompt.system empty"
+            ) from error
+        return str(rendered)
+
+    def encode(self, problem: Problem) -> list[int]:
+        """Token ids of the prompt, ready for a completion to follow."""
+        text = self.text(problem)
+        # A chat template writes its own special tokens.
+        ids = list(self.tokenizer.encode(text, add_special_tokens=not self.chat))
+        # Some tokenizers close a plain text with end-of-sequence, after which there is nothing to complete.
+        if not self.chat and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
+            ids.pop()
+        return ids
+
+    def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The problems whose prompts fit; call it before any training.
+
+        Raises:
+            InputError: a prompt is too long and the configuration says `error`, or none fits.
+        """
+        if self.max_tokens is None:
+            return list(problems)
+        lengths = {problem.id: len(self.encode(problem)) for problem in problems}
+        long = [f"{name} ({length} tokens)" for name, length in lengths.items() if length > self.max_tokens]
+        if long:
+            listed = ", ".join(long[:LISTED_PROBLEMS]) + (", …" if len(long) > LISTED_PROBLEMS else "")
+            message = f"{len(long)} of {len(lengths)} prompts are longer than {self.max_tokens} tokens: {listed}"
+            if self.config.too_long == "error" or len(long) == len(lengths):
+                raise InputError(
+                    f"{message}; set prompt.too_long=skip, or raise prompt.max_prompt_tokens "
+                    "or shorten the completions if the model's context allows"
+                )
+            logger.warning("%s; they are left out", message)
+        return [problem for problem in problems if lengths[problem.id] <= self.max_tokens]

@@ -1,0 +1,111 @@
+"""A data set proves itself before training: every reference answer must verify against itself."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from cooper_rl.errors import InputError
+from cooper_rl.problems.problem import Problem
+
+logger = logging.getLogger(__name__)
+
+Verify = Callable[[str, str], str]
+"""`(reference answer, completion) -> verdict`; the verdict of a right completion is `ACCEPTED`."""
+
+ACCEPTED = "correct"
+LISTED_ROWS = 20
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be used: where it is and why."""
+
+    location: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """The usable problems and everything left out of `rows` rows read (`skip` and `limit` leave out more)."""
+
+    problems: list[Problem]
+    bad_rows: list[BadRow] = field(default_factory=list)
+    duplicates: list[BadRow] = field(default_factory=list)
+    rows: int = 0
+
+    def summary(self) -> str:
+        return (
+            f"{len(self.problems)} problems from {self.rows} rows "
+            f"({len(self.bad_rows)} bad, {len(self.duplicates)} duplicates)"
+        )
+
+
+def location(problem: Problem) -> str:
+    """Where the problem was read, or its id if it was not read from anywhere."""
+    return str(problem.metadata.get("location", problem.id))
+
+
+def boxed(answer: str) -> str:
+    r"""The answer as a policy is asked to state it. A box is in mathematics already: `$\frac12$` loses its dollars."""
+    inner = answer[1:-1] if answer.count("$") == 2 and answer[0] == answer[-1] == "$" else answer
+    return f"\\boxed{{{inner}}}"
+
+
+def validate(
+    problems: Sequence[Problem],
+    verify: Verify,
+    *,
+    max_bad_rows: int | float = 0.1,
+    bad_rows: Sequence[BadRow] = (),
+    duplicates: Sequence[BadRow] = (),
+    rows: int | None = None,
+) -> ValidationReport:
+    r"""Check that `\boxed{answer}` verifies against `answer`, for every problem.
+
+    `bad_rows` and `duplicates` are what reading already left out of `rows` rows (default: of these and `problems`).
+    `max_bad_rows` limits the bad ones of both kinds: an integer their number, a float the share of rows bad in
+    reading plus the share of `problems` that do not verify.
+
+    Raises:
+        InputError: more bad rows than the limit, or no usable problem at all.
+    """
+    # Word problems share few distinct answers, and each check costs a symbolic comparison.
+    verdicts = {answer: verify(answer, boxed(answer)) for answer in dict.fromkeys(p.answer for p in problems)}
+    unverified = [
+        BadRow(location(p), f"answer {p.answer!r} does not verify against itself (verdict: {verdicts[p.answer]})")
+        for p in problems
+        if verdicts[p.answer] != ACCEPTED
+    ]
+    report = ValidationReport(
+        problems=[p for p in problems if verdicts[p.answer] == ACCEPTED],
+        bad_rows=[*bad_rows, *unverified],
+        duplicates=list(duplicates),
+        rows=len(problems) + len(bad_rows) + len(duplicates) if rows is None else rows,
+    )
+    if report.rows == 0:
+        raise InputError("the problems are empty: problems.source has no rows")
+    share = len(bad_rows) / report.rows + len(unverified) / max(1, len(problems))
+    too_many = (share if isinstance(max_bad_rows, float) else len(report.bad_rows)) > max_bad_rows
+    if too_many:
+        raise InputError(
+            f"{len(report.bad_rows)} bad rows of {report.rows}, and problems.max_bad_rows allows {max_bad_rows}:\n"
+            f"{_listing(report.bad_rows)}\nCorrect them, choose other fields, or raise problems.max_bad_rows."
+        )
+    if not report.problems:
+        raise InputError(
+            f"no problem is left of {report.rows} rows; check problems.skip and these bad rows:\n"
+            f"{_listing(report.bad_rows)}"
+        )
+    if report.bad_rows:
+        logger.warning("%s; bad rows are skipped:\n%s", report.summary(), _listing(report.bad_rows))
+    return report
+
+
+def _listing(bad_rows: Sequence[BadRow]) -> str:
+    lines = [f"  {row}" for row in bad_rows[:LISTED_ROWS]]
+    if len(bad_rows) > LISTED_ROWS:
+        lines.append(f"  … and {len(bad_rows) - LISTED_ROWS} more")
+    return "\n".join(lines)
