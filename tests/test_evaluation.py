@@ -1,0 +1,137 @@
+"""Accuracy estimates: against counting, known values, and a sampler of known skill."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from cooper_rl.errors import InputError
+from cooper_rl.evaluation import avg_at_k, bootstrap_interval, evaluate, pass_at_k, rejudge
+from cooper_rl.learning.learner import Learner
+from cooper_rl.problems.problem import Problem
+from cooper_rl.sampling.sampler import Completion, SamplingParams
+
+
+def test_avg_at_k_is_the_share_of_right_completions():
+    correct = np.array([[True, False, False, False], [True, True, True, False]])
+    assert avg_at_k(correct).tolist() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("right", range(6))
+@pytest.mark.parametrize("k", range(1, 6))
+def test_pass_at_k_equals_counting_all_subsets(right: int, k: int):
+    row = [True] * right + [False] * (5 - right)
+    subsets = list(combinations(row, k))
+    expected = sum(any(subset) for subset in subsets) / len(subsets)
+    assert pass_at_k(np.array([row]), k) == pytest.approx([expected])
+
+
+def test_pass_at_1_is_avg_at_k():
+    correct = np.random.default_rng(0).random((50, 8)) < 0.3
+    assert pass_at_k(correct, 1) == pytest.approx(avg_at_k(correct))
+
+
+@pytest.mark.parametrize("k", [0, 5])
+def test_pass_at_k_needs_at_least_k_completions(k: int):
+    with pytest.raises(ValueError, match=f"pass@{k}"):
+        pass_at_k(np.zeros((2, 4), dtype=bool), k)
+
+
+def test_the_bootstrap_interval_is_about_two_standard_errors_wide_and_seeded():
+    values = np.array([0.0, 1.0] * 200)
+    low, high = bootstrap_interval(values, seed=1)
+    error = values.std() / np.sqrt(len(values))
+    assert low == pytest.approx(0.5 - 1.96 * error, abs=0.2 * error)
+    assert high == pytest.approx(0.5 + 1.96 * error, abs=0.2 * error)
+    assert (low, high) == bootstrap_interval(values, seed=1)
+    assert (low, high) != bootstrap_interval(values, seed=2)
+
+
+def test_the_bootstrap_interval_of_equal_problems_is_a_point():
+    assert bootstrap_interval(np.full(10, 0.5)) == (0.5, 0.5)
+
+
+class EvenSampler:
+    """Answers each prompt with its number, wrong for every odd draw, and cut off for the last."""
+
+    def __init__(self):
+        self.calls: list[tuple[int, SamplingParams, int]] = []
+
+    def sample(self, prompts: Sequence[list[int]], n: int, params: SamplingParams, seed: int) -> list[list[Completion]]:
+        self.calls.append((len(prompts), params, seed))
+        return [
+            [
+                Completion(
+                    str(ids[0] + draw % 2), [7] * (draw + 1), [0.0] * (draw + 1), "stop" if draw < n - 1 else "length"
+                )
+                for draw in range(n)
+            ]
+            for ids in prompts
+        ]
+
+    def load_weights(self, learner: Learner) -> None:
+        raise NotImplementedError
+
+
+class NumberEncoder:
+    def encode(self, problem: Problem) -> list[int]:
+        return [int(problem.answer)]
+
+
+PROBLEMS = [Problem(f"p{i}", f"{i}?", str(i)) for i in range(5)]
+
+
+def equals(problem: Problem, text: str) -> bool:
+    return text == problem.answer
+
+
+def test_an_evaluation_reports_what_the_sampler_did():
+    sampler, seen = EvenSampler(), []
+    result = evaluate(
+        sampler,
+        NumberEncoder(),
+        PROBLEMS,
+        equals,
+        k=4,
+        batch_size=2,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen == [(2, 5), (4, 5), (5, 5)]
+    assert (result.avg_at_k.mean, result.avg_at_k.low, result.avg_at_k.high) == (0.5, 0.5, 0.5)
+    assert {k: round(estimate.mean, 6) for k, estimate in result.pass_at.items()} == {1: 0.5, 2: 0.833333, 4: 1.0}
+    assert (result.mean_tokens, result.truncated) == (2.5, 0.25)
+    assert [(r.problem_id, r.completion, r.correct) for r in result.records[4:8]] == [
+        ("p1", "1", True),
+        ("p1", "2", False),
+        ("p1", "1", True),
+        ("p1", "2", False),
+    ]
+    assert result.summary()["avg@4"] == {"mean": 0.5, "low": 0.5, "high": 0.5}
+
+
+def test_the_papers_protocol_is_the_default():
+    sampler = EvenSampler()
+    assert evaluate(sampler, NumberEncoder(), PROBLEMS, equals).k == 8
+    assert (sampler.calls[0][1].temperature, sampler.calls[0][1].top_p) == (0.7, 0.95)
+
+
+def test_batches_get_different_seeds_and_the_same_ones_again():
+    first, again = EvenSampler(), EvenSampler()
+    for sampler in (first, again):
+        evaluate(sampler, NumberEncoder(), PROBLEMS, equals, k=1, seed=3, batch_size=1)
+    seeds = [seed for _, _, seed in first.calls]
+    assert len(set(seeds)) == len(PROBLEMS)
+    assert seeds == [seed for _, _, seed in again.calls]
+
+
+def test_the_same_completions_can_be_judged_again():
+    by_rule = evaluate(EvenSampler(), NumberEncoder(), PROBLEMS, equals, k=2)
+    by_gold = rejudge(by_rule, PROBLEMS, lambda problem, text: True)
+    assert (by_rule.avg_at_k.mean, by_gold.avg_at_k.mean) == (0.5, 1.0)
+    assert [r.completion for r in by_gold.records] == [r.completion for r in by_rule.records]
+
+
+def test_no_problems_is_an_input_error():
+    with pytest.raises(InputError, match="no problems"):
+        evaluate(EvenSampler(), NumberEncoder(), [], equals)
