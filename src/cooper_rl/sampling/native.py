@@ -38,7 +38,7 @@ class NativeSampler:
     """A `Sampler` that decodes with the learner's own module, in this process.
 
     `load_weights` keeps a reference to `learner.model`; nothing is copied, so later updates of the learner are seen
-    at once. `max_rows` bounds the completions decoded together (0: all of them); `autocast="bf16"` computes in
+    at once. `max_rows` bounds the completions decoded together (0: all of them); `autocast="bfloat16"` computes in
     bfloat16 with the weights as they are. A completion depends on the weights, its prompt, the parameters, the seed
     and its own place (prompt index, sample index); what else is in the batch can only move it through rounding.
     """
@@ -49,7 +49,7 @@ class NativeSampler:
         model: PreTrainedModel | None = None,
         *,
         max_rows: int = 0,
-        autocast: Literal["off", "bf16"] = "off",
+        autocast: Literal["off", "bfloat16"] = "off",
     ) -> None:
         self._tokenizer = tokenizer
         self._model = model
@@ -126,7 +126,7 @@ def _inference(model: PreTrainedModel, autocast: str) -> Iterator[None]:
     try:
         with (
             torch.inference_mode(),
-            torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=autocast == "bf16"),
+            torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=autocast == "bfloat16"),
         ):
             yield
     finally:
