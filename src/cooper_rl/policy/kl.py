@@ -1,0 +1,47 @@
+"""Estimators of the KL divergence between the policy and its frozen reference."""
+
+from typing import Literal
+
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor
+
+from cooper_rl.configuration import Config
+from cooper_rl.policy.log_ratios import clamp_log_ratio
+
+KLKind = Literal["k1", "k2", "k3"]
+
+
+class KLConfig(Config):
+    """The pull towards the reference policy."""
+
+    kind: KLKind = "k3"
+    """Estimator: `k1` (log-ratio), `k2` (half its square) or `k3` (low variance, never negative)."""
+    coefficient: float = Field(default=0.001, ge=0)
+    """Weight of the KL term (beta)."""
+    where: Literal["loss", "reward"] = "loss"
+    """`loss` adds the estimate of each token to its loss and differentiates it (k1 has zero gradient in expectation
+    there: use k2 or k3); `reward` subtracts the estimate, summed over the completion, from its reward (use k1)."""
+
+
+def kl_estimate(
+    kind: KLKind, logprobs: Float[Tensor, "..."], reference_logprobs: Float[Tensor, "..."]
+) -> Float[Tensor, "..."]:
+    """Estimate KL(policy || reference) in nats, one value for each token, from tokens drawn from the policy.
+
+    With l = log policy - log reference: k1 = l, k2 = l^2 / 2, k3 = exp(-l) - 1 + l
+    (Schulman, "Approximating KL divergence", http://joschu.net/blog/kl-approx.html, 2020).
+    k1 and k3 are unbiased; k2 is biased by a third-order term. In k3 the exponent is clamped to +-20 nats.
+
+    Values and gradients are different matters. Over tokens drawn from the policy itself, the mean gradient of k1 is
+    zero, that of k2 is the gradient of KL(policy || reference), and that of k3 is the gradient of
+    KL(reference || policy), which agrees with it to first order near the reference
+    (Tang and Munos 2025, arXiv 2506.09477).
+    """
+    log_ratio = logprobs - reference_logprobs
+    if kind == "k1":
+        return log_ratio
+    if kind == "k2":
+        return log_ratio.square() / 2
+    inverse = clamp_log_ratio(-log_ratio)
+    return inverse.expm1() - inverse
