@@ -1,0 +1,109 @@
+"""Advantages against values worked out by hand."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from cooper_rl.policy.advantages import (
+    GRPO,
+    RLOO,
+    AdvantageConfig,
+    DrGRPO,
+    MaxRL,
+    ReinforcePPBaseline,
+    advantages,
+    usable_groups,
+)
+
+ALL = [GRPO(), DrGRPO(), RLOO(), ReinforcePPBaseline(), MaxRL()]
+ONE_OF_FOUR = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        # mean 1/4; deviations 3/4, -1/4 ...; std with N - 1: sqrt((9/16 + 3/16) / 3) = 1/2
+        (GRPO(eps=0), [1.5, -0.5, -0.5, -0.5]),
+        (DrGRPO(), [0.75, -0.25, -0.25, -0.25]),
+        # the others' means: 0 for the success, 1/3 for the failures
+        (RLOO(), [1.0, -1 / 3, -1 / 3, -1 / 3]),
+        # root mean square of the deviations: sqrt((9/16 + 3/16) / 4) = sqrt(3) / 4
+        (ReinforcePPBaseline(eps=0), [3**0.5, -(3**-0.5), -(3**-0.5), -(3**-0.5)]),
+        # one success in four: it weighs N / K = 4, less the control variate 1
+        (MaxRL(), [3.0, -1.0, -1.0, -1.0]),
+    ],
+)
+def test_hand_computed_group(config, expected):
+    torch.testing.assert_close(advantages(ONE_OF_FOUR, config), torch.tensor([expected], dtype=torch.float64))
+
+
+def test_grpo_adds_eps_to_the_standard_deviation():
+    torch.testing.assert_close(advantages(ONE_OF_FOUR, GRPO(eps=0.5))[0, 0].item(), 0.75)
+
+
+def test_reinforce_pp_uses_one_standard_deviation_for_all_usable_groups():
+    rewards = torch.tensor([[2.0, 0.0], [0.5, 0.5], [5.0, 1.0]], dtype=torch.float64)
+    # deviations 1, 1 and 2, 2; the constant group must not dilute them: sqrt((1 + 1 + 4 + 4) / 4)
+    std = 2.5**0.5
+    expected = torch.tensor([[1, -1], [0, 0], [2, -2]], dtype=torch.float64) / std
+    torch.testing.assert_close(advantages(rewards, ReinforcePPBaseline(eps=0)), expected)
+
+
+@pytest.mark.parametrize("rewards", [[0.0, 0.0, -1.0], [-0.2, 0.1, 0.1]])
+def test_maxrl_learns_nothing_from_a_group_without_success(rewards):
+    assert advantages(torch.tensor([rewards]), MaxRL()).tolist() == [[0.0, 0.0, 0.0]]
+
+
+def test_maxrl_stays_bounded_when_a_penalty_brings_the_mean_near_zero():
+    result = advantages(torch.tensor([[1.0, -0.5, -0.4999]]), MaxRL())
+    assert result.tolist() == [[2.0, -2.0, -2.0]]
+
+
+@pytest.mark.parametrize("config", ALL)
+def test_noise_below_the_threshold_gives_exactly_zero(config):
+    rewards = torch.tensor([[0.9, 0.9004, 0.9002], [0.1, 0.9, 0.5]])
+    usable = usable_groups(rewards, min_spread=0.01)
+    assert usable.tolist() == [False, True]
+    result = advantages(rewards, config, usable)
+    assert result[0].tolist() == [0.0, 0.0, 0.0]
+    assert (result[1] != 0).any()
+
+
+@pytest.mark.parametrize("config", ALL)
+def test_constant_rewards_and_single_completions_give_exactly_zero(config):
+    assert advantages(torch.full((2, 3), 0.1), config).count_nonzero() == 0
+    assert advantages(torch.tensor([[0.3], [0.7]]), config).tolist() == [[0.0], [0.0]]
+
+
+def test_a_spread_equal_to_the_threshold_is_not_usable():
+    assert usable_groups(torch.tensor([[0.0, 0.5], [0.0, 0.5001]]), min_spread=0.5).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_non_finite_rewards_are_refused_with_their_group(bad):
+    rewards = torch.tensor([[0.0, 1.0], [bad, 1.0]])
+    with pytest.raises(ValueError, match=r"groups \[1\]"):
+        usable_groups(rewards, 0.0)
+    with pytest.raises(ValueError, match=r"groups \[1\]"):
+        advantages(rewards, GRPO(), torch.tensor([True, False]))
+
+
+@given(
+    rewards=st.lists(st.lists(st.floats(0, 1, width=32), min_size=4, max_size=4), min_size=1, max_size=4),
+    config=st.sampled_from([GRPO(), DrGRPO(), RLOO(), ReinforcePPBaseline(), MaxRL()]),
+)
+def test_advantages_of_every_group_sum_to_zero_and_follow_the_rewards(rewards, config):
+    rewards = torch.tensor(rewards)
+    result = advantages(rewards, config)
+    assert result.dtype == rewards.dtype
+    torch.testing.assert_close(result.sum(1), torch.zeros(len(rewards)), atol=1e-5, rtol=0)
+    order = rewards.argsort(dim=1, stable=True)
+    assert (result.gather(1, order).diff(dim=1) >= 0).all()
+
+
+def test_every_kind_is_reachable_from_a_config_file():
+    adapter = TypeAdapter(AdvantageConfig)
+    for config in ALL:
+        assert adapter.validate_python({"kind": config.kind}) == config
