@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
-
-from cooper_rl.configuration import Config
 
 Metrics = dict[str, float]
 
@@ -54,8 +52,8 @@ class LabelledBatch:
 class Learner(Protocol):
     """A model that is being trained."""
 
-    def forward_backward(self, batch, loss: Config) -> Metrics:
-        """Accumulate the gradient of `loss` on `batch`; metrics are step-level sums or means (unprefixed names)."""
+    def forward_backward(self, batch: Any, loss: Any) -> Metrics:
+        """Accumulate the gradient of `loss` (a `Config` record of the learner's kind) on `batch`; metrics are step-level sums or means (unprefixed names)."""
         ...
 
     def optim_step(self) -> Metrics:

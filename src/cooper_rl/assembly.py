@@ -1,0 +1,190 @@
+"""From a configuration to the parts of a run. Data and prompts are checked before any weights are loaded."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from transformers.utils.logging import disable_progress_bar
+
+from cooper_rl.cooptimization.assistant import build_assistant
+from cooper_rl.cooptimization.stage2 import Cooptimizer
+from cooper_rl.evaluation import EvaluationResult, evaluate, rejudge
+from cooper_rl.learning.device import resolve_device, set_threads
+from cooper_rl.learning.learner import Metrics
+from cooper_rl.learning.models import context_length, load_policy, load_tokenizer
+from cooper_rl.learning.policy_learner import TorchPolicyLearner
+from cooper_rl.learning.reward_learner import TorchRewardModelLearner
+from cooper_rl.problems.config import ProblemsConfig
+from cooper_rl.problems.dataloader import ProblemStream
+from cooper_rl.problems.loading import load_problems
+from cooper_rl.problems.problem import Problem
+from cooper_rl.problems.prompts import PromptEncoder
+from cooper_rl.rewards.functions import FunctionReward, load_function
+from cooper_rl.rewards.hybrid import HybridReward
+from cooper_rl.rewards.reward_model import RewardModelReward
+from cooper_rl.rewards.reward_model_input import RewardModelInput
+from cooper_rl.rewards.rule import RuleReward, RuleVerifier
+from cooper_rl.rewards.scores import Reward
+from cooper_rl.rewards.weighted_sum import WeightedSum
+from cooper_rl.runs.config import RunConfig
+from cooper_rl.sampling.native import NativeSampler
+from cooper_rl.sampling.sampler import Sampler, SamplingParams
+
+Gold = Callable[[Problem, str], bool]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Test problems and how to measure on them during a run."""
+
+    problems: list[Problem]
+    encoder: PromptEncoder
+    params: SamplingParams
+    k: int
+    batch_size: int
+    gold: Gold | None
+
+    def measure(self, sampler: Sampler, verifier: RuleVerifier, seed: int) -> Metrics:
+        """`test/rule_avg` and, where gold is known, `test/gold_avg`: mean accuracy over k samples a problem."""
+
+        def rule(problem: Problem, text: str) -> bool:
+            return verifier.verify(problem.answer, text) == "correct"
+
+        result = evaluate(sampler, self.encoder, self.problems, rule, self.params, self.k, seed, self.batch_size)
+        metrics = {"test/rule_avg": result.avg_at_k.mean, "test/cut_off_rate": result.truncated}
+        if self.gold is not None:
+            metrics["test/gold_avg"] = rejudge(result, self.problems, self.gold, seed).avg_at_k.mean
+        return metrics
+
+
+@dataclass(frozen=True)
+class LearningJudge:
+    """The reward model where it learns, with its input format and what makes its pairs."""
+
+    learner: TorchRewardModelLearner
+    encoder: RewardModelInput
+    cooptimizer: Cooptimizer
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything a run works with. `judge` is None where no reward model learns; `reference` without a KL term."""
+
+    stream: ProblemStream
+    prompt_encoder: PromptEncoder
+    sampler: Sampler
+    policy: TorchPolicyLearner
+    reference: TorchPolicyLearner | None
+    verifier: RuleVerifier
+    reward: Reward
+    judge: LearningJudge | None
+    test_set: HeldOut | None
+
+    def close(self) -> None:
+        """End the verifier's processes and the assistant's connections."""
+        self.verifier.close()
+        if self.judge is not None:
+            self.judge.cooptimizer.close()
+
+
+def assemble(config: RunConfig) -> Parts:
+    """Build every part. Raises InputError for data, prompts, models or settings that do not fit together."""
+    set_threads(config.threads)
+    disable_progress_bar()  # a run shows its own progress
+    verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
+    problems = load_problems(config.problems, verifier.verify).problems
+    tokenizer = load_tokenizer(config.policy.model)
+    context = context_length(config.policy.model)
+    room = None if context is None else context - config.rollout.max_tokens
+    prompt_encoder = PromptEncoder(tokenizer, config.problems.prompt, room)
+    stream = ProblemStream(prompt_encoder.fitting(problems), config.problems_per_step, config.seed)
+    test_set = _test_set(config, verifier, tokenizer, room)
+    _gold(config.problems)  # a gold function that cannot be called is told now
+    assistant = build_assistant(config.cooptimization, verifier) if config.trains_reward_model else None
+
+    policy = TorchPolicyLearner.from_config(config.policy, config.steps * config.algorithm.minibatches)
+    needs_reference = config.algorithm.kl is not None and config.algorithm.kl.coefficient > 0
+    reference = TorchPolicyLearner.from_config(config.policy, 0, trainable=False) if needs_reference else None
+    reward_model, encoder, judge = None, None, None
+    if config.reward_model is not None and config.kind != "rule":
+        updates = config.steps * config.cooptimization.epochs
+        reward_model = TorchRewardModelLearner.from_config(config.reward_model, updates, config.trains_reward_model)
+        encoder = RewardModelInput(reward_model.tokenizer, config.reward_model.max_input_tokens)
+        if config.trains_reward_model:
+            cooptimizer = Cooptimizer(config.cooptimization, verifier, assistant, config.seed)
+            cooptimizer.check()
+            judge = LearningJudge(reward_model, encoder, cooptimizer)
+    return Parts(
+        stream=stream,
+        prompt_encoder=prompt_encoder,
+        sampler=NativeSampler(tokenizer, max_rows=config.rollout.max_rows, autocast=config.policy.autocast),
+        policy=policy,
+        reference=reference,
+        verifier=verifier,
+        reward=_reward(config, verifier, reward_model, encoder),
+        judge=judge,
+        test_set=test_set,
+    )
+
+
+def _reward(
+    config: RunConfig,
+    verifier: RuleVerifier,
+    reward_model: TorchRewardModelLearner | None,
+    encoder: RewardModelInput | None,
+) -> Reward:
+    """What the policy is rewarded for, with the user's own rewards added."""
+    if reward_model is None or encoder is None:
+        main: Reward = RuleReward(verifier)
+    elif config.kind == "hybrid":
+        main = HybridReward(RuleReward(verifier), RewardModelReward(reward_model, encoder), config.hybrid)
+    else:
+        main = RewardModelReward(reward_model, encoder)
+    if not config.extra_rewards:
+        return main
+    return WeightedSum([main, *(FunctionReward(reward.function, reward.weight) for reward in config.extra_rewards)])
+
+
+def _gold(problems: ProblemsConfig) -> Gold | None:
+    return load_function(problems.gold, ("problem", "completion_text")) if problems.gold else None
+
+
+def _test_set(config: RunConfig, verifier: RuleVerifier, tokenizer: Any, room: int | None) -> HeldOut | None:
+    if config.test_problems is None or not config.evaluation.every:
+        return None
+    encoder = PromptEncoder(tokenizer, config.test_problems.prompt, room)
+    problems = encoder.fitting(load_problems(config.test_problems, verifier.verify).problems)
+    evaluation = config.evaluation
+    params = config.rollout.model_copy(update={"temperature": evaluation.temperature, "top_p": evaluation.top_p})
+    return HeldOut(problems, encoder, params, evaluation.k, evaluation.batch_size, _gold(config.test_problems))
+
+
+def evaluate_model(
+    model: str,
+    data: ProblemsConfig,
+    params: SamplingParams,
+    k: int,
+    seed: int,
+    batch_size: int,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> dict[str, EvaluationResult]:
+    """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`."""
+    set_threads()
+    with RuleVerifier() as verifier:
+        problems = load_problems(data, verifier.verify).problems
+        tokenizer = load_tokenizer(model)
+        context = context_length(model)
+        encoder = PromptEncoder(tokenizer, data.prompt, None if context is None else context - params.max_tokens)
+        problems = encoder.fitting(problems)
+        policy = load_policy(model)
+        policy.to(resolve_device())  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
+
+        def rule(problem: Problem, text: str) -> bool:
+            return verifier.verify(problem.answer, text) == "correct"
+
+        sampler = NativeSampler(tokenizer, policy)
+        judged = {"rule": evaluate(sampler, encoder, problems, rule, params, k, seed, batch_size, on_progress)}
+    gold = _gold(data)
+    if gold is not None:
+        judged["gold"] = rejudge(judged["rule"], problems, gold, seed)
+    return judged

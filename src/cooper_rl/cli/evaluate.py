@@ -1,0 +1,61 @@
+"""`cooper eval`: accuracy of a model on a set of problems."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cooper_rl.cli.console import console, progress
+from cooper_rl.errors import InputError
+
+
+def evaluate_model(
+    model: Annotated[str, typer.Argument(help="A Hugging Face folder or name.")],
+    problems: Annotated[str, typer.Option(help="A JSONL, Parquet or CSV file, a data set name, or `arithmetic`.")],
+    format: Annotated[str | None, typer.Option(help="Ready-made mapping, such as gsm8k.")] = None,
+    setting: Annotated[list[str] | None, typer.Option(help="Further problem settings: key=value.")] = None,
+    k: Annotated[int, typer.Option(help="Samples per problem.")] = 8,
+    temperature: float = 0.7,
+    top_p: float = 0.95,
+    max_tokens: int = 512,
+    limit: Annotated[int | None, typer.Option(help="Only the first problems.")] = None,
+    batch_size: Annotated[int, typer.Option(help="Problems sampled at once.")] = 16,
+    seed: int = 0,
+    out: Annotated[Path | None, typer.Option(help="Write completions and verdicts to this JSONL file.")] = None,
+) -> None:
+    """Print avg@k and pass@k with 95 % bootstrap intervals, by the rule and, where it is known, by gold."""
+    import yaml  # noqa: PLC0415
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    from cooper_rl.assembly import evaluate_model as judge_model  # noqa: PLC0415 - torch loads only when needed
+    from cooper_rl.problems.config import ProblemsConfig  # noqa: PLC0415
+    from cooper_rl.sampling.sampler import SamplingParams  # noqa: PLC0415
+
+    fields = {"source": problems, "format": format, "limit": limit}
+    fields |= {key: yaml.safe_load(value) for key, _, value in (item.partition("=") for item in setting or [])}
+    try:
+        data = ProblemsConfig.model_validate({key: value for key, value in fields.items() if value is not None})
+        params = SamplingParams(temperature=temperature, top_p=top_p, max_tokens=max_tokens)
+    except ValidationError as error:
+        raise InputError("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())) from error
+
+    with progress("evaluating", 0) as advance:
+        judged = judge_model(model, data, params, k, seed, batch_size, lambda done, total: advance(done, total=total))
+    table = Table("judge", "measure", "value", "95 % interval")
+    for judge, result in judged.items():
+        for measure, estimate in {f"avg@{k}": result.avg_at_k, f"pass@{k}": result.pass_at[k]}.items():
+            interval = f"{estimate.low:.4f} to {estimate.high:.4f}"
+            table.add_row(judge, measure, f"{estimate.mean:.4f}", interval)
+    Console().print(table)
+    if out is not None:
+        lines = [
+            json.dumps({"judge": judge, **asdict(record)}, ensure_ascii=False)
+            for judge, result in judged.items()
+            for record in result.records
+        ]
+        out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        console.print(f"completions: {out}", highlight=False)

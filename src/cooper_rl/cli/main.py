@@ -1,0 +1,33 @@
+"""The `cooper` command."""
+
+import logging
+import sys
+
+import typer
+from rich.logging import RichHandler
+
+from cooper_rl.cli.console import console
+from cooper_rl.cli.demo import demo
+from cooper_rl.cli.evaluate import evaluate_model
+from cooper_rl.cli.train import train
+from cooper_rl.cli.verifyrm import verifyrm
+from cooper_rl.errors import InputError, MissingExtraError
+
+commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+commands.command("train")(train)
+commands.command("eval")(evaluate_model)
+commands.command("demo")(demo)
+commands.add_typer(verifyrm, name="verifyrm")
+
+
+def app() -> None:
+    """Run a command. Bad input and missing extras print their message and exit with code 2."""
+    logging.basicConfig(
+        level=logging.WARNING, format="%(message)s", handlers=[RichHandler(console=console, show_path=False)]
+    )
+    logging.getLogger("cooper_rl").setLevel(logging.INFO)
+    try:
+        commands()
+    except (InputError, MissingExtraError) as error:
+        console.print(f"[bold red]error:[/] {error}", highlight=False, markup=True, soft_wrap=True)
+        sys.exit(2)

@@ -1,0 +1,40 @@
+"""`cooper train`: run a configuration."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cooper_rl.cli.console import console, progress
+
+WATCH = [
+    ("reward/mean", "reward"),
+    ("rule/accuracy", "rule"),
+    ("gold/accuracy", "gold"),
+    ("test/rule_avg", "test"),
+    ("test/gold_avg", "test gold"),
+    ("reward_model/pair_accuracy_before", "pairs"),
+    ("time/step", "s"),
+]
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="A YAML file; see configs/.")],
+    overrides: Annotated[list[str] | None, typer.Argument(help="Settings over the file: key=value.")] = None,
+    resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
+) -> None:
+    """Train a policy, and with it its reward model."""
+    from cooper_rl.loop import CooperTrainer  # noqa: PLC0415 - torch loads only when a command needs it
+    from cooper_rl.runs.loading import load_config  # noqa: PLC0415
+    from cooper_rl.runs.report import write_report  # noqa: PLC0415
+
+    settings = load_config(config, overrides or [])
+    trainer = CooperTrainer.from_config(settings, resume=resume)
+    with trainer, progress(settings.name, settings.steps, WATCH) as advance:
+        trainer.fit(on_step=advance)
+    report = write_report(trainer.directory)
+    console.print(f"run: {trainer.directory}\nreport: {report}", highlight=False)
+    if trainer.interrupted:
+        console.print(f"stopped after step {trainer.completed_steps}; continue with --resume")
+        sys.exit(130)

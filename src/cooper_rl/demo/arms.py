@@ -1,0 +1,104 @@
+"""The demo's four runs: the same start, the same problems, four kinds of reward."""
+
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cooper_rl.learning.device import available_cores
+from cooper_rl.runs.loading import build_config, merge
+from cooper_rl.runs.recorder import read_metrics
+
+ARMS: dict[str, dict[str, Any]] = {
+    "rule": {"kind": "rule"},
+    "static": {"kind": "static"},
+    "paper": {"kind": "cooper", "preset": "paper"},
+    "cooper": {"kind": "cooper", "preset": "cooper"},
+}
+Progress = Callable[[int], None]
+
+
+def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The settings of one arm: `configs/arithmetic.yaml` of this package, with the arm's kind of reward on top."""
+    text = files("cooper_rl.demo").joinpath("arithmetic.yaml").read_text(encoding="utf-8")
+    settings = merge(yaml.safe_load(text), {"name": arm, "output_dir": str(output_dir), "seed": seed, **ARMS[arm]})
+    return merge(settings, overrides or {})
+
+
+def run_arms(
+    arms: Sequence[str],
+    output_dir: Path,
+    seed: int,
+    overrides: dict[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> float:
+    """Run the arms, one process per core and one thread each; returns the wall seconds it took.
+
+    `progress` is called with the number of steps done so far in all arms together. An arm that fails
+    stops the demo with its own error; finished arms stay on disk.
+    """
+    start = time.monotonic()
+    for arm in arms:
+        build_config(arm_settings(arm, output_dir, seed, overrides))
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=available_cores(), mp_context=spawn) as pool:
+        running: list[Future[None]] = [
+            pool.submit(_run_arm, arm_settings(arm, output_dir, seed, overrides)) for arm in arms
+        ]
+        while not all(future.done() for future in running):
+            time.sleep(0.5)
+            if progress is not None:
+                progress(sum(_steps_done(output_dir / arm) for arm in arms))
+            if any(future.done() and future.exception() for future in running):
+                pool.shutdown(cancel_futures=True)
+                break
+        for future in running:
+            future.result()
+    return time.monotonic() - start
+
+
+def _run_arm(settings: dict[str, Any]) -> None:
+    from cooper_rl.loop import CooperTrainer  # noqa: PLC0415 - in the arm's own process
+    from cooper_rl.runs.report import write_report  # noqa: PLC0415
+
+    with CooperTrainer.from_config(build_config(settings)) as trainer:
+        trainer.fit()
+    write_report(trainer.directory)
+
+
+def _steps_done(directory: Path) -> int:
+    metrics = read_metrics(directory)
+    return metrics[-1]["step"] if metrics else 0
+
+
+def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
+    """Write `summary.json`: gold test accuracy and training reward of every arm, start to end."""
+    arms = {}
+    for arm in ARMS:
+        metrics = read_metrics(output_dir / arm)
+        gold = [row["test/gold_avg"] for row in metrics if "test/gold_avg" in row]
+        reward = [row["reward/mean"] for row in metrics if "reward/mean" in row]
+        if gold and reward:
+            arms[arm] = {
+                "gold_start": gold[0],
+                "gold_end": gold[-1],
+                "gold_best": max(gold),
+                "reward_start": reward[0],
+                "reward_end": reward[-1],
+                "steps": metrics[-1]["step"],
+            }
+    manifest = json.loads(files("cooper_rl.assets.arithmetic").joinpath("manifest.json").read_text(encoding="utf-8"))
+    summary = {
+        "seconds": round(seconds, 1),
+        "arms": arms,
+        "reward_model_accuracy": manifest["reward_model"]["heldout_accuracy"],
+        "seed": seed,
+    }
+    (output_dir / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    return summary

@@ -1,0 +1,268 @@
+"""The Cooper step and the run around it."""
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from torch import Tensor
+
+from cooper_rl.assembly import Parts, assemble
+from cooper_rl.cooptimization.health import ProbeSet, agreement
+from cooper_rl.learning.learner import Metrics
+from cooper_rl.policy.update import update_policy
+from cooper_rl.rewards.gold import gold_labels
+from cooper_rl.runs.checkpoint import CheckpointStore, restore_random_state
+from cooper_rl.runs.config import RunConfig
+from cooper_rl.runs.recorder import Recorder
+from cooper_rl.sampling.sampler import Group
+
+logger = logging.getLogger(__name__)
+
+OnStep = Callable[[int, Metrics], None]
+
+
+class CooperTrainer:
+    """Trains a policy and its reward model together.
+
+    `CooperTrainer.from_config(config).fit()` is the whole of `cooper train`.
+    """
+
+    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False):
+        """Open the run's folder; with `resume`, continue after its newest checkpoint.
+
+        Raises InputError when there is nothing to resume, or a new run would write over an old one.
+        """
+        self.config = config
+        self.parts = parts
+        self.directory = Path(config.output_dir) / config.name
+        self.completed_steps = 0
+        self.probes = ProbeSet()
+        self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint.keep)
+        self._stop = threading.Event()
+        if resume:
+            self._restore()
+        self.recorder = Recorder(self.directory, config, resume_at=self.completed_steps if resume else None)
+
+    @classmethod
+    def from_config(cls, config: RunConfig, resume: bool = False) -> "CooperTrainer":
+        """Check the data, load the models, and open the run's folder."""
+        return cls(config, assemble(config), resume)
+
+    def step(self) -> Metrics:
+        """One step of the algorithm: rollouts, stage 1 (policy), stage 2 (reward model)."""
+        parts, config, clock = self.parts, self.config, Clock()
+        step = self.completed_steps + 1
+
+        with clock.measure("sample"):
+            parts.sampler.load_weights(parts.policy)
+            groups = self._sample_groups(step)
+        with clock.measure("verify"):
+            verdicts = parts.verifier.verify_groups(groups)
+        with clock.measure("reward"):  # the reward model as of the previous step
+            scores = parts.reward.score(groups)
+
+        stage2 = None
+        if parts.judge is not None:  # the assistant writes while the policy is updated
+            stage2 = parts.judge.cooptimizer.start(groups, verdicts, scores.parts["logit"])
+
+        with clock.measure("update_policy"):
+            stage1 = update_policy(
+                parts.policy, parts.reference, groups, scores.rewards, config.algorithm, config.rollout.max_tokens
+            )
+
+        metrics = rollout_metrics(groups, scores.rewards) | scores.metrics | stage1.metrics
+        pairs = []
+        if parts.judge is not None and stage2 is not None:
+            with clock.measure("wait_for_assistant"):
+                pairs = parts.judge.cooptimizer.finish(stage2)
+            with clock.measure("update_reward_model"):
+                judge = parts.judge
+                pairs, stage2_metrics = judge.cooptimizer.update(pairs, judge.learner, judge.encoder)
+                metrics |= stage2_metrics
+
+        with clock.measure("monitor"):
+            gold_PN = gold_labels(groups, config.problems.gold) if config.problems.gold else None
+            metrics |= self._health(groups, verdicts, scores.parts, gold_PN)
+        self.recorder.rollouts(step, groups, scores, verdicts, stage1.advantages, gold_PN)
+        self.recorder.pairs(step, pairs)
+        self.completed_steps = step
+        return metrics | clock.metrics()
+
+    def fit(self, on_step: OnStep | None = None) -> None:
+        """Run to `config.steps`, evaluating and checkpointing on the way.
+
+        An interrupt (SIGINT, SIGTERM) lets the step finish, writes a checkpoint and returns; a second one
+        ends the process at once.
+        """
+        if self.completed_steps == 0 and self.config.evaluation.every:
+            self._record(0, self.evaluate(), on_step)
+        with self._stop_on_signal():
+            while self.completed_steps < self.config.steps and not self._stop.is_set():
+                metrics = self.step()
+                last = self.completed_steps == self.config.steps
+                if self._due(self.config.evaluation.every) or (last and self.config.evaluation.every):
+                    metrics |= self.evaluate()
+                self._record(self.completed_steps, metrics, on_step)
+                if self._due(self.config.checkpoint.every) or last or self._stop.is_set():
+                    self.save_checkpoint()
+
+    def close(self) -> None:
+        """Close the run's files, the verifier's processes and the assistant's connections."""
+        self.recorder.close()
+        self.parts.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether `fit` returned because it was asked to stop."""
+        return self._stop.is_set()
+
+    def evaluate(self) -> Metrics:
+        """Accuracy on the test problems, by the rule and, where the problems know it, by gold."""
+        parts, clock = self.parts, Clock()
+        if parts.test_set is None:
+            raise ValueError("there are no test problems; set test_problems and evaluation.every")
+        with clock.measure("evaluate"):
+            parts.sampler.load_weights(parts.policy)
+            metrics = parts.test_set.measure(parts.sampler, parts.verifier, self.config.seed)
+        return metrics | clock.parts()
+
+    def save_checkpoint(self) -> Path:
+        """Write both models, both optimizers, every random state and the data cursor."""
+        parts = self.parts
+
+        def write(folder: Path) -> dict[str, Any]:
+            parts.policy.save(folder / "policy")
+            state: dict[str, Any] = {"stream": parts.stream.state(), "probes": self.probes.state()}
+            if parts.judge is not None:
+                parts.judge.learner.save(folder / "reward_model")
+                state["cooptimizer"] = parts.judge.cooptimizer.state()
+            return state
+
+        return self._checkpoints.save(self.completed_steps, write)
+
+    def _restore(self) -> None:
+        folder, state = self._checkpoints.latest()
+        self.parts.policy.load(folder / "policy")
+        if self.parts.judge is not None:
+            self.parts.judge.learner.load(folder / "reward_model")
+            self.parts.judge.cooptimizer.restore(state["cooptimizer"])
+        self.parts.stream.restore(state["stream"])
+        self.probes.restore(state["probes"])
+        restore_random_state(state["random"])
+        self.completed_steps = state["step"]
+        logger.info("resuming after step %d from %s", self.completed_steps, folder)
+
+    def _sample_groups(self, step: int) -> list[Group]:
+        config, parts = self.config, self.parts
+        problems = parts.stream.next_batch()
+        prompts = [parts.prompt_encoder.encode(problem) for problem in problems]
+        seed = config.seed * 1_000_003 + step  # a function of the step: a resumed run samples what it would have
+        sampled = parts.sampler.sample(prompts, config.rollout.n, config.rollout, seed)
+        return [Group(*group) for group in zip(problems, prompts, sampled, strict=True)]
+
+    def _health(
+        self,
+        groups: Sequence[Group],
+        verdicts: Sequence[Sequence[str]],
+        score_parts: dict[str, Tensor],
+        gold_PN: Tensor | None,
+    ) -> Metrics:
+        metrics = verdict_metrics(verdicts)
+        if "reward_model" in score_parts:
+            metrics |= agreement(score_parts["reward_model"], verdicts)
+        if self.parts.judge is not None:
+            metrics |= self.probes.measure(self.parts.judge.learner, self.parts.judge.encoder, groups)
+        if gold_PN is not None:
+            metrics["gold/accuracy"] = gold_PN.float().mean().item()
+            if "reward_model" in score_parts:
+                said_yes = score_parts["reward_model"] > 0.5
+                metrics["gold/reward_model_accuracy"] = (said_yes == gold_PN).float().mean().item()
+        return metrics
+
+    def _record(self, step: int, metrics: Metrics, on_step: OnStep | None) -> None:
+        self.recorder.metrics(step, metrics)
+        if on_step is not None:
+            on_step(step, metrics)
+
+    def _due(self, every: int) -> bool:
+        return every > 0 and self.completed_steps % every == 0
+
+    @contextmanager
+    def _stop_on_signal(self) -> Iterator[None]:
+        """First signal: finish the step. Second: the handlers that were there before."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def restore_handlers() -> None:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+        def request_stop(number: int, frame: Any) -> None:
+            logger.warning("stopping after this step; interrupt again to stop at once")
+            self._stop.set()
+            restore_handlers()
+
+        for number in previous:
+            signal.signal(number, request_stop)
+        try:
+            yield
+        finally:
+            restore_handlers()
+
+
+class Clock:
+    """Wall seconds of the parts of a step, as `time/<part>` metrics."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._seconds: Metrics = {}
+
+    @contextmanager
+    def measure(self, part: str) -> Iterator[None]:
+        """Time a block."""
+        start = time.perf_counter()
+        yield
+        self._seconds[f"time/{part}"] = time.perf_counter() - start
+
+    def metrics(self) -> Metrics:
+        """The parts measured so far, and `time/step` for everything since the clock was made."""
+        return self._seconds | {"time/step": time.perf_counter() - self._start}
+
+    def parts(self) -> Metrics:
+        """The parts measured so far."""
+        return dict(self._seconds)
+
+
+def rollout_metrics(groups: Sequence[Group], rewards_PN: Tensor) -> Metrics:
+    """What was sampled and how it was rewarded."""
+    completions = [completion for group in groups for completion in group.completions]
+    tokens = sum(len(completion.token_ids) for completion in completions)
+    return {
+        "reward/mean": rewards_PN.mean().item(),
+        "reward/std": rewards_PN.std(unbiased=False).item(),
+        "reward/group_spread": (rewards_PN.amax(1) - rewards_PN.amin(1)).mean().item(),
+        "rollout/tokens": float(tokens),
+        "rollout/mean_length": tokens / len(completions),
+        "rollout/cut_off_rate": sum(c.stop_reason == "length" for c in completions) / len(completions),
+        "rollout/entropy_estimate": -sum(sum(c.logprobs) for c in completions) / max(tokens, 1),
+    }
+
+
+def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> Metrics:
+    """Shares of the rule verifier's four verdicts."""
+    flat = [verdict for row in verdicts for verdict in row]
+    names = {"correct": "rule/accuracy", "wrong": "rule/wrong", "unparsed": "rule/unparsed", "timeout": "rule/timeout"}
+    return {name: flat.count(verdict) / len(flat) for verdict, name in names.items()}

@@ -1,0 +1,142 @@
+"""The configuration of one training run: every setting, its default and what it means."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from cooper_rl.configuration import Config
+from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.learning.config import LearnerConfig
+from cooper_rl.policy.update import AlgorithmConfig
+from cooper_rl.problems.config import ProblemsConfig
+from cooper_rl.rewards.hybrid import HybridConfig
+from cooper_rl.sampling.sampler import SamplingParams
+
+RunKind = Literal["rule", "static", "cooper", "hybrid"]
+
+
+class RolloutConfig(SamplingParams):
+    """How the groups of a training step are sampled."""
+
+    n: int = Field(default=8, ge=1)
+    """Completions per problem."""
+    max_rows: int = Field(default=0, ge=0)
+    """Most completions sampled at once; 0 samples the whole step together."""
+
+
+class RewardModelConfig(LearnerConfig):
+    """The reward model, static or learning."""
+
+    learning_rate: float = Field(default=1e-5, ge=0)
+    """Peak learning rate of stage 2."""
+    max_input_tokens: int = Field(default=2048, ge=16)
+    """Longer inputs lose the middle of the completion, never its end."""
+
+
+class RuleConfig(Config):
+    """The rule verifier."""
+
+    workers: int = Field(default=1, ge=1)
+    """Verifier processes; each is killed and replaced when an answer takes too long."""
+    timeout_s: float = Field(default=5.0, gt=0)
+    """Seconds an answer may take before its verdict is `timeout`."""
+
+
+class FunctionRewardConfig(Config):
+    """A reward of the user's own, added to the main one."""
+
+    function: str
+    """`package.module:function`, called as `function(problem, completion)` and returning a float."""
+    weight: float = 1.0
+    """Multiplies the function's value before it is added."""
+
+
+class EvaluationConfig(Config):
+    """Evaluation on held-out problems during the run."""
+
+    every: int = Field(default=0, ge=0)
+    """Steps between evaluations, besides one before the first step and one after the last; 0 never evaluates."""
+    k: int = Field(default=8, ge=1)
+    """Samples per problem."""
+    temperature: float = Field(default=0.7, ge=0)
+    """Sampling temperature."""
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    """Nucleus sampling."""
+    batch_size: int = Field(default=32, ge=1)
+    """Problems sampled at once."""
+
+
+class CheckpointConfig(Config):
+    """Checkpoints of both models, both optimizers, random states and the data cursor."""
+
+    every: int = Field(default=50, ge=0)
+    """Steps between checkpoints; 0 writes only the last."""
+    keep: int = Field(default=2, ge=1)
+    """Newest checkpoints kept."""
+
+
+class RunConfig(Config):
+    """Everything `cooper train` needs to know."""
+
+    name: str = "run"
+    """Folder of the run inside `output_dir`."""
+    output_dir: str = "runs"
+    """Where runs are written."""
+    kind: RunKind = "cooper"
+    """What rewards the policy: the `rule`, a `static` reward model, a co-trained one (`cooper`), or both (`hybrid`)."""
+    preset: Literal["cooper", "paper"] = "cooper"
+    """Defaults of stage 2 and the algorithm: ours, or the paper's published behaviour. Explicit settings win."""
+    seed: int = Field(default=0, ge=0)
+    """Seeds data order, sampling and pair selection."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads for tensor work; by default the cores this process may use."""
+    steps: int = Field(default=180, ge=1)
+    """Policy updates in the whole run."""
+    problems_per_step: int = Field(default=32, ge=1)
+    """Groups per step."""
+
+    policy: LearnerConfig
+    """The model trained with reinforcement learning."""
+    reward_model: RewardModelConfig | None = None
+    """VerifyRM; needed by every kind of run but `rule`."""
+    problems: ProblemsConfig
+    """Training problems."""
+    test_problems: ProblemsConfig | None = None
+    """Held-out problems for `evaluation`."""
+    rollout: RolloutConfig = RolloutConfig()
+    """Sampling of training groups."""
+    algorithm: AlgorithmConfig = AlgorithmConfig()
+    """Advantages, policy loss, KL term, aggregation."""
+    cooptimization: CooptimizationConfig = CooptimizationConfig()
+    """Stage 2: pairs and the reward model's update."""
+    rule: RuleConfig = RuleConfig()
+    """The rule verifier."""
+    hybrid: HybridConfig = HybridConfig()
+    """How `kind: hybrid` combines rule and reward model."""
+    extra_rewards: tuple[FunctionRewardConfig, ...] = ()
+    """The user's own rewards."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """Held-out evaluation."""
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    """Checkpoints."""
+
+    @property
+    def trains_reward_model(self) -> bool:
+        """Whether stage 2 runs."""
+        return self.kind in ("cooper", "hybrid")
+
+    @model_validator(mode="after")
+    def _settings_agree(self) -> Self:
+        if self.kind != "rule" and self.reward_model is None:
+            raise ValueError(
+                f"kind: {self.kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule"
+            )
+        if self.evaluation.every and self.test_problems is None:
+            raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
+        if self.rollout.n == 1 and self.algorithm.advantages.kind in ("grpo", "dr_grpo", "rloo", "maxrl"):
+            raise ValueError(
+                f"rollout.n: 1 leaves advantages.kind: {self.algorithm.advantages.kind} nothing to compare; use n >= 2"
+            )
+        if self.algorithm.minibatches > self.problems_per_step:
+            raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
+        return self

@@ -1,0 +1,141 @@
+"""A run's record on disk: configuration, metrics, rollouts and pairs, complete up to the last step."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+from torch import Tensor
+
+from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.scores import Scores
+from cooper_rl.runs.config import RunConfig
+from cooper_rl.sampling.sampler import Group
+
+
+class Recorder:
+    """Writes one run's folder. Every line is flushed, so an interrupted run keeps all it has learned."""
+
+    def __init__(self, directory: Path, config: RunConfig, resume_at: int | None = None):
+        """Open the folder. `resume_at` is the step a resumed run continues after; later lines are dropped.
+
+        Raises InputError when a new run would write over an old one.
+        """
+        self.directory = directory
+        self._metrics_path = directory / "metrics.jsonl"
+        if resume_at is None and self._metrics_path.exists():
+            raise InputError(
+                f"{directory}: holds a run already; choose another name, add --resume, or delete the folder"
+            )
+        for folder in ("rollouts", "pairs"):
+            (directory / folder).mkdir(parents=True, exist_ok=True)
+        if resume_at is not None:
+            self._drop_after(resume_at)
+        self._write_config(config)
+        self._metrics_file = self._metrics_path.open("a", encoding="utf-8")
+        self._tensorboard = _tensorboard_writer(directory / "tensorboard", purge_after=resume_at)
+
+    def metrics(self, step: int, metrics: dict[str, float]) -> None:
+        """Append one step's line to `metrics.jsonl` and TensorBoard."""
+        self._metrics_file.write(json.dumps({"step": step, **metrics}) + "\n")
+        self._metrics_file.flush()
+        if self._tensorboard is not None:
+            for name, value in metrics.items():
+                self._tensorboard.add_scalar(name, value, step)
+
+    def rollouts(
+        self,
+        step: int,
+        groups: Sequence[Group],
+        scores: Scores,
+        verdicts: Sequence[Sequence[str]],
+        advantages_PN: Tensor,
+        gold_PN: Tensor | None,
+    ) -> None:
+        """Write a step's completions with every score, verdict and advantage, one problem a line."""
+        rows = []
+        for p, group in enumerate(groups):
+            completions = [
+                {
+                    "text": completion.text,
+                    "tokens": len(completion.token_ids),
+                    "stop_reason": completion.stop_reason,
+                    "reward": float(scores.rewards[p, i]),
+                    **{name: float(part[p, i]) for name, part in scores.parts.items()},
+                    "verdict": verdicts[p][i],
+                    "advantage": float(advantages_PN[p, i]),
+                    **({} if gold_PN is None else {"gold": bool(gold_PN[p, i])}),
+                }
+                for i, completion in enumerate(group.completions)
+            ]
+            problem = group.problem
+            rows.append(
+                {
+                    "problem": problem.id,
+                    "question": problem.question,
+                    "answer": problem.answer,
+                    "completions": completions,
+                }
+            )
+        _write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
+
+    def pairs(self, step: int, pairs: Sequence[Pair]) -> None:
+        """Write a step's pairs with their origins and the reward model's logits before and after."""
+        _write_lines(self.directory / "pairs" / f"{step:06d}.jsonl", [asdict(pair) for pair in pairs])
+
+    def close(self) -> None:
+        """Close the open files."""
+        self._metrics_file.close()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+
+    def _drop_after(self, step: int) -> None:
+        kept = [row for row in read_metrics(self.directory) if row["step"] <= step]
+        _write_lines(self._metrics_path, kept)
+        for folder in ("rollouts", "pairs"):
+            for path in (self.directory / folder).glob("*.jsonl"):
+                if int(path.stem) > step:
+                    path.unlink()
+
+    def _write_config(self, config: RunConfig) -> None:
+        record = {"cooper_version": version("cooper-rl"), "git_revision": git_revision()}
+        text = "".join(f"# {name}: {value}\n" for name, value in record.items())
+        text += yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+        (self.directory / "config.yaml").write_text(text, encoding="utf-8")
+
+
+def read_metrics(directory: Path) -> list[dict[str, Any]]:
+    """The lines of a run's `metrics.jsonl`; a last line cut short by an interruption is left out."""
+    path = directory / "metrics.jsonl"
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1] if line]
+
+
+def git_revision() -> str:
+    """The revision of the working folder, or `unknown` outside a git checkout."""
+    try:
+        finished = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # no git on this machine
+        return "unknown"
+    return finished.stdout.strip() or "unknown"
+
+
+def _write_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def _tensorboard_writer(directory: Path, purge_after: int | None) -> Any:
+    """A TensorBoard writer where the extra is installed, else None."""
+    if find_spec("tensorboard") is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415
+
+    return SummaryWriter(str(directory), purge_step=None if purge_after is None else purge_after + 1)

@@ -1,0 +1,108 @@
+"""A configuration either fits, or says which line does not and what would."""
+
+import pytest
+import yaml
+
+from cooper_rl.errors import InputError
+from cooper_rl.runs.loading import build_config, load_config
+
+MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
+
+
+def _write(tmp_path, text):
+    path = tmp_path / "run.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_overrides_win_over_the_file_and_the_file_over_the_preset(tmp_path):
+    path = _write(
+        tmp_path,
+        yaml.safe_dump(
+            {
+                "preset": "paper",
+                "policy": {"model": "m", "learning_rate": 1e-3},
+                "reward_model": {"model": "rm"},
+                "problems": {"source": "p.jsonl"},
+                "algorithm": {"min_spread": 0.2},
+            }
+        ),
+    )
+    config = load_config(path, ["policy.learning_rate=1e-5", "rollout.n=4"])
+    assert config.policy.learning_rate == 1e-5
+    assert config.rollout.n == 4
+    assert config.algorithm.min_spread == 0.2
+    assert config.cooptimization.negatives == ("assistant",)
+
+
+def test_the_paper_preset_neither_skips_groups_nor_adds_to_the_published_loss():
+    config = build_config({**MINIMAL, "preset": "paper"})
+    assert config.algorithm.min_spread == 0
+    assert config.cooptimization.anchor == 0
+
+
+def test_presets_differ_in_their_negatives():
+    assert build_config(MINIMAL).cooptimization.negatives == ("assistant", "on_policy")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("kind: rule\nlerning_rate: 1\n", 2, ["lerning_rate", "unknown key"]),
+        (
+            "kind: rule\npolicy:\n  model: m\n  learnin_rate: 1\n",
+            4,
+            ["policy.learnin_rate", "did you mean 'learning_rate'"],
+        ),
+        (
+            "policy:\n  model: m\nalgorithm:\n  loss: {kind: ppo_clip, clip_hi: 1}\n",
+            4,
+            ["clip_hi", "did you mean 'clip_high'"],
+        ),
+    ],
+)
+def test_unknown_keys_name_their_line_and_the_nearest_key(tmp_path, text, line, words):
+    with pytest.raises(InputError) as error:
+        load_config(_write(tmp_path, text))
+    assert f"run.yaml:{line}:" in str(error.value)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_a_value_out_of_range_names_its_line(tmp_path):
+    text = "kind: rule\npolicy: {model: m}\nproblems: {source: p.jsonl}\nrollout:\n  temperature: -1\n"
+    with pytest.raises(InputError, match=r"run\.yaml:5: rollout\.temperature: .*greater than or equal to 0.*-1"):
+        load_config(_write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({**MINIMAL, "kind": "cooper"}, "needs a reward model"),
+        ({**MINIMAL, "evaluation": {"every": 5}}, "test_problems is missing"),
+        ({**MINIMAL, "rollout": {"n": 1}}, "nothing to compare"),
+        ({**MINIMAL, "problems_per_step": 2, "algorithm": {"minibatches": 3}}, "minibatches exceeds"),
+    ],
+)
+def test_contradictions_are_told(settings, words):
+    with pytest.raises(InputError, match=words):
+        build_config(settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("a: [1", "not valid YAML"), ("- 1\n", "expected a mapping"), ("policy: 3\n", "policy")]
+)
+def test_files_that_are_not_settings(tmp_path, text, words):
+    with pytest.raises(InputError, match=words):
+        load_config(_write(tmp_path, text))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="no such configuration file"):
+        load_config(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("override", ["rollout.n", "=3", "kind.n=3"])
+def test_malformed_overrides(tmp_path, override):
+    with pytest.raises(InputError, match="override"):
+        load_config(_write(tmp_path, yaml.safe_dump(MINIMAL)), [override])
