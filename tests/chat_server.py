@@ -1,0 +1,94 @@
+"""A chat server on loopback that speaks the OpenAI protocol, well or badly, as a test wants it."""
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server sends: after `delay` seconds, `body`, of which it announces `missing` bytes more than it has."""
+
+    body: str
+    status: int = 200
+    delay: float = 0.0
+    missing: int = 0
+    drip: float = 0.0
+
+
+def completion(text: str | None, finish_reason: str = "stop", **how: Any) -> Answer:
+    """A proper chat completion."""
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    body = {"id": "1", "object": "chat.completion", "created": 0, "model": "test", "choices": [choice]}
+    return Answer(json.dumps(body), **how)
+
+
+class ChatServer:
+    """`respond(request body, number of the request from 0) -> Answer`, one thread a connection."""
+
+    def __init__(self, respond: Callable[[dict[str, Any], int], Answer]):
+        self.requests: list[dict[str, Any]] = []
+        self.busiest = 0
+        self._busy = 0
+        self._respond = respond
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                owner.serve(self, request)
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 64
+
+            def handle_error(self, *arguments: object) -> None:
+                """Clients hang up on slow answers; that is no error of the server."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        threading.Thread(target=lambda: self._server.serve_forever(poll_interval=0.02), daemon=True).start()
+
+    def serve(self, handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append(request)
+            self._busy += 1
+            self.busiest = max(self.busiest, self._busy)
+        answer = self._respond(request, number)
+        self._closing.wait(answer.delay)
+        with self._lock:
+            self._busy -= 1
+        body = answer.body.encode()
+        handler.send_response(answer.status)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(body) + answer.missing))
+        handler.end_headers()
+        if answer.drip:
+            for byte in body:
+                handler.wfile.write(bytes([byte]))
+                handler.wfile.flush()
+                self._closing.wait(answer.drip)
+        else:
+            handler.wfile.write(body)
+        if answer.missing:
+            handler.close_connection = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()

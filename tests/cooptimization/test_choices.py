@@ -1,0 +1,80 @@
+"""Which completions become positives and on-policy negatives."""
+
+from random import Random
+
+import pytest
+from cooptimization_cases import make_completion, make_group  # pyright: ignore[reportMissingImports]
+
+from cooper_rl.cooptimization.config import OnPolicyConfig
+from cooper_rl.cooptimization.negatives import choose_on_policy_negatives
+from cooper_rl.cooptimization.pairs import choose_positives
+
+
+def negatives(group, verdicts, logits, positives=(), count=1, seed=0, **settings):
+    config = OnPolicyConfig(**settings)
+    return choose_on_policy_negatives(group, verdicts, logits, list(positives), count, config, Random(seed))
+
+
+def test_only_completions_the_rule_accepts_are_positives():
+    group = make_group(["a", "b", "c", "d"])
+    assert choose_positives(group, ["wrong", "correct", "unparsed", "timeout"], 4, Random(0)) == ["b"]
+    assert choose_positives(group, ["wrong"] * 4, 4, Random(0)) == []
+
+
+def test_a_completion_cut_at_the_length_limit_is_no_positive():
+    group = make_group([make_completion("a", "length"), "b"])
+    assert choose_positives(group, ["correct", "correct"], 2, Random(0)) == ["b"]
+
+
+def test_every_accepted_completion_can_be_drawn_and_a_seed_decides_which():
+    group = make_group(["a", "b", "c", "d "])
+    draws = [choose_positives(group, ["correct"] * 4, 1, Random(seed))[0] for seed in range(200)]
+    assert {text: draws.count(text) > 20 for text in draws} == dict.fromkeys("abcd", True)
+    assert draws == [choose_positives(group, ["correct"] * 4, 1, Random(seed))[0] for seed in range(200)]
+
+
+def test_equal_texts_are_one_positive():
+    group = make_group(["a", "a\n", " a"])
+    assert choose_positives(group, ["correct"] * 3, 3, Random(0)) == ["a"]
+
+
+def test_the_completion_the_reward_model_likes_most_is_the_first_negative():
+    group = make_group(["a", "b", "c", "d"])
+    verdicts = ["wrong", "correct", "wrong", "wrong"]
+    assert negatives(group, verdicts, [-1.0, 9.0, 3.0, 0.5], count=3) == ["c", "d", "a"]
+    assert negatives(group, verdicts, [-1.0, 9.0, 3.0, 0.5]) == ["c"]
+
+
+def test_a_logit_that_is_not_a_number_comes_last():
+    group = make_group(["a", "b"])
+    assert negatives(group, ["wrong", "wrong"], [float("nan"), -5.0]) == ["b"]
+
+
+def test_a_finished_completion_comes_before_a_cut_one():
+    group = make_group([make_completion("a", "length"), "b"])
+    assert negatives(group, ["wrong", "wrong"], [5.0, -5.0], count=2) == ["b", "a"]
+
+
+def test_an_unparsed_completion_may_be_right_and_is_not_trusted_to_be_wrong():
+    group = make_group(["seven", "x"])
+    assert negatives(group, ["unparsed", "timeout"], [0.0, 0.0]) == []
+    assert negatives(group, ["unparsed", "timeout"], [0.0, 0.0], trust_unparsed=True) == ["seven"]
+
+
+def test_a_completion_without_any_content_is_wrong_though_unparsed():
+    group = make_group([" \n", "..."])
+    assert negatives(group, ["unparsed", "unparsed"], [0.0, 1.0], count=2) == ["...", ""]
+
+
+def test_a_text_is_never_both_positive_and_negative():
+    group = make_group(["a ", "a", "b", "c", "c\n"])
+    found = negatives(group, ["wrong", "correct", "wrong", "wrong", "wrong"], [3.0, 0.0, 2.0, 1.0, 1.0], ["b"], 5)
+    assert found == ["c"]
+
+
+@pytest.mark.parametrize("order", ["hardest", "random"])
+def test_equal_seeds_choose_equal_negatives(order):
+    group = make_group(list("abcdefgh"))
+    draws = [negatives(group, ["wrong"] * 8, [0.0] * 8, count=3, seed=seed, order=order) for seed in (5, 5, 6)]
+    assert draws[0] == draws[1]
+    assert (draws[0] == draws[2]) is (order == "hardest")

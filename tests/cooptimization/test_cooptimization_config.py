@@ -1,0 +1,90 @@
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from cooper_rl.cooptimization.assistant import CorrupterAssistant, build_assistant
+from cooper_rl.cooptimization.config import ChatAssistantConfig, CooptimizationConfig
+from cooper_rl.cooptimization.labelled import LabelledCompletion, read_labelled
+from cooper_rl.cooptimization.presets import COOPER, PAPER
+from cooper_rl.errors import InputError
+
+
+def test_the_cooper_preset_is_the_default():
+    assert CooptimizationConfig.model_validate(COOPER) == CooptimizationConfig()
+
+
+def test_the_paper_preset_has_none_of_our_remedies():
+    paper = CooptimizationConfig.model_validate(PAPER)
+    assert (paper.negatives, paper.positives, paper.anchor) == (("assistant",), ("rollout",), 0.0)
+    assert (paper.replay.pairs_per_step, paper.replay.labelled, paper.epochs) == (0, None, 1)
+
+
+def test_the_kind_of_an_assistant_decides_its_settings():
+    config = CooptimizationConfig.model_validate(
+        {"assistant": {"kind": "chat", "base_url": "http://x/v1", "model": "m"}}
+    )
+    assert isinstance(config.assistant, ChatAssistantConfig)
+    assert (config.assistant.temperature, config.assistant.tries) == (0.7, 3)
+    with pytest.raises(ValidationError, match="base_url"):
+        CooptimizationConfig.model_validate({"assistant": {"kind": "corrupter", "function": "a:b", "base_url": "x"}})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"negatives": []}, "at least one"),
+        ({"negatives": ["assistant", "assistant"]}, "twice"),
+        ({"replay": {"capacity": 0}}, "capacity"),
+        ({"replay": {"labelled": "x.jsonl", "labelled_per_step": 0}}, "labelled_per_step"),
+    ],
+)
+def test_contradictions_are_refused(settings, message):
+    with pytest.raises(ValidationError, match=message):
+        CooptimizationConfig.model_validate(settings)
+
+
+def test_an_assistant_is_built_only_where_needed_and_missed_where_it_is(verifier):
+    assert build_assistant(CooptimizationConfig(negatives=("on_policy",)), verifier) is None
+    with pytest.raises(InputError, match=r"cooptimization\.assistant"):
+        build_assistant(CooptimizationConfig(), verifier)
+    corrupter = {"kind": "corrupter", "function": "cooptimization_cases:flip"}
+    config = CooptimizationConfig.model_validate({"assistant": corrupter})
+    assert isinstance(build_assistant(config, verifier), CorrupterAssistant)
+    config = CooptimizationConfig.model_validate({"assistant": corrupter | {"function": "cooptimization_cases:flop"}})
+    with pytest.raises(InputError, match="flop"):
+        build_assistant(config, verifier)
+
+
+ROW = {"question": "q", "reference_answer": "7", "completion": "so 7 \n", "label": True}
+
+
+def test_labelled_rows_are_read_and_normalised(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(ROW) + "\n\n" + json.dumps(ROW | {"label": 0}) + "\n")
+    assert read_labelled(file) == [LabelledCompletion("q", "7", "so 7", 1.0), LabelledCompletion("q", "7", "so 7", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("{", r"rows.jsonl:2: not valid JSON"),
+        ("[]", r"rows.jsonl:2: expected an object"),
+        (json.dumps(ROW | {"completion": None}), r"rows.jsonl:2: field 'completion'"),
+        (json.dumps(ROW | {"label": "yes"}), r"rows.jsonl:2: field 'label'"),
+        (json.dumps(ROW | {"label": 2}), r"rows.jsonl:2: field 'label'"),
+    ],
+)
+def test_a_bad_labelled_row_is_named_by_line_and_field(tmp_path, second, message):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(ROW) + "\n" + second + "\n")
+    with pytest.raises(InputError, match=message):
+        read_labelled(file)
+
+
+def test_a_labelled_file_must_exist_and_hold_rows(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        read_labelled(tmp_path / "none.jsonl")
+    (tmp_path / "empty.jsonl").write_text("\n")
+    with pytest.raises(InputError, match="no rows"):
+        read_labelled(tmp_path / "empty.jsonl")
