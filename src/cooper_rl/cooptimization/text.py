@@ -31,6 +31,7 @@ def unframe(reply: str, like: str) -> str:
     The frames: a leading reasoning block, an opening line ("Sure, here is …:"), a code fence around everything that
     is left. A frame that the positive has itself is the policy's style, and stays. The result is normalised.
     """
+    reply = normalise(reply)
     for frame in (_REASONING, _OPENER, _FENCE):
         if not frame.match(like):
             reply = frame.sub(r"\1" if frame.groups else "", reply)
