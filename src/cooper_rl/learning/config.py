@@ -12,21 +12,21 @@ class LearnerConfig(Config):
 
     model: str
     """A model folder, or a name on the Hugging Face hub."""
-    learning_rate: float = Field(1e-6, ge=0)
+    learning_rate: float = Field(default=1e-6, ge=0)
     """Peak learning rate, reached after the warm-up."""
-    weight_decay: float = Field(0.01, ge=0)
+    weight_decay: float = Field(default=0.01, ge=0)
     """Decoupled weight decay (AdamW), on weights with two or more dimensions only."""
     betas: tuple[float, float] = (0.9, 0.999)
     """Decay of AdamW's running means of the gradient and of its square."""
-    eps: float = Field(1e-8, gt=0)
+    eps: float = Field(default=1e-8, gt=0)
     """AdamW's guard against division by zero."""
-    max_grad_norm: float = Field(1.0, gt=0)
+    max_grad_norm: float = Field(default=1.0, gt=0)
     """The gradient is scaled down to this norm."""
-    warmup_steps: int = Field(0, ge=0)
+    warmup_steps: int = Field(default=0, ge=0)
     """Optimizer steps of linear warm-up."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate after the warm-up; `cosine` falls to 0 at the end of the run."""
-    tokens_per_microbatch: int = Field(8192, ge=1)
+    tokens_per_microbatch: int = Field(default=8192, ge=1)
     """Most tokens, padding included, in one forward and backward pass. Changes memory and speed, not the gradient."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""

@@ -14,10 +14,10 @@ class PolicyBatch:
     """Completions with their prompts, as ragged lists: one entry a completion, one number a completion token.
 
     `token_ids[i]` is the prompt followed by the completion; the last `len(advantages[i])` tokens are the
-    completion. All per-token lists of a row have that length: `old_logprobs` (behaviour policy under the learner, nats),
-    `sampler_logprobs` (as the sampler reported them), `reference_logprobs` (frozen reference policy; empty
-    without a KL term), `weights` (the share of each token in the step's loss: masking, aggregation and
-    normalisation over the *whole* step are already in it, so micro-batches add up exactly).
+    completion. All per-token lists of a row have that length: `old_logprobs` (behaviour policy under the
+    learner, nats), `sampler_logprobs` (as the sampler reported them), `reference_logprobs` (frozen reference
+    policy; empty without a KL term), `weights` (the share of each token in the step's loss: masking, aggregation
+    and normalisation over the *whole* step are already in it, so micro-batches add up exactly).
     """
 
     token_ids: list[list[int]]

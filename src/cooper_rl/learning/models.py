@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -29,6 +30,9 @@ _TOKENIZER_FILES = (
     "spiece.model",
 )
 
+# Left unsaid, transformers asks on the terminal whether to run the folder's own code.
+_NO_FOREIGN_CODE = {"trust_remote_code": False}
+
 
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     """The tokenizer of a model folder or hub name; padding falls back to end-of-sequence.
@@ -39,7 +43,7 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     if folder and not any((folder / name).is_file() for name in _TOKENIZER_FILES):
         raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = AutoTokenizer.from_pretrained(path, **_NO_FOREIGN_CODE)
     except (OSError, ValueError) as error:
         raise InputError(_not_loaded(path, "tokenizer", error)) from error
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
@@ -120,7 +124,7 @@ def _load_config(path: str) -> PretrainedConfig:
     if folder and not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
         raise InputError(f"{path}: no weights in this folder (*.safetensors)")
     try:
-        return AutoConfig.from_pretrained(path)
+        return AutoConfig.from_pretrained(path, **_NO_FOREIGN_CODE)
     except (OSError, ValueError) as error:
         raise InputError(_not_loaded(path, "config", error)) from error
 
@@ -131,8 +135,10 @@ def _architecture(config: PretrainedConfig) -> str:
 
 def _load_weights(auto_class: Any, path: str, config: PretrainedConfig) -> tuple[PreTrainedModel, set[str]]:
     try:
-        model, info = auto_class.from_pretrained(path, config=config, dtype=torch.float32, output_loading_info=True)
-    except (OSError, ValueError, RuntimeError) as error:
+        model, info = auto_class.from_pretrained(
+            path, config=config, dtype=torch.float32, output_loading_info=True, **_NO_FOREIGN_CODE
+        )
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise InputError(_not_loaded(path, "model", error)) from error
     return model, set(info["missing_keys"])
 
@@ -163,6 +169,8 @@ def _names(keys: set[str]) -> str:
 
 
 def _not_loaded(path: str, what: str, error: Exception) -> str:
+    if "trust_remote_code" in str(error):
+        return f"{path}: the {what} brings its own code, which is never run; use a model that transformers knows"
     first_line = str(error).strip().partition("\n")[0]
     from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
     return f"{path}: the {what} cannot be loaded{from_hub}: {first_line}"

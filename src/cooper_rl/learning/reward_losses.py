@@ -16,7 +16,7 @@ class PairwiseLoss(Config):
 
     kind: Literal["pairwise"] = "pairwise"
     """Names this loss."""
-    anchor: float = Field(0.0, ge=0)
+    anchor: float = Field(default=0.0, ge=0)
     """Weight of the binary cross-entropy on both completions. Without it the loss does not change when all logits
     shift together, and sigmoid(logit) drifts as an absolute reward."""
 
