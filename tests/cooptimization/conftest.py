@@ -44,7 +44,7 @@ def make_learner() -> Callable[..., TorchRewardModelLearner]:
                 num_attention_heads=2,
                 num_key_value_heads=2,
                 max_position_embeddings=512,
-                **{"num_labels": 1},
+                num_labels=1,  # pyright: ignore[reportCallIssue]
                 pad_token_id=0,
             )
         )
