@@ -53,7 +53,10 @@ class Learner(Protocol):
     """A model that is being trained."""
 
     def forward_backward(self, batch: Any, loss: Any) -> Metrics:
-        """Accumulate the gradient of `loss` (a `Config` record of the learner's kind) on `batch`; metrics are step-level sums or means (unprefixed names)."""
+        """Accumulate the gradient of `loss` (a `Config` record of the learner's kind) on `batch`.
+
+        Metrics are step-level sums or means (unprefixed names).
+        """
         ...
 
     def optim_step(self) -> Metrics:
