@@ -169,7 +169,9 @@ def test_a_learner_without_a_local_model_is_refused(tokenizer):
 
 
 def test_bfloat16_autocast_stays_near_the_float32_logprobs(llama, tokenizer):
-    groups = NativeSampler(tokenizer, llama, autocast="bfloat16").sample(PROMPTS, 2, SamplingParams(max_tokens=8), seed=0)
+    groups = NativeSampler(tokenizer, llama, autocast="bfloat16").sample(
+        PROMPTS, 2, SamplingParams(max_tokens=8), seed=0
+    )
     for prompt, group in zip(PROMPTS, groups, strict=True):
         for completion in group:
             expected = teacher_forced(llama, prompt, completion.token_ids)

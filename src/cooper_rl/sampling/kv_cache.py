@@ -43,11 +43,19 @@ class BufferedLayer(CacheLayerMixin):
         assert self.values is not None
         if self.length > self.keys.shape[-2]:
             capacity = self.length + GROWTH
-            self.keys = _grown(self.keys, start, capacity)
-            self.values = _grown(self.values, start, capacity)
+            self.keys = _copied(self.keys, start, capacity)
+            self.values = _copied(self.values, start, capacity)
         self.keys[:, :, start : self.length] = key_states
         self.values[:, :, start : self.length] = value_states
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def reorder_cache(self, beam_idx: Int[Tensor, " kept"]) -> None:
+        """Make row i what row `beam_idx[i]` was, with room for the tokens to come."""
+        assert self.keys is not None
+        assert self.values is not None
+        capacity = max(self.keys.shape[-2], self.length + GROWTH)
+        self.keys = _copied(self.keys, self.length, capacity, beam_idx)
+        self.values = _copied(self.values, self.length, capacity, beam_idx)
 
     def get_seq_length(self) -> int:
         """Filled columns."""
@@ -71,11 +79,14 @@ class BufferedLayer(CacheLayerMixin):
         self.is_initialized, self.length = False, 0
 
 
-def _grown(buffer: Tensor, filled: int, capacity: int) -> Tensor:
-    rows, heads, _, size = buffer.shape
-    grown = buffer.new_empty(rows, heads, capacity, size)
-    grown[:, :, :filled] = buffer[:, :, :filled]
-    return grown
+def _copied(buffer: Tensor, filled: int, capacity: int, rows: Tensor | None = None) -> Tensor:
+    """A buffer with `capacity` columns holding the `filled` ones of `rows` (default: all)."""
+    source = buffer[:, :, :filled]
+    if rows is not None:
+        source = source.index_select(0, rows)
+    copy = source.new_empty(*source.shape[:2], capacity, source.shape[3])
+    copy[:, :, :filled] = source
+    return copy
 
 
 def build_cache(config: PreTrainedConfig) -> Cache:
