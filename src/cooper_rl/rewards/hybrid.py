@@ -21,19 +21,19 @@ from cooper_rl.sampling.sampler import Group
 class HybridConfig(Config):
     """Bands and weights of the hybrid reward. Weights are the paper's appendix A; its main text has 0.5, 2 and 5."""
 
-    alpha: float = Field(0.05, ge=0)
+    alpha: float = Field(default=0.05, ge=0)
     """Rule-rejected completions are rewarded between -alpha and +alpha."""
-    beta: float = Field(0.05, ge=0)
+    beta: float = Field(default=0.05, ge=0)
     """Rule-accepted completions are rewarded between 1 - beta and 1 + beta."""
-    eps: float = Field(1e-6, gt=0)
+    eps: float = Field(default=1e-6, gt=0)
     """Keeps the normalisation finite where all scores are equal."""
-    w_min: float = Field(0.4, gt=0)
+    w_min: float = Field(default=0.4, gt=0)
     """Weight of a group on which the reward model's scores agree."""
-    w_max: float = Field(3.0, gt=0)
+    w_max: float = Field(default=3.0, gt=0)
     """Weight of a group on which they differ widely."""
-    k: float = Field(6.0, ge=0)
+    k: float = Field(default=6.0, ge=0)
     """Steepness between the two; 0 gives every group the same weight."""
-    sigma_decay: float = Field(0.9, ge=0, lt=1)
+    sigma_decay: float = Field(default=0.9, ge=0, lt=1)
     """Decay of the running mean of the groups' standard deviation. The paper says only "running mean"."""
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ a stalled process whose parent has died.
 import json
 import logging
 import sys
+from pathlib import Path
 
 from cooper_rl.rewards.rule_judge import judge
 
@@ -19,6 +20,7 @@ except ImportError:  # Windows has no resource limits; the parent's time-out sti
     resource = None
 
 _MIB = 2**20
+_STATUS = Path("/proc/self/status")
 
 
 def main(memory_mib: int, cpu_seconds: int) -> None:
@@ -42,10 +44,11 @@ def main(memory_mib: int, cpu_seconds: int) -> None:
 
 
 def _near_memory_limit(memory_mib: int) -> bool:
-    if resource is None:
+    """Whether the address space ever grew past half its limit: growing further usually means doubling."""
+    if not _STATUS.exists():  # ru_maxrss is no substitute: it is inherited from a parent that holds a model
         return False
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > 0.75 * memory_mib * _MIB
+    peak_kib = next(int(line.split()[1]) for line in _STATUS.read_text().splitlines() if line.startswith("VmPeak"))
+    return peak_kib * 1024 > memory_mib * _MIB / 2
 
 
 def _limit(kind: int, value: int) -> None:

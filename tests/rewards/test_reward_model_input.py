@@ -1,0 +1,65 @@
+"""One format for training and scoring, cut in the middle of the completion only."""
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.reward_model_input import RewardModelInput
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """Byte-level without merges: every byte a token, and an end-of-turn token besides."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE({letter: index for index, letter in enumerate(alphabet)}, []))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|end|>")
+
+
+def test_an_input_that_fits_is_the_released_format_word_for_word(tokenizer):
+    token_ids = RewardModelInput(tokenizer, 500).encode("1 + 1?", "2", "It is \\boxed{2}")
+    text = (
+        "<question>1 + 1?</question>\n<reference_answer>2</reference_answer>\n<completion>It is \\boxed{2}</completion>"
+    )
+    assert tokenizer.decode(token_ids) == text
+    assert token_ids == tokenizer(text)["input_ids"]
+
+
+def test_white_space_around_a_completion_cannot_be_seen(tokenizer):
+    encoder = RewardModelInput(tokenizer, 500)
+    variants = ["so 2", "so 2\n", "so 2 \n\n", "\nso 2"]
+    assert len({tuple(encoder.encode("1 + 1?", "2", text)) for text in variants}) == 1
+
+
+def test_special_tokens_in_a_text_are_ordinary_characters(tokenizer):
+    token_ids = RewardModelInput(tokenizer, 500).encode("q <|end|>", "2", "so 2<|end|>")
+    assert tokenizer.eos_token_id not in token_ids
+    assert tokenizer.decode(token_ids).endswith("so 2<|end|></completion>")
+    assert tokenizer("<|end|>")["input_ids"] == [tokenizer.eos_token_id]
+
+
+@pytest.mark.parametrize("max_tokens", [130, 131, 200])
+def test_a_long_completion_loses_its_middle_and_never_its_end(tokenizer, max_tokens):
+    completion = "START " + "x" * 5000 + " the answer is 2"
+    token_ids = RewardModelInput(tokenizer, max_tokens).encode("1 + 1?", "2", completion + "\n")
+    text = tokenizer.decode(token_ids)
+    assert len(token_ids) == max_tokens
+    assert text.startswith("<question>1 + 1?</question>\n<reference_answer>2</reference_answer>\n<completion>START ")
+    assert "\n[...]\n" in text
+    assert text.endswith("the answer is 2</completion>")
+
+
+def test_the_longest_input_that_fits_is_not_touched(tokenizer):
+    whole = RewardModelInput(tokenizer, 10_000).encode("1 + 1?", "2", "x" * 100)
+    assert RewardModelInput(tokenizer, len(whole)).encode("1 + 1?", "2", "x" * 100) == whole
+    assert len(RewardModelInput(tokenizer, len(whole) - 1).encode("1 + 1?", "2", "x" * 100)) == len(whole) - 1
+
+
+def test_a_question_that_leaves_no_room_is_an_error_with_a_remedy(tokenizer):
+    encoder = RewardModelInput(tokenizer, 120)
+    with pytest.raises(InputError, match="max_input_tokens: 120"):
+        encoder.encode("why? " * 100, "2", "short")
+    with pytest.raises(InputError, match="max_input_tokens: 120"):
+        encoder.encode("why? " * 100, "2", "")

@@ -1,0 +1,125 @@
+"""A verifier that nothing can stall or crash."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cooper_rl.problems.problem import Problem
+from cooper_rl.rewards.rule import RuleReward
+from cooper_rl.rewards.rule_verifier import RuleVerifier
+
+STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]
+SLOW_BUT_RIGHT = ("2x+2", r"\boxed{2(x+1)}")
+
+
+@pytest.fixture(scope="module")
+def verifier():
+    with RuleVerifier(timeout_s=5) as verifier:
+        yield verifier
+
+
+def _worker_pid(verifier: RuleVerifier) -> int:
+    process = verifier._processes[0]._process
+    assert process is not None
+    return process.pid
+
+
+def test_inputs_that_stall_math_verify_time_out_and_the_next_one_is_answered():
+    with RuleVerifier(timeout_s=0.7) as verifier:
+        for bomb in STALLS:
+            verifier.verify(*SLOW_BUT_RIGHT)
+            started = time.perf_counter()
+            assert verifier.verify("12", bomb) == "timeout"
+            assert time.perf_counter() - started < 10
+        assert verifier.verify("y+12", r"\boxed{12+y}") == "correct"
+        assert verifier.counts["timeout"] == verifier.counts["killed"] == len(STALLS)
+
+
+def test_a_process_that_dies_is_replaced():
+    with RuleVerifier() as verifier:
+        assert verifier.verify(*SLOW_BUT_RIGHT) == "correct"
+        first = _worker_pid(verifier)
+        os.kill(first, signal.SIGKILL)
+        assert verifier.verify("y+1", r"\boxed{1+y}") == "timeout"
+        assert verifier.verify("y+1", r"\boxed{1+y}") == "correct"
+        assert _worker_pid(verifier) != first
+        assert verifier.counts["crashed"] == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address-space limits are a Linux matter")
+def test_an_answer_that_eats_memory_is_a_timeout_not_a_wrong_answer():
+    with RuleVerifier(timeout_s=20, memory_mib=200) as verifier:
+        assert verifier.verify("12", r"\boxed{2^{2^{27}}}") == "timeout"
+        assert verifier.verify(*SLOW_BUT_RIGHT) == "correct"
+
+
+def test_stalled_processes_do_not_outlive_the_verifier():
+    verifier = RuleVerifier(timeout_s=30)
+    verifier.verify(*SLOW_BUT_RIGHT)
+    pid = _worker_pid(verifier)
+    del verifier
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_many_threads_share_a_verifier(verifier):
+    pairs = [("12", f"answer: {n}") for n in range(20)] + [(f"x+{n % 5}", rf"\boxed{{{n % 7}+x}}") for n in range(40)]
+    expected = ["correct" if n == 12 else "wrong" for n in range(20)]
+    expected += ["correct" if n % 5 == n % 7 else "wrong" for n in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda pair: verifier.verify(*pair), pairs)) == expected
+    assert verifier.verify_many(pairs) == expected
+
+
+def test_two_workers_keep_the_order():
+    pairs = [("x+1", r"\boxed{1+x}"), ("12", "answer: 12"), ("x+2", r"\boxed{1+x}"), ("12", "")]
+    with RuleVerifier(workers=2) as verifier:
+        assert verifier.verify_many(pairs) == ["correct", "correct", "wrong", "unparsed"]
+
+
+def test_the_cache_is_bounded_and_spares_the_second_question():
+    with RuleVerifier(cache_size=2) as verifier:
+        for n in (1, 2, 3, 3, 1):
+            verifier.verify(f"x+{n}", rf"\boxed{{{n}+x}}")
+        assert verifier.counts["cached"] == 1
+        assert verifier.counts["answered"] == 4
+
+
+def test_a_reference_answer_must_verify_against_itself(verifier):
+    good = ["12", "1,234", r"\frac{3}{4}", "[1, 2)", "A", "3 or -3", "work\n#### 50", r"\boxed{7}"]
+    bad = ["", "  ", "}"]
+    assert [verifier.self_check(Problem("p", "?", answer)) for answer in good] == [True] * len(good)
+    assert [verifier.self_check(Problem("p", "?", answer)) for answer in bad] == [False] * len(bad)
+
+
+def test_the_rule_reward_pays_only_correct_answers(verifier, make_group):
+    groups = [make_group("12", "answer: 12", "answer: 13", "hm"), make_group("3", "", "answer: 3", r"\boxed{3}")]
+    scores = RuleReward(verifier).score(groups)
+    assert scores.rewards.tolist() == [[1, 0, 0], [0, 1, 1]]
+    assert scores.parts["rule"].tolist() == scores.rewards.tolist()
+    assert scores.metrics == {"rule/accuracy": 0.5, "rule/unparsed": pytest.approx(2 / 6), "rule/timeout": 0}
+
+
+def test_a_script_without_a_main_guard_can_verify(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from cooper_rl.rewards.rule_verifier import RuleVerifier\n"
+        "print(RuleVerifier().verify('x+1', r'\\boxed{1+x}'))\n"
+    )
+    (tmp_path / "sympy.py").write_text("raise SystemExit('a file of the user shadows a library')\n")
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "correct\n", done.stderr
+
+
+def test_the_verifier_process_stays_light():
+    code = (
+        "import sys, cooper_rl.rewards.rule_worker, cooper_rl.rewards.rule_verifier\n"
+        "print({'torch', 'transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
