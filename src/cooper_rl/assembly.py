@@ -103,7 +103,7 @@ def assemble(config: RunConfig) -> Parts:
     assistant = build_assistant(config.cooptimization, verifier) if config.trains_reward_model else None
 
     policy = TorchPolicyLearner.from_config(config.policy, config.steps * config.algorithm.minibatches)
-    needs_reference = config.algorithm.kl is not None and config.algorithm.kl.coefficient > 0
+    needs_reference = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
     reference = TorchPolicyLearner.from_config(config.policy, 0, trainable=False) if needs_reference else None
     reward_model, encoder, judge = None, None, None
     if config.reward_model is not None and config.kind != "rule":

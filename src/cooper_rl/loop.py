@@ -122,6 +122,10 @@ class CooperTrainer:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
+    def request_stop(self) -> None:
+        """Let the step under way finish, then checkpoint and return from `fit`."""
+        self._stop.set()
+
     @property
     def interrupted(self) -> bool:
         """Whether `fit` returned because it was asked to stop."""
@@ -212,7 +216,7 @@ class CooperTrainer:
 
         def request_stop(number: int, frame: Any) -> None:
             logger.warning("stopping after this step; interrupt again to stop at once")
-            self._stop.set()
+            self.request_stop()
             restore_handlers()
 
         for number in previous:

@@ -81,6 +81,11 @@ def test_a_value_out_of_range_names_its_line(tmp_path):
         ({**MINIMAL, "kind": "cooper"}, "needs a reward model"),
         ({**MINIMAL, "evaluation": {"every": 5}}, "test_problems is missing"),
         ({**MINIMAL, "rollout": {"n": 1}}, "nothing to compare"),
+        (
+            {**MINIMAL, "rollout": {"max_tokens": 32}, "algorithm": {"overlong": {"kind": "penalise"}}},
+            "buffer: 128 exceeds",
+        ),
+        ({**MINIMAL, "algorithm": {"loss": {"kind": "cispo", "truncated_importance_sampling": 2}}}, "recompute_old"),
         ({**MINIMAL, "problems_per_step": 2, "algorithm": {"minibatches": 3}}, "minibatches exceeds"),
     ],
 )

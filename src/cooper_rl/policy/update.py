@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, Self
 
 import torch
 from jaxtyping import Float
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from cooper_rl.configuration import Config
@@ -38,6 +39,19 @@ class AlgorithmConfig(Config):
     recompute_old_logprobs: bool = False
     """Ask the learner, not the sampler, for the log-probabilities before the update (for engines that disagree)."""
 
+    def pulls_in(self, where: Literal["loss", "reward"]) -> bool:
+        """Whether a KL term acts there."""
+        return self.kl is not None and self.kl.coefficient > 0 and self.kl.where == where
+
+    @model_validator(mode="after")
+    def _settings_agree(self) -> Self:
+        if self.loss.truncated_importance_sampling is not None and not self.recompute_old_logprobs:
+            raise ValueError(
+                "loss.truncated_importance_sampling corrects the sampler against the learner's own log-probabilities; "
+                "set recompute_old_logprobs: true"
+            )
+        return self
+
 
 @dataclass(frozen=True)
 class PolicyUpdate:
@@ -64,8 +78,8 @@ def update_policy(
     rewards = rewards.double()
     if config.overlong.kind == "penalise":
         rewards = rewards + overlong_penalty(lengths_PN, max_tokens, config.overlong)
-    if config.kl is not None and config.kl.where == "reward":
-        rewards = rewards - config.kl.coefficient * _sequence_kl(groups, reference, config.kl)
+    if config.pulls_in("reward"):
+        rewards = rewards - _sequence_kl(groups, reference, config.kl)
 
     usable_P = usable_groups(rewards, config.min_spread)
     advantages_PN = advantages(rewards, config.advantages, usable_P)
@@ -77,7 +91,7 @@ def update_policy(
         "policy/trained_completions": kept_PN.float().mean().item(),
     }
     old_logprobs = _old_logprobs(learner, groups, kept_PN, config)
-    objective = PolicyObjective(loss=config.loss, kl=config.kl)
+    objective = PolicyObjective(loss=config.loss, kl=config.kl if config.pulls_in("loss") else None)
     for rows_P in torch.arange(len(groups)).tensor_split(config.minibatches):
         batch = _batch(groups, rows_P.tolist(), advantages_PN, kept_PN, counted_PN, old_logprobs, reference, config)
         if not batch.token_ids:
@@ -108,7 +122,7 @@ def _batch(
     kept = [(p, i, weight) for (p, i), weight in zip(rows, weights, strict=True) if kept_PN[p, i]]
     completions = [groups[p].completions[i] for p, i, _ in kept]
     token_ids = [groups[p].prompt_ids + c.token_ids for (p, _, _), c in zip(kept, completions, strict=True)]
-    needs_reference = config.kl is not None and config.kl.where == "loss" and bool(kept)
+    needs_reference = config.pulls_in("loss") and bool(kept)
     return PolicyBatch(
         token_ids=token_ids,
         advantages=[
@@ -133,8 +147,10 @@ def _old_logprobs(
     return dict(zip(rows, _logprobs(learner, token_ids, completions), strict=True))
 
 
-def _sequence_kl(groups: Sequence[Group], reference: PolicyLearner | None, kl: KLConfig) -> Float[Tensor, "P N"]:
-    """The KL estimate of each completion, summed over its tokens (nats), under the sampled policy."""
+def _sequence_kl(groups: Sequence[Group], reference: PolicyLearner | None, kl: KLConfig | None) -> Float[Tensor, "P N"]:
+    """The KL estimate of each completion, summed over its tokens (nats), times the coefficient."""
+    if kl is None:
+        raise ValueError("there is no KL term")
     completions = [c for group in groups for c in group.completions]
     token_ids = [group.prompt_ids + c.token_ids for group in groups for c in group.completions]
     estimates = [
@@ -143,7 +159,7 @@ def _sequence_kl(groups: Sequence[Group], reference: PolicyLearner | None, kl: K
         ).sum()
         for c, row in zip(completions, _logprobs(reference, token_ids, completions), strict=True)
     ]
-    return torch.stack(estimates).reshape(len(groups), -1)
+    return kl.coefficient * torch.stack(estimates).reshape(len(groups), -1)
 
 
 def _logprobs(

@@ -133,9 +133,13 @@ class RunConfig(Config):
             )
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
-        if self.rollout.n == 1 and self.algorithm.advantages.kind in ("grpo", "dr_grpo", "rloo", "maxrl"):
+        if self.rollout.n == 1:
+            raise ValueError("rollout.n: 1 leaves the advantages nothing to compare with; use n >= 2")
+        overlong = self.algorithm.overlong
+        if overlong.kind == "penalise" and overlong.buffer > self.rollout.max_tokens:
             raise ValueError(
-                f"rollout.n: 1 leaves advantages.kind: {self.algorithm.advantages.kind} nothing to compare; use n >= 2"
+                f"algorithm.overlong.buffer: {overlong.buffer} exceeds rollout.max_tokens: {self.rollout.max_tokens}; "
+                "the penalty starts that many tokens before the limit"
             )
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")

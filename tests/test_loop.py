@@ -1,0 +1,153 @@
+"""The loop on the embedded world, with real but tiny models: what a run records, and that it resumes exactly."""
+
+import json
+
+import pytest
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen2ForSequenceClassification,
+)
+
+from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.demo.tokenizer import build_tokenizer
+from cooper_rl.runs.recorder import read_metrics
+
+GOLD = "cooper_rl.problems.arithmetic:gold"
+CORRUPTER = {"kind": "corrupter", "function": "cooper_rl.problems.arithmetic_corruption:corrupt"}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Random models of the embedded world's shape, much smaller."""
+    folder = tmp_path_factory.mktemp("models")
+    tokenizer = build_tokenizer()
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        num_labels=1,
+    )
+    torch.manual_seed(0)
+    Qwen2ForCausalLM(config).save_pretrained(folder / "policy")
+    Qwen2ForSequenceClassification(config).save_pretrained(folder / "reward_model")
+    for name in ("policy", "reward_model"):
+        tokenizer.save_pretrained(folder / name)
+    return folder
+
+
+@pytest.fixture
+def settings(models, tmp_path):
+    problems = {"source": "arithmetic", "limit": 24, "gold": GOLD, "prompt": {"template": "{question}\n"}}
+    return {
+        "name": "run",
+        "output_dir": str(tmp_path),
+        "threads": 1,
+        "steps": 4,
+        "problems_per_step": 4,
+        "policy": {"model": str(models / "policy"), "learning_rate": 1e-3},
+        "reward_model": {"model": str(models / "reward_model"), "learning_rate": 1e-3, "max_input_tokens": 160},
+        "problems": problems,
+        "test_problems": {**problems, "split": "test", "limit": 6},
+        "evaluation": {"every": 2, "k": 2},
+        "rollout": {"n": 4, "max_tokens": 12},
+        "algorithm": {"min_spread": 0.0},
+        "cooptimization": {"assistant": CORRUPTER},
+        "checkpoint": {"every": 2},
+    }
+
+
+def _fit(settings, resume=False):
+    with CooperTrainer.from_config(build_config(settings), resume=resume) as trainer:
+        trainer.fit()
+    return trainer
+
+
+def _timeless(directory):
+    return [{k: v for k, v in row.items() if not k.startswith("time/")} for row in read_metrics(directory)]
+
+
+@pytest.mark.parametrize("kind", ["rule", "static", "cooper", "hybrid"])
+def test_every_kind_of_run_records_its_steps(settings, kind):
+    trainer = _fit({**settings, "kind": kind, "steps": 2})
+    rows = read_metrics(trainer.directory)
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    assert {"test/rule_avg", "test/gold_avg"} <= rows[0].keys() & rows[2].keys()
+    assert {"reward/mean", "gold/accuracy", "rule/accuracy", "time/step"} <= rows[1].keys()
+    assert ("reward_model/probe_drift" in rows[1]) == (kind in ("cooper", "hybrid"))
+    rollouts = [json.loads(line) for line in (trainer.directory / "rollouts" / "000002.jsonl").read_text().splitlines()]
+    assert len(rollouts) == 4
+    assert {"text", "verdict", "reward", "advantage", "gold", "stop_reason"} <= rollouts[0]["completions"][0].keys()
+
+
+def test_a_resumed_run_equals_the_uninterrupted_one(settings, tmp_path):
+    whole = _fit({**settings, "name": "whole"})
+    half = {**settings, "name": "half"}
+    with CooperTrainer.from_config(build_config(half)) as trainer:
+        # Stop at step 3, after the checkpoint of step 2: the resumed run must do step 3 again and drop its record.
+        trainer.fit(on_step=lambda step, metrics: trainer.request_stop() if step == 2 else None)
+        trainer.recorder.metrics(3, {"lost": 1.0})
+    assert trainer.interrupted
+    resumed = _fit(half, resume=True)
+    assert _timeless(resumed.directory) == _timeless(whole.directory)
+    weights = [
+        AutoModelForCausalLM.from_pretrained(tmp_path / n / "checkpoints" / "000004" / "policy")
+        for n in ("whole", "half")
+    ]
+    for one, other in zip(weights[0].parameters(), weights[1].parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_rewards_of_a_step_come_from_the_reward_model_before_its_update(settings):
+    with CooperTrainer.from_config(build_config(settings)) as trainer:
+        judge = trainer.parts.judge
+        assert judge is not None
+        before = {name: p.clone() for name, p in judge.learner.model.named_parameters()}
+        metrics = trainer.step()
+        changed = any(not torch.equal(p, before[name]) for name, p in judge.learner.model.named_parameters())
+        assert changed
+        rows = [json.loads(line) for line in (trainer.directory / "rollouts" / "000001.jsonl").read_text().splitlines()]
+        with torch.no_grad():
+            for name, p in judge.learner.model.named_parameters():
+                p.copy_(before[name])
+        inputs = [judge.encoder.encode(r["question"], r["answer"], c["text"]) for r in rows for c in r["completions"]]
+        expected = judge.learner.score(inputs).sigmoid().tolist()
+    recorded = [c["reward"] for row in rows for c in row["completions"]]
+    assert recorded == pytest.approx(expected, abs=1e-5)
+    assert metrics["pairs/count"] > 0
+
+
+def test_saved_models_are_plain_hugging_face_folders(settings):
+    trainer = _fit({**settings, "steps": 2})
+    folder = trainer.directory / "checkpoints" / "000002"
+    policy = AutoModelForCausalLM.from_pretrained(folder / "policy")
+    reward_model = AutoModelForSequenceClassification.from_pretrained(folder / "reward_model")
+    assert reward_model.config.num_labels == 1
+    for saved, trained in zip(policy.parameters(), trainer.parts.policy.model.parameters(), strict=True):
+        assert torch.equal(saved, trained.cpu())
+
+
+def test_a_new_run_does_not_write_over_an_old_one(settings):
+    _fit({**settings, "kind": "rule", "steps": 1})
+    with pytest.raises(InputError, match="holds a run already"):
+        _fit({**settings, "kind": "rule", "steps": 1})
+
+
+def test_groups_without_spread_leave_the_policy_alone(settings):
+    settings = {**settings, "kind": "static", "algorithm": {"min_spread": 1.0, "kl": None}, "evaluation": {"every": 0}}
+    with CooperTrainer.from_config(build_config(settings)) as trainer:
+        before = [p.clone() for p in trainer.parts.policy.model.parameters()]
+        metrics = trainer.step()
+        assert metrics["policy/usable_groups"] == 0
+        for old, new in zip(before, trainer.parts.policy.model.parameters(), strict=True):
+            assert torch.equal(old, new)
