@@ -4,67 +4,10 @@ import json
 
 import pytest
 import torch
-from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForSequenceClassification,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen2ForSequenceClassification,
-)
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.demo.tokenizer import build_tokenizer
 from cooper_rl.runs.recorder import read_metrics
-
-GOLD = "cooper_rl.problems.arithmetic:gold"
-CORRUPTER = {"kind": "corrupter", "function": "cooper_rl.problems.arithmetic_corruption:corrupt"}
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    """Random models of the embedded world's shape, much smaller."""
-    folder = tmp_path_factory.mktemp("models")
-    tokenizer = build_tokenizer()
-    config = Qwen2Config(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=256,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        num_labels=1,
-    )
-    torch.manual_seed(0)
-    Qwen2ForCausalLM(config).save_pretrained(folder / "policy")
-    Qwen2ForSequenceClassification(config).save_pretrained(folder / "reward_model")
-    for name in ("policy", "reward_model"):
-        tokenizer.save_pretrained(folder / name)
-    return folder
-
-
-@pytest.fixture
-def settings(models, tmp_path):
-    problems = {"source": "arithmetic", "limit": 24, "gold": GOLD, "prompt": {"template": "{question}\n"}}
-    return {
-        "name": "run",
-        "output_dir": str(tmp_path),
-        "threads": 1,
-        "steps": 4,
-        "problems_per_step": 4,
-        "policy": {"model": str(models / "policy"), "learning_rate": 1e-3},
-        "reward_model": {"model": str(models / "reward_model"), "learning_rate": 1e-3, "max_input_tokens": 160},
-        "problems": problems,
-        "test_problems": {**problems, "split": "test", "limit": 6},
-        "evaluation": {"every": 2, "k": 2},
-        "rollout": {"n": 4, "max_tokens": 12},
-        "algorithm": {"min_spread": 0.0},
-        "cooptimization": {"assistant": CORRUPTER},
-        "checkpoint": {"every": 2},
-    }
 
 
 def _fit(settings, resume=False):
@@ -90,7 +33,9 @@ def test_every_kind_of_run_records_its_steps(settings, kind):
     assert {"text", "verdict", "reward", "advantage", "gold", "stop_reason"} <= rollouts[0]["completions"][0].keys()
 
 
-def test_a_resumed_run_equals_the_uninterrupted_one(settings, tmp_path):
+@pytest.mark.parametrize("kind", ["cooper", "hybrid"])
+def test_a_resumed_run_equals_the_uninterrupted_one(settings, tmp_path, kind):
+    settings = {**settings, "kind": kind}
     whole = _fit({**settings, "name": "whole"})
     half = {**settings, "name": "half"}
     with CooperTrainer.from_config(build_config(half)) as trainer:

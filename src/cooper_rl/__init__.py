@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from cooper_rl.errors import InputError, MissingExtraError
     from cooper_rl.loop import CooperTrainer
     from cooper_rl.problems.problem import Problem
-    from cooper_rl.rewards.rule import RuleVerifier
+    from cooper_rl.rewards.rule_verifier import RuleVerifier
     from cooper_rl.runs.config import RunConfig
     from cooper_rl.runs.loading import build_config, load_config
     from cooper_rl.sampling.sampler import Completion, Group, SamplingParams
@@ -20,7 +20,7 @@ _HOMES = {
     "InputError": "cooper_rl.errors",
     "MissingExtraError": "cooper_rl.errors",
     "Problem": "cooper_rl.problems.problem",
-    "RuleVerifier": "cooper_rl.rewards.rule",
+    "RuleVerifier": "cooper_rl.rewards.rule_verifier",
     "RunConfig": "cooper_rl.runs.config",
     "SamplingParams": "cooper_rl.sampling.sampler",
     "build_config": "cooper_rl.runs.loading",

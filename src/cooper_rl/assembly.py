@@ -23,7 +23,8 @@ from cooper_rl.rewards.functions import FunctionReward, load_function
 from cooper_rl.rewards.hybrid import HybridReward
 from cooper_rl.rewards.reward_model import RewardModelReward
 from cooper_rl.rewards.reward_model_input import RewardModelInput
-from cooper_rl.rewards.rule import RuleReward, RuleVerifier
+from cooper_rl.rewards.rule import RuleReward
+from cooper_rl.rewards.rule_verifier import RuleVerifier
 from cooper_rl.rewards.scores import Reward
 from cooper_rl.rewards.weighted_sum import WeightedSum
 from cooper_rl.runs.config import RunConfig
@@ -68,7 +69,11 @@ class LearningJudge:
 
 @dataclass(frozen=True)
 class Parts:
-    """Everything a run works with. `judge` is None where no reward model learns; `reference` without a KL term."""
+    """Everything a run works with.
+
+    `reference` is None without a KL term, `judge` where no reward model learns; `hybrid` is the part of `reward` that
+    has state of its own, if there is one.
+    """
 
     stream: ProblemStream
     prompt_encoder: PromptEncoder
@@ -77,6 +82,7 @@ class Parts:
     reference: TorchPolicyLearner | None
     verifier: RuleVerifier
     reward: Reward
+    hybrid: HybridReward | None
     judge: LearningJudge | None
     test_set: HeldOut | None
 
@@ -114,6 +120,8 @@ def assemble(config: RunConfig) -> Parts:
             cooptimizer = Cooptimizer(config.cooptimization, verifier, assistant, config.seed)
             cooptimizer.check()
             judge = LearningJudge(reward_model, encoder, cooptimizer)
+    main = _main_reward(config, verifier, reward_model, encoder)
+    extra = [FunctionReward(reward.function, reward.weight) for reward in config.extra_rewards]
     return Parts(
         stream=stream,
         prompt_encoder=prompt_encoder,
@@ -121,28 +129,25 @@ def assemble(config: RunConfig) -> Parts:
         policy=policy,
         reference=reference,
         verifier=verifier,
-        reward=_reward(config, verifier, reward_model, encoder),
+        reward=WeightedSum([main, *extra]) if extra else main,
+        hybrid=main if isinstance(main, HybridReward) else None,
         judge=judge,
         test_set=test_set,
     )
 
 
-def _reward(
+def _main_reward(
     config: RunConfig,
     verifier: RuleVerifier,
     reward_model: TorchRewardModelLearner | None,
     encoder: RewardModelInput | None,
 ) -> Reward:
-    """What the policy is rewarded for, with the user's own rewards added."""
+    """What the kind of run rewards."""
     if reward_model is None or encoder is None:
-        main: Reward = RuleReward(verifier)
-    elif config.kind == "hybrid":
-        main = HybridReward(RuleReward(verifier), RewardModelReward(reward_model, encoder), config.hybrid)
-    else:
-        main = RewardModelReward(reward_model, encoder)
-    if not config.extra_rewards:
-        return main
-    return WeightedSum([main, *(FunctionReward(reward.function, reward.weight) for reward in config.extra_rewards)])
+        return RuleReward(verifier)
+    if config.kind == "hybrid":
+        return HybridReward(RuleReward(verifier), RewardModelReward(reward_model, encoder), config.hybrid)
+    return RewardModelReward(reward_model, encoder)
 
 
 def _gold(problems: ProblemsConfig) -> Gold | None:

@@ -151,6 +151,8 @@ class CooperTrainer:
             if parts.judge is not None:
                 parts.judge.learner.save(folder / "reward_model")
                 state["cooptimizer"] = parts.judge.cooptimizer.state()
+            if parts.hybrid is not None:
+                state["hybrid"] = parts.hybrid.sigma_mean
             return state
 
         return self._checkpoints.save(self.completed_steps, write)
@@ -161,6 +163,8 @@ class CooperTrainer:
         if self.parts.judge is not None:
             self.parts.judge.learner.load(folder / "reward_model")
             self.parts.judge.cooptimizer.restore(state["cooptimizer"])
+        if self.parts.hybrid is not None:
+            self.parts.hybrid.sigma_mean = state["hybrid"]
         self.parts.stream.restore(state["stream"])
         self.probes.restore(state["probes"])
         restore_random_state(state["random"])

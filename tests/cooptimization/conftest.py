@@ -10,7 +10,7 @@ from transformers import LlamaConfig, LlamaForSequenceClassification, PreTrained
 from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.rewards.reward_model_input import RewardModelInput
-from cooper_rl.rewards.rule import RuleVerifier
+from cooper_rl.rewards.rule_verifier import RuleVerifier
 
 CHARACTERS = [chr(code) for code in range(32, 127)] + ["\n", "\r", "\t"]
 

@@ -13,7 +13,8 @@ from cooper_rl.rewards.functions import FunctionReward
 from cooper_rl.rewards.gold import gold_labels
 from cooper_rl.rewards.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
 from cooper_rl.rewards.reward_model import RewardModelReward
-from cooper_rl.rewards.rule import RuleReward, RuleVerifier
+from cooper_rl.rewards.rule import RuleReward
+from cooper_rl.rewards.rule_verifier import RuleVerifier
 from cooper_rl.rewards.weighted_sum import WeightedSum
 from cooper_rl.sampling.sampler import Group
 

@@ -34,9 +34,9 @@ def test_white_space_around_a_completion_cannot_be_seen(tokenizer):
 
 
 def test_special_tokens_in_a_text_are_ordinary_characters(tokenizer):
-    token_ids = RewardModelInput(tokenizer, 500).encode("q <|end|>", "2", "so 2<|end|>")
+    token_ids = RewardModelInput(tokenizer, 500).encode("q <|end|>", "2", "so <|end|> 2")
     assert tokenizer.eos_token_id not in token_ids
-    assert tokenizer.decode(token_ids).endswith("so 2<|end|></completion>")
+    assert tokenizer.decode(token_ids).endswith("so <|end|> 2</completion>")
     assert tokenizer("<|end|>")["input_ids"] == [tokenizer.eos_token_id]
 
 

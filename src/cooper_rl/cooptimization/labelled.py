@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.cooptimization.text import normalise
 from cooper_rl.errors import InputError
+from cooper_rl.rewards.text import normalise
 
 TEXT_FIELDS = ("question", "reference_answer", "completion")
 

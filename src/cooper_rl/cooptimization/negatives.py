@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from random import Random
 
 from cooper_rl.cooptimization.config import OnPolicyConfig
-from cooper_rl.cooptimization.text import has_content, normalise
+from cooper_rl.rewards.text import has_content, normalise
 from cooper_rl.sampling.sampler import Completion, Group
 
 

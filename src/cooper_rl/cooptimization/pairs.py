@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from cooper_rl.cooptimization.config import NegativeOrigin, PositiveOrigin
-from cooper_rl.cooptimization.text import has_content, normalise
+from cooper_rl.rewards.text import has_content, normalise
 from cooper_rl.sampling.sampler import Group
 
 

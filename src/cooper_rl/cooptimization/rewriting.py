@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cooper_rl.cooptimization.text import has_content, unframe
+from cooper_rl.cooptimization.framing import unframe
 from cooper_rl.problems.problem import Problem
+from cooper_rl.rewards.text import has_content
 from cooper_rl.sampling.chat import ChatReply
 
 REJECTIONS = tuple(f"rejected_{reason}" for reason in ("empty", "equals_positive", "correct", "unparsed", "timeout"))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from cooper_rl.errors import InputError
+from cooper_rl.rewards.text import normalise
 
 _MARKER = "\n[...]\n"
 _FEWEST_COMPLETION_TOKENS = 8
@@ -12,7 +13,7 @@ class RewardModelInput:
     """Turns (question, reference answer, completion) into the token ids a reward model is trained and scored on.
 
     The format is that of the released VerifyRM: three tagged fields, no chat template. White space around a field
-    is dropped, so that it can never tell one kind of completion from another; special tokens spelled out inside a
+    is dropped and the completion is normalised, so that format never tells one kind of completion from another; special tokens spelled out inside a
     text are ordinary characters. Needs a tokenizer of the Rust kind ("fast"), whose offsets place the cut.
     """
 
@@ -25,7 +26,7 @@ class RewardModelInput:
 
     def text(self, question: str, answer: str, completion: str) -> str:
         """The format of algorithm.md, section 2."""
-        return _before(question, answer) + completion.strip() + "</completion>"
+        return _before(question, answer) + normalise(completion) + "</completion>"
 
     def encode(self, question: str, answer: str, completion: str) -> list[int]:
         """Token ids, at most `max_tokens`.
@@ -38,7 +39,7 @@ class RewardModelInput:
         if len(token_ids) <= self._max_tokens:
             return token_ids
         start = len(_before(question, answer))
-        first, last = self._completion_tokens(text, start, start + len(completion.strip()))
+        first, last = self._completion_tokens(text, start, start + len(normalise(completion)))
         room = self._max_tokens - (len(token_ids) - (last - first)) - len(self._marker_ids)
         if room < _FEWEST_COMPLETION_TOKENS:
             raise InputError(

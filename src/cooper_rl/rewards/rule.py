@@ -10,8 +10,6 @@ from cooper_rl.rewards.scores import Scores
 from cooper_rl.rewards.verdict import Verdict
 from cooper_rl.sampling.sampler import Group
 
-__all__ = ["RuleReward", "RuleVerifier", "rule_scores"]
-
 
 class RuleReward:
     """1 for a completion the rule verifier calls correct, 0 for every other."""

@@ -1,0 +1,24 @@
+"""One text form for every completion the reward model reads, so that no formatting habit gives its label away."""
+
+import re
+
+_END_MARKER = re.compile(r"(?:<\|[a-zA-Z_]+\|>|</s>|<eos>|<end_of_turn>)\Z")
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
+def normalise(text: str) -> str:
+    """The form in which every completion reaches the reward model, in training and scoring, whoever wrote it.
+
+    Line ends become newlines; white space at the end of lines, at both ends of the text and beyond one blank line
+    goes; so do end-of-turn markers that a server left in. Applying it twice changes nothing.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    text = "\n".join(line.rstrip() for line in lines).strip()
+    while marker := _END_MARKER.search(text):
+        text = text[: marker.start()].rstrip()
+    return _BLANK_LINES.sub("\n\n", text)
+
+
+def has_content(text: str) -> bool:
+    """Whether there is any letter or digit: without one, no answer can be there."""
+    return any(character.isalnum() for character in text)
