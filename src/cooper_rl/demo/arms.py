@@ -5,7 +5,6 @@ import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,18 @@ ARMS: dict[str, dict[str, Any]] = {
     "paper": {"kind": "cooper", "preset": "paper"},
     "cooper": {"kind": "cooper", "preset": "cooper"},
 }
+ASSETS = Path(__file__).parent.parent / "assets" / "arithmetic"
 Progress = Callable[[int], None]
 
 
 def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The settings of one arm: `configs/arithmetic.yaml` of this package, with the arm's kind of reward on top."""
-    text = files("cooper_rl.demo").joinpath("arithmetic.yaml").read_text(encoding="utf-8")
-    settings = merge(yaml.safe_load(text), {"name": arm, "output_dir": str(output_dir), "seed": seed, **ARMS[arm]})
-    return merge(settings, overrides or {})
+    """The settings of one arm: `arithmetic.yaml` beside this file, with the arm's kind of reward on top."""
+    settings = yaml.safe_load((Path(__file__).parent / "arithmetic.yaml").read_text(encoding="utf-8"))
+    models = {name: {"model": str(ASSETS / name)} for name in ("policy", "reward_model")}
+    run = {"name": arm, "output_dir": str(output_dir), "seed": seed, **ARMS[arm], **models}
+    if arm == "cooper":  # VerifyRM's own data is replayed by our preset; the paper's has no replay
+        run["cooptimization"] = {"replay": {"labelled": str(ASSETS / "labelled.jsonl")}}
+    return merge(merge(settings, run), overrides or {})
 
 
 def run_arms(
@@ -93,7 +96,7 @@ def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
                 "reward_end": reward[-1],
                 "steps": metrics[-1]["step"],
             }
-    manifest = json.loads(files("cooper_rl.assets.arithmetic").joinpath("manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((ASSETS / "manifest.json").read_text(encoding="utf-8"))
     summary = {
         "seconds": round(seconds, 1),
         "arms": arms,

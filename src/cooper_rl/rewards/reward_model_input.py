@@ -13,8 +13,9 @@ class RewardModelInput:
     """Turns (question, reference answer, completion) into the token ids a reward model is trained and scored on.
 
     The format is that of the released VerifyRM: three tagged fields, no chat template. White space around a field
-    is dropped and the completion is normalised, so that format never tells one kind of completion from another; special tokens spelled out inside a
-    text are ordinary characters. Needs a tokenizer of the Rust kind ("fast"), whose offsets place the cut.
+    is dropped and the completion is normalised, so that format never tells one kind of completion from another;
+    special tokens spelled out inside a text are ordinary characters. Needs a tokenizer of the Rust kind ("fast"),
+    whose offsets place the cut.
     """
 
     def __init__(self, tokenizer: Any, max_tokens: int) -> None:
