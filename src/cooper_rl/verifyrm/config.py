@@ -1,0 +1,40 @@
+"""Settings of the training of a VerifyRM."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cooper_rl.learning.config import LearnerConfig
+
+
+class VerifyRMConfig(LearnerConfig):
+    """A reward model made from labelled completions by binary cross-entropy."""
+
+    model: str
+    """The base: a causal language model, which gets a new head, or a reward model to train further."""
+    learning_rate: float = Field(default=2e-5, ge=0)
+    """Peak learning rate."""
+    warmup_steps: int = Field(default=10, ge=0)
+    """Updates of linear warm-up."""
+    schedule: Literal["constant", "cosine"] = "cosine"
+    """Learning rate after the warm-up; `cosine` falls to 0 at the last update."""
+    epochs: float = Field(default=3.0, gt=0)
+    """Passes over the training rows."""
+    batch_size: int = Field(default=64, ge=1)
+    """Rows per update."""
+    max_input_tokens: int = Field(default=2048, ge=16)
+    """Longer inputs lose the middle of the completion, never its end. Use the same limit when scoring."""
+    max_rows: int | None = Field(default=None, ge=2)
+    """Use at most this many rows, drawn at random."""
+    held_out: float = Field(default=0.1, gt=0, lt=1)
+    """Share of the rows, as whole problems, that measures and never trains."""
+    evaluate_every: int = Field(default=50, ge=1)
+    """Updates between evaluations on the held-out rows; the weights with the lowest held-out loss are kept."""
+    balance_classes: bool = True
+    """Weight rows so that right and wrong completions count the same in all."""
+    frozen_layers: int = Field(default=0, ge=0)
+    """Leave the embeddings and this many of the lowest layers as they are: cheaper updates, for a slow machine."""
+    seed: int = Field(default=0, ge=0)
+    """Draws the rows, the split and the order of training."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads for tensor work; by default the cores this process may use."""

@@ -1,0 +1,89 @@
+"""Labelled data: what is read, what is refused, and that no problem is on both sides of the split."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cooper_rl.errors import InputError
+from cooper_rl.verifyrm.labelled import LabelledRow, read_labelled, split_by_problem
+
+ROW = {"question": "2+2?", "reference_answer": "4", "completion": "It is 4.", "label": 1}
+
+
+def write_jsonl(path: Path, *rows: dict) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_jsonl_csv_and_parquet_read_alike(tmp_path: Path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from pyarrow import Table
+
+    jsonl = write_jsonl(tmp_path / "rows.jsonl", ROW, {**ROW, "label": False, "model": "ignored"})
+    csv = tmp_path / "rows.csv"
+    csv.write_text("label,completion,reference_answer,question\n1.0,It is 4.,4,2+2?\nFalse,It is 4.,4,2+2?\n")
+    parquet.write_table(Table.from_pylist([ROW, {**ROW, "label": 0}]), tmp_path / "rows.parquet")
+
+    def fields(path: Path) -> list[tuple]:
+        return [(row.question, row.answer, row.completion, row.label) for row in read_labelled(path)]
+
+    assert fields(jsonl) == [("2+2?", "4", "It is 4.", 1.0), ("2+2?", "4", "It is 4.", 0.0)]
+    assert fields(csv) == fields(jsonl)
+    assert fields(tmp_path / "rows.parquet") == fields(jsonl)
+
+
+def test_a_numeric_reference_reads_as_it_is_written(tmp_path: Path):
+    path = write_jsonl(tmp_path / "rows.jsonl", {**ROW, "reference_answer": 43.0})
+    assert read_labelled(path)[0].answer == "43"
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"label": 0.3}, "'label' is 0.3"),
+        ({"label": None}, "'label' is None"),
+        ({"question": " "}, "'question' is empty"),
+        ({"reference_answer": None}, "'reference_answer' is empty"),
+        ({"completion": ["It is 4."]}, "'completion'"),
+    ],
+)
+def test_a_bad_row_is_named_with_its_line_and_field(tmp_path: Path, change: dict, named: str):
+    path = write_jsonl(tmp_path / "rows.jsonl", ROW, {**ROW, **change})
+    with pytest.raises(InputError) as caught:
+        read_labelled(path)
+    assert f"{path}:2" in str(caught.value)
+    assert named in str(caught.value)
+
+
+def test_a_missing_field_and_an_empty_file_are_refused(tmp_path: Path):
+    path = write_jsonl(tmp_path / "rows.jsonl", {"question": "2+2?", "answer": "4", "completion": "4", "label": 1})
+    with pytest.raises(InputError, match="'reference_answer' is missing"):
+        read_labelled(path)
+    with pytest.raises(InputError, match="holds no rows"):
+        read_labelled(write_jsonl(tmp_path / "empty.jsonl"))
+
+
+def test_an_empty_completion_is_a_legitimate_wrong_answer(tmp_path: Path):
+    path = write_jsonl(tmp_path / "rows.jsonl", {**ROW, "completion": "", "label": 0})
+    assert read_labelled(path)[0].completion == ""
+
+
+def test_no_problem_is_both_trained_on_and_held_out():
+    rows = [
+        LabelledRow(text.format(problem), "1", str(sample), 1.0)
+        for problem in range(40)
+        for sample, text in enumerate(["How many {}?", " how  many {}?\n", "HOW MANY {}?"])
+    ]
+    train, held_out = split_by_problem(rows, 0.25, seed=3)
+    names = [{" ".join(row.question.lower().split()) for row in side} for side in (train, held_out)]
+    assert not names[0] & names[1]
+    assert len(held_out) == 30
+    assert len(train) + len(held_out) == len(rows)
+    assert split_by_problem(rows, 0.25, seed=3) == (train, held_out)
+    assert split_by_problem(rows, 0.25, seed=4) != (train, held_out)
+
+
+def test_one_problem_cannot_be_split():
+    with pytest.raises(InputError, match="at least two"):
+        split_by_problem([LabelledRow("q", "1", "1", 1.0), LabelledRow("Q ", "1", "2", 0.0)], 0.5, seed=0)

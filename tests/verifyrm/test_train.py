@@ -1,0 +1,116 @@
+"""Training a VerifyRM: it learns, it keeps the best weights, and plain transformers loads them."""
+
+import itertools
+import json
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.reward_model_input import RewardModelInput
+from cooper_rl.verifyrm.config import VerifyRMConfig
+from cooper_rl.verifyrm.labelled import LabelledRow, split_by_problem
+from cooper_rl.verifyrm.metrics import classification_metrics, roc_auc
+from cooper_rl.verifyrm.train import METRICS_FILE, class_weights, length_grouped_batches, train_verifyrm
+
+
+def labelled_rows(count: int) -> list[LabelledRow]:
+    """A third of the rows right; a right completion says so in its last word."""
+    return [
+        LabelledRow(f"what is {i}?", "1", f"step {i % 7}. {'yes' if i % 3 == 0 else 'no'}", float(i % 3 == 0))
+        for i in range(count)
+    ]
+
+
+def config(folder: Path, **changes) -> VerifyRMConfig:
+    settings = {"learning_rate": 1e-2, "epochs": 8, "batch_size": 16, "evaluate_every": 10, "warmup_steps": 2}
+    settings |= {"model": str(folder), "threads": 1, "device": "cpu", "max_input_tokens": 160}
+    return VerifyRMConfig.model_validate(settings | changes)
+
+
+@pytest.mark.parametrize("base", ["policy", "reward_model"])
+def test_a_causal_model_and_a_reward_model_both_learn(tiny_models: Path, tmp_path: Path, base: str):
+    result = train_verifyrm(config(tiny_models / base, epochs=16), labelled_rows(120), tmp_path / "rm")
+    assert result["held_out"]["accuracy"] > 0.95
+    assert result["held_out"]["roc_auc"] > 0.95
+    assert result["rows"] == {"train": 108, "held_out": 12, "given": 120}
+    assert json.loads((tmp_path / "rm" / METRICS_FILE).read_text()) == result
+
+
+def test_plain_transformers_loads_the_weights_with_the_lowest_held_out_loss(tiny_models: Path, tmp_path: Path):
+    rows = labelled_rows(60)
+    seen: list[tuple[int, int]] = []
+    diverging = config(tiny_models / "policy", learning_rate=0.3, evaluate_every=1, epochs=4)
+    result = train_verifyrm(diverging, rows, tmp_path / "rm", lambda done, _, total: seen.append((done, total)))
+    losses = [entry["loss"] for entry in result["history"]]
+    assert result["held_out"]["loss"] == min(losses) < losses[-1]
+    assert seen == [(i + 1, len(losses)) for i in range(len(losses))]
+
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "rm")
+    encoder = RewardModelInput(AutoTokenizer.from_pretrained(tmp_path / "rm"), 160)
+    _, held_out = split_by_problem(rows, diverging.held_out, diverging.seed)
+    inputs = [torch.tensor([encoder.encode(row.question, row.answer, row.completion)]) for row in held_out]
+    with torch.no_grad():
+        logits = torch.cat([model(tokens).logits[:, 0] for tokens in inputs])
+    measured = classification_metrics(logits, torch.tensor([row.label for row in held_out]))
+    assert measured["loss"] == pytest.approx(min(losses), rel=1e-4)
+
+
+def test_frozen_layers_stay_bit_for_bit_and_the_head_learns(tiny_models: Path, tmp_path: Path):
+    base = AutoModelForSequenceClassification.from_pretrained(tiny_models / "reward_model").state_dict()
+    settings = config(tiny_models / "reward_model", frozen_layers=1, epochs=1)
+    train_verifyrm(settings, labelled_rows(40), tmp_path / "rm")
+    trained = AutoModelForSequenceClassification.from_pretrained(tmp_path / "rm").state_dict()
+    changed = {name for name in base if not torch.equal(base[name], trained[name])}
+    assert changed == {"model.norm.weight", "score.weight"}
+
+
+def test_inputs_that_cannot_be_trained_on_are_refused_before_training(tiny_models: Path, tmp_path: Path):
+    settings = config(tiny_models / "policy")
+    right_only = [row for row in labelled_rows(60) if row.label == 1]
+    with pytest.raises(InputError, match="0 wrong"):
+        train_verifyrm(settings, right_only, tmp_path / "rm")
+    with pytest.raises(InputError, match="frozen_layers: 2, but this model has 1 layers"):
+        train_verifyrm(config(tiny_models / "policy", frozen_layers=2), labelled_rows(60), tmp_path / "rm")
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="already in use"):
+        train_verifyrm(settings, labelled_rows(60), tmp_path / "used")
+    with pytest.raises(InputError, match="no row fits"):
+        train_verifyrm(config(tiny_models / "policy", max_input_tokens=16), labelled_rows(60), tmp_path / "rm")
+
+
+def test_class_weights_give_both_classes_the_same_share():
+    weights = class_weights([1.0, 0.0, 0.0, 0.0])
+    assert weights == {1.0: 2.0, 0.0: pytest.approx(2 / 3)}
+
+
+def test_every_row_is_in_exactly_one_batch_of_like_length():
+    lengths = [random.Random(i).randint(1, 500) for i in range(1000)]
+    batches = length_grouped_batches(lengths, 16, random.Random(0))
+    assert sorted(itertools.chain(*batches)) == list(range(1000))
+    padded = sum(len(batch) * max(lengths[row] for row in batch) for batch in batches)
+    assert padded < 1.1 * sum(lengths)
+    assert batches != length_grouped_batches(lengths, 16, random.Random(1))
+
+
+def test_roc_auc_is_the_share_of_ordered_pairs_with_ties_at_half():
+    logits = torch.tensor([0.1, 0.4, 0.4, 0.8, -2.0, 0.4])
+    labels = torch.tensor([0.0, 0.0, 1.0, 1.0, 1.0, 1.0])
+    pairs = [
+        0.5 if right == wrong else float(right > wrong)
+        for right in logits[labels == 1]
+        for wrong in logits[labels == 0]
+    ]
+    assert roc_auc(logits, labels) == pytest.approx(sum(pairs) / len(pairs))
+    assert roc_auc(labels, labels) == 1.0
+    assert roc_auc(-labels, labels) == 0.0
+
+
+def test_classification_metrics_by_hand():
+    metrics = classification_metrics(torch.tensor([2.0, -1.0, 0.5, -3.0]), torch.tensor([1.0, 1.0, 0.0, 0.0]))
+    assert (metrics["accuracy"], metrics["recall_right"], metrics["recall_wrong"]) == (0.5, 0.5, 0.5)
+    assert metrics["loss"] == pytest.approx((0.126928 + 1.313262 + 0.974077 + 0.048587) / 4, abs=1e-5)
