@@ -59,9 +59,7 @@ class Group:
 class Sampler(Protocol):
     """An engine that draws completions from a policy's current weights."""
 
-    def sample(
-        self, prompts: Sequence[list[int]], n: int, params: SamplingParams, seed: int
-    ) -> list[list[Completion]]:
+    def sample(self, prompts: Sequence[list[int]], n: int, params: SamplingParams, seed: int) -> list[list[Completion]]:
         """Draw `n` completions for each prompt (token ids). The same seed gives the same completions."""
         ...
 
