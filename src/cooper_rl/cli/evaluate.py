@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.errors import InputError
+from cooper_rl.cli.settings import record_from
 
 
 def evaluate_model(
@@ -28,21 +28,12 @@ def evaluate_model(
     out: Annotated[Path | None, typer.Option(help="Write completions and verdicts to this JSONL file.")] = None,
 ) -> None:
     """Print avg@k and pass@k with 95 % bootstrap intervals, by the rule and, where it is known, by gold."""
-    import yaml  # noqa: PLC0415
-    from pydantic import ValidationError  # noqa: PLC0415
-
     from cooper_rl.assembly import evaluate_model as judge_model  # noqa: PLC0415 - torch loads only when needed
     from cooper_rl.problems.config import ProblemsConfig  # noqa: PLC0415
     from cooper_rl.sampling.sampler import SamplingParams  # noqa: PLC0415
 
-    fields = {"source": problems, "format": format, "limit": limit}
-    fields |= {key: yaml.safe_load(value) for key, _, value in (item.partition("=") for item in setting or [])}
-    try:
-        data = ProblemsConfig.model_validate({key: value for key, value in fields.items() if value is not None})
-        params = SamplingParams(temperature=temperature, top_p=top_p, max_tokens=max_tokens)
-    except ValidationError as error:
-        raise InputError("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())) from error
-
+    data = record_from(ProblemsConfig, {"source": problems, "format": format, "limit": limit}, setting or [])
+    params = record_from(SamplingParams, {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens})
     with progress("evaluating", 0) as advance:
         judged = judge_model(model, data, params, k, seed, batch_size, lambda done, total: advance(done, total=total))
     table = Table("judge", "measure", "value", "95 % interval")

@@ -1,6 +1,5 @@
 """`cooper verifyrm`: making reward models from labelled completions."""
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ import typer
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.errors import InputError
+from cooper_rl.cli.settings import record_from
 
 WATCH = [
     ("loss", "loss"),
@@ -36,10 +35,11 @@ def train_reward_model(
     setting: Annotated[list[str] | None, typer.Option(help="Training settings: key=value.")] = None,
 ) -> None:
     """Train a VerifyRM; the weights with the lowest held-out loss are kept."""
+    from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
     from cooper_rl.verifyrm.labelled import read_labelled  # noqa: PLC0415 - torch loads only when a command needs it
     from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415
 
-    config = _config(model, setting or [])
+    config = record_from(VerifyRMConfig, {"model": model}, setting or [])
     rows = [row for path in data for row in read_labelled(path)]
     with progress("verifyrm", 0, WATCH) as advance:
         result = train_verifyrm(config, rows, out, advance)
@@ -48,26 +48,3 @@ def train_reward_model(
         table.add_row(name, f"{value:.4g}")
     console.print(table)
     console.print(f"reward model: {out}\nmetrics: {out / METRICS_FILE}", highlight=False)
-
-
-def _config(model: str, settings: list[str]):
-    """The settings as a record. Raises InputError for unknown keys, naming the nearest, and for bad values."""
-    import yaml  # noqa: PLC0415
-    from pydantic import ValidationError  # noqa: PLC0415
-
-    from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
-
-    values: dict[str, object] = {"model": model}
-    for item in settings:
-        key, separator, raw = item.partition("=")
-        if not separator:
-            raise InputError(f"--setting {item!r}: expected key=value, such as learning_rate=1e-5")
-        if key not in VerifyRMConfig.model_fields:
-            nearest = get_close_matches(key, VerifyRMConfig.model_fields, n=1)
-            remedy = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(VerifyRMConfig.model_fields)}"
-            raise InputError(f"--setting: unknown key {key!r}; {remedy}")
-        values[key] = yaml.safe_load(raw)
-    try:
-        return VerifyRMConfig.model_validate(values)
-    except ValidationError as error:
-        raise InputError("; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())) from error
