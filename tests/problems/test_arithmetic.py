@@ -8,7 +8,15 @@ import pytest
 
 from cooper_rl.errors import InputError
 from cooper_rl.problems.arithmetic import arithmetic_problems, gold
-from cooper_rl.problems.arithmetic_answers import FORMS, RULE_MISSES, can_render, form_of, read_answer, render_answer
+from cooper_rl.problems.arithmetic_answers import (
+    FORMS,
+    RULE_MISSES,
+    Form,
+    can_render,
+    form_of,
+    read_answer,
+    render_answer,
+)
 from cooper_rl.problems.arithmetic_corruption import corrupt
 from cooper_rl.problems.arithmetic_solutions import draw_solution, find_answer
 from cooper_rl.problems.problem import Problem
@@ -131,7 +139,7 @@ def test_the_rule_is_precise_and_misses_right_answers_in_the_listed_forms_only()
     with RuleVerifier() as verifier:
         for problem in problems:
             value = Fraction(problem.metadata["value"])
-            forms = [form for form in FORMS if can_render(value, form)]
+            forms: list[Form] = [form for form in FORMS if can_render(value, form)]
             texts = [f"{problem.metadata['work']} answer: {render_answer(value, form)}" for form in forms]
             verdicts = verifier.verify_many([(problem.answer, text) for text in texts])
             for form, text, verdict in zip(forms, texts, verdicts, strict=True):

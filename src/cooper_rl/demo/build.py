@@ -1,5 +1,6 @@
 """Rebuilds the demo's artefacts: tokenizer, warmed-up policy, VerifyRM and its labelled data."""
 
+import copy
 import json
 import logging
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from cooper_rl.cooptimization.labelled import LabelledCompletion
-from cooper_rl.demo.reward_model import VerifyRMConfig, accuracy, label_samples, train_reward_model, updates_of
+from cooper_rl.demo.reward_model import VerifyRMConfig, accuracy, label_samples, pretrain_backbone, train_reward_model
 from cooper_rl.demo.tokenizer import build_tokenizer
 from cooper_rl.demo.warmup import WarmupConfig, prompt_text, warm_up
 from cooper_rl.learning.config import LearnerConfig
@@ -33,29 +34,29 @@ TRAIN_PROBLEMS = 3000
 TEST_PROBLEMS = 256
 MAX_TOKENS = 32
 MAX_INPUT_TOKENS = 160
+DEFAULT_WARMUP, DEFAULT_VERIFYRM = WarmupConfig(), VerifyRMConfig()
 
 
 def build(
     output_dir: Path,
     seed: int = 0,
     progress: Progress | None = None,
-    warmup: WarmupConfig = WarmupConfig(),
-    verifyrm: VerifyRMConfig = VerifyRMConfig(),
+    warmup: WarmupConfig = DEFAULT_WARMUP,
+    verifyrm: VerifyRMConfig = DEFAULT_VERIFYRM,
 ) -> dict[str, Any]:
     """Make `policy/`, `reward_model/`, `labelled.jsonl` and `manifest.json` in `output_dir`; returns the manifest.
 
     Both models are plain Hugging Face folders in float16. The same seed gives the same artefacts on one machine.
     """
 
-    def report(phase: str) -> Callable[[int, float], None]:
-        total = warmup.updates if phase == "policy" else 0
-        return lambda done, loss: progress(phase, done / total if total else loss) if progress else None
+    def report(phase: str, total: int) -> Callable[[int, float], None]:
+        return lambda done, loss: progress(phase, done / total) if progress else None
 
     output_dir.mkdir(parents=True, exist_ok=True)
     problems = arithmetic_problems("train", TRAIN_PROBLEMS, seed)
     tokenizer = build_tokenizer()
     snapshots = [warmup.updates // 2, warmup.clean_updates, warmup.updates]
-    policy, kept = warm_up(problems, tokenizer, warmup, seed, snapshots, report("policy"))
+    policy, kept = warm_up(problems, tokenizer, warmup, seed, snapshots, report("policy", warmup.updates))
     save(policy, tokenizer, output_dir / "policy")
 
     random = Random(f"VerifyRM {seed}")
@@ -65,9 +66,20 @@ def build(
             asked = random.sample(problems, verifyrm.problems // len(kept))
             rows += label_samples(asked, draw(model, tokenizer, asked, n=2, seed=seed + number), verifier, random)
         random.shuffle(rows)
-        learner = reward_learner(output_dir / "policy", rows, verifyrm, seed)
         encoder = RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
-        train_reward_model(learner, encoder, rows, verifyrm, random)
+        backbone = copy.deepcopy(policy)
+        learning = report("reward model", verifyrm.pretraining_updates + verifyrm.updates)
+        pretrain_backbone(backbone, encoder, rows, verifyrm, random, learning)
+        save(backbone, tokenizer, output_dir / "reward_model")
+        learner = reward_learner(output_dir / "reward_model", verifyrm, seed)
+        train_reward_model(
+            learner,
+            encoder,
+            rows,
+            verifyrm,
+            random,
+            lambda done, loss: learning(verifyrm.pretraining_updates + done, loss),
+        )
         save(learner.model, tokenizer, output_dir / "reward_model")
         manifest = measure(policy, tokenizer, learner, encoder, verifier, seed)
     write_labelled(rows[: verifyrm.replayed], output_dir / "labelled.jsonl")
@@ -76,14 +88,17 @@ def build(
     return manifest
 
 
-def reward_learner(
-    policy: Path, rows: Sequence[LabelledCompletion], config: VerifyRMConfig, seed: int
-) -> TorchRewardModelLearner:
-    """A learner that starts from the policy's backbone, with a new head."""
+def reward_learner(backbone: Path, config: VerifyRMConfig, seed: int) -> TorchRewardModelLearner:
+    """A learner that starts from the backbone of a causal language model, with a new head."""
     settings = LearnerConfig(
-        model=str(policy), learning_rate=config.learning_rate, warmup_steps=20, schedule="cosine", device="cpu"
+        model=str(backbone),
+        learning_rate=config.learning_rate,
+        betas=(0.9, 0.98),
+        warmup_steps=30,
+        schedule="cosine",
+        device="cpu",
     )
-    return TorchRewardModelLearner(load_reward_model(str(policy), seed), settings, updates_of(rows, config))
+    return TorchRewardModelLearner(load_reward_model(str(backbone), seed), settings, config.updates)
 
 
 def draw(

@@ -8,9 +8,10 @@ from random import Random
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from cooper_rl.configuration import Config
+from cooper_rl.demo.tokenizer import END, PAD
 from cooper_rl.problems.arithmetic_corruption import corrupt
 from cooper_rl.problems.arithmetic_solutions import draw_solution
 from cooper_rl.problems.problem import Problem
@@ -39,9 +40,10 @@ class WarmupConfig(Config):
     layers: int = 3
 
 
-def policy_config(config: WarmupConfig, tokenizer: PreTrainedTokenizerFast) -> Qwen2Config:
-    """About 0.9 M parameters."""
-    return Qwen2Config(
+def policy_config(config: WarmupConfig, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
+    """A small Llama: transformers gives most other architectures a tokenizer class of their own, whatever is saved."""
+    vocabulary = tokenizer.get_vocab()
+    return LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=config.hidden_size,
         intermediate_size=3 * config.hidden_size,
@@ -50,10 +52,10 @@ def policy_config(config: WarmupConfig, tokenizer: PreTrainedTokenizerFast) -> Q
         num_key_value_heads=4,
         max_position_embeddings=256,
         tie_word_embeddings=True,
-        use_cache=True,
+        attention_bias=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=vocabulary[END],
+        pad_token_id=vocabulary[PAD],
     )
 
 
@@ -135,16 +137,16 @@ def warm_up(
     seed: int,
     snapshots: Collection[int] = (),
     on_update: Callable[[int, float], None] | None = None,
-) -> tuple[Qwen2ForCausalLM, dict[int, Qwen2ForCausalLM]]:
+) -> tuple[LlamaForCausalLM, dict[int, LlamaForCausalLM]]:
     """Train a policy from scratch; returns it, and copies of it after each number of updates in `snapshots`.
 
     `on_update(updates, loss)` is called after every update. Reseeds torch's global generator.
     """
     torch.manual_seed(seed)
-    model = Qwen2ForCausalLM(policy_config(config, tokenizer))
+    model = LlamaForCausalLM(policy_config(config, tokenizer))
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=0.01, betas=(0.9, 0.95))
     data = SolutionBatches(problems, tokenizer, config, Random(f"warm-up {seed}"))
-    kept: dict[int, Qwen2ForCausalLM] = {}
+    kept: dict[int, LlamaForCausalLM] = {}
     for update in range(1, config.updates + 1):
         for group in optimizer.param_groups:
             group["lr"] = config.learning_rate * learning_rate_share(update - 1, config.updates)

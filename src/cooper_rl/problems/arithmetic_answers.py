@@ -12,9 +12,13 @@ RULE_MISSES: frozenset[Form] = frozenset({"mixed", "words", "minus", "over", "ma
 
 UNITS = ("cups", "eggs", "figs", "hats", "nuts", "pens")
 
-ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
-TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-WORDS = {number: word for number, word in enumerate(ONES)} | {
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+ONES, TENS = _ONES.split(), _TENS.split()
+WORDS = dict(enumerate(ONES)) | {
     10 * tens + ones: word + (f"-{ONES[ones]}" if ones else "")
     for tens, word in enumerate(TENS, start=2)
     for ones in range(10)

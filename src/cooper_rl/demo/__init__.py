@@ -1,0 +1,1 @@
+"""The demo: the embedded arithmetic world, its warm-up artefacts, and the four runs that show reward hacking."""
