@@ -1,11 +1,8 @@
 """The Cooper step and the run around it."""
 
 import logging
-import signal
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,8 +14,11 @@ from cooper_rl.learning.learner import Metrics
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.gold import gold_labels
 from cooper_rl.runs.checkpoint import CheckpointStore, restore_random_state
+from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
+from cooper_rl.runs.interrupt import stop_on_signal
 from cooper_rl.runs.recorder import Recorder
+from cooper_rl.runs.step_metrics import rollout_metrics, verdict_metrics
 from cooper_rl.sampling.sampler import Group
 
 logger = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class CooperTrainer:
         """
         if self.completed_steps == 0 and self.config.evaluation.every:
             self._record(0, self.evaluate(), on_step)
-        with self._stop_on_signal():
+        with stop_on_signal(self.request_stop):
             while self.completed_steps < self.config.steps and not self._stop.is_set():
                 metrics = self.step()
                 last = self.completed_steps == self.config.steps
@@ -205,72 +205,3 @@ class CooperTrainer:
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.completed_steps % every == 0
-
-    @contextmanager
-    def _stop_on_signal(self) -> Iterator[None]:
-        """First signal: finish the step. Second: the handlers that were there before."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-        def restore_handlers() -> None:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-
-        def request_stop(number: int, frame: Any) -> None:
-            logger.warning("stopping after this step; interrupt again to stop at once")
-            self.request_stop()
-            restore_handlers()
-
-        for number in previous:
-            signal.signal(number, request_stop)
-        try:
-            yield
-        finally:
-            restore_handlers()
-
-
-class Clock:
-    """Wall seconds of the parts of a step, as `time/<part>` metrics."""
-
-    def __init__(self) -> None:
-        self._start = time.perf_counter()
-        self._seconds: Metrics = {}
-
-    @contextmanager
-    def measure(self, part: str) -> Iterator[None]:
-        """Time a block."""
-        start = time.perf_counter()
-        yield
-        self._seconds[f"time/{part}"] = time.perf_counter() - start
-
-    def metrics(self) -> Metrics:
-        """The parts measured so far, and `time/step` for everything since the clock was made."""
-        return self._seconds | {"time/step": time.perf_counter() - self._start}
-
-    def parts(self) -> Metrics:
-        """The parts measured so far."""
-        return dict(self._seconds)
-
-
-def rollout_metrics(groups: Sequence[Group], rewards_PN: Tensor) -> Metrics:
-    """What was sampled and how it was rewarded."""
-    completions = [completion for group in groups for completion in group.completions]
-    tokens = sum(len(completion.token_ids) for completion in completions)
-    return {
-        "reward/mean": rewards_PN.mean().item(),
-        "reward/std": rewards_PN.std(unbiased=False).item(),
-        "reward/group_spread": (rewards_PN.amax(1) - rewards_PN.amin(1)).mean().item(),
-        "rollout/tokens": float(tokens),
-        "rollout/mean_length": tokens / len(completions),
-        "rollout/cut_off_rate": sum(c.stop_reason == "length" for c in completions) / len(completions),
-        "rollout/entropy_estimate": -sum(sum(c.logprobs) for c in completions) / max(tokens, 1),
-    }
-
-
-def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> Metrics:
-    """Shares of the rule verifier's four verdicts."""
-    flat = [verdict for row in verdicts for verdict in row]
-    names = {"correct": "rule/accuracy", "wrong": "rule/wrong", "unparsed": "rule/unparsed", "timeout": "rule/timeout"}
-    return {name: flat.count(verdict) / len(flat) for verdict, name in names.items()}

@@ -1,0 +1,29 @@
+"""Numbers that sum up a step's rollouts and verdicts."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from cooper_rl.sampling.sampler import Group
+
+
+def rollout_metrics(groups: Sequence[Group], rewards_PN: Tensor) -> dict[str, float]:
+    """What was sampled and how it was rewarded."""
+    completions = [completion for group in groups for completion in group.completions]
+    tokens = sum(len(completion.token_ids) for completion in completions)
+    return {
+        "reward/mean": rewards_PN.mean().item(),
+        "reward/std": rewards_PN.std(unbiased=False).item(),
+        "reward/group_spread": (rewards_PN.amax(1) - rewards_PN.amin(1)).mean().item(),
+        "rollout/tokens": float(tokens),
+        "rollout/mean_length": tokens / len(completions),
+        "rollout/cut_off_rate": sum(c.stop_reason == "length" for c in completions) / len(completions),
+        "rollout/entropy_estimate": -sum(sum(c.logprobs) for c in completions) / max(tokens, 1),
+    }
+
+
+def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Shares of the rule verifier's four verdicts."""
+    flat = [verdict for row in verdicts for verdict in row]
+    names = {"correct": "rule/accuracy", "wrong": "rule/wrong", "unparsed": "rule/unparsed", "timeout": "rule/timeout"}
+    return {name: flat.count(verdict) / len(flat) for verdict, name in names.items()}

@@ -1,0 +1,61 @@
+"""The demo's settings are valid for every arm, its summary says what the runs recorded, and it runs whole."""
+
+import json
+
+import pytest
+
+from cooper_rl.demo.arms import ARMS, arm_settings, run_arms, summarise
+from cooper_rl.demo.picture import draw
+from cooper_rl.runs.loading import build_config
+from cooper_rl.runs.recorder import read_metrics
+
+
+def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
+    configs = {arm: build_config(arm_settings(arm, tmp_path, 3)) for arm in ARMS}
+    assert {arm: config.kind for arm, config in configs.items()} == {
+        "rule": "rule",
+        "static": "static",
+        "paper": "cooper",
+        "cooper": "cooper",
+    }
+    assert configs["paper"].cooptimization.negatives == ("assistant",)
+    assert configs["paper"].cooptimization.anchor == 0
+    assert configs["cooper"].cooptimization.negatives == ("assistant", "on_policy")
+    for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation"):
+        assert len({getattr(config, name).__repr__() for config in configs.values()}) == 1, name
+
+
+def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_path):
+    rows = [
+        {"step": 0, "test/gold_avg": 0.5},
+        {"step": 1, "reward/mean": 0.4, "test/gold_avg": 0.7},
+        {"step": 2, "reward/mean": 0.9, "test/gold_avg": 0.1},
+    ]
+    for arm in ARMS:
+        (tmp_path / arm).mkdir()
+        (tmp_path / arm / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    summary = summarise(tmp_path, seconds=1.0, seed=7)
+    assert summary["arms"]["static"] == {
+        "gold_start": 0.5,
+        "gold_end": 0.1,
+        "gold_best": 0.7,
+        "reward_start": 0.4,
+        "reward_end": 0.9,
+        "steps": 2,
+    }
+    assert summary["seed"] == 7
+    assert 0.5 < summary["reward_model_accuracy"] <= 1
+    assert json.loads((tmp_path / "summary.json").read_text()) == summary
+
+
+@pytest.mark.slow
+def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
+    overrides = {"steps": 2, "test_problems": {"limit": 8}}
+    seconds = run_arms(list(ARMS), tmp_path, seed=0, overrides=overrides)
+    summary = summarise(tmp_path, seconds, seed=0)
+    assert set(summary["arms"]) == set(ARMS)
+    for arm in ARMS:
+        assert [row["step"] for row in read_metrics(tmp_path / arm)] == [0, 1, 2]
+    page = draw(tmp_path).read_text()
+    assert page.count("<svg") == 1
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
