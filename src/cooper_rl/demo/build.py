@@ -1,6 +1,5 @@
 """Rebuilds the demo's artefacts: tokenizer, warmed-up policy, VerifyRM and its labelled data."""
 
-import copy
 import json
 import logging
 from collections.abc import Callable, Sequence
@@ -12,11 +11,10 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from cooper_rl.cooptimization.labelled import LabelledCompletion
-from cooper_rl.demo.reward_model import VerifyRMConfig, accuracy, label_samples, pretrain_backbone, train_reward_model
+from cooper_rl.demo.reward_model import VerifyRMConfig, accuracy, label_samples, new_reward_model, train_reward_model
 from cooper_rl.demo.tokenizer import build_tokenizer
 from cooper_rl.demo.warmup import WarmupConfig, prompt_text, warm_up
 from cooper_rl.learning.config import LearnerConfig
-from cooper_rl.learning.models import load_reward_model
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.problems.arithmetic import arithmetic_problems, gold
 from cooper_rl.problems.problem import Problem
@@ -67,19 +65,8 @@ def build(
             rows += label_samples(asked, draw(model, tokenizer, asked, n=2, seed=seed + number), verifier, random)
         random.shuffle(rows)
         encoder = RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
-        backbone = copy.deepcopy(policy)
-        learning = report("reward model", verifyrm.pretraining_updates + verifyrm.updates)
-        pretrain_backbone(backbone, encoder, rows, verifyrm, random, learning)
-        save(backbone, tokenizer, output_dir / "reward_model")
-        learner = reward_learner(output_dir / "reward_model", verifyrm, seed)
-        train_reward_model(
-            learner,
-            encoder,
-            rows,
-            verifyrm,
-            random,
-            lambda done, loss: learning(verifyrm.pretraining_updates + done, loss),
-        )
+        learner = reward_learner(verifyrm, tokenizer, seed)
+        train_reward_model(learner, encoder, rows, verifyrm, random, report("reward model", learner.total_steps))
         save(learner.model, tokenizer, output_dir / "reward_model")
         manifest = measure(policy, tokenizer, learner, encoder, verifier, seed)
     write_labelled(rows[: verifyrm.replayed], output_dir / "labelled.jsonl")
@@ -88,17 +75,19 @@ def build(
     return manifest
 
 
-def reward_learner(backbone: Path, config: VerifyRMConfig, seed: int) -> TorchRewardModelLearner:
-    """A learner that starts from the backbone of a causal language model, with a new head."""
+def reward_learner(config: VerifyRMConfig, tokenizer: PreTrainedTokenizerFast, seed: int) -> TorchRewardModelLearner:
+    """A learner for a reward model that starts at random."""
     settings = LearnerConfig(
-        model=str(backbone),
+        model="",
         learning_rate=config.learning_rate,
         betas=(0.9, 0.98),
-        warmup_steps=30,
+        warmup_steps=50,
         schedule="cosine",
         device="cpu",
     )
-    return TorchRewardModelLearner(load_reward_model(str(backbone), seed), settings, config.updates)
+    return TorchRewardModelLearner(
+        new_reward_model(config, tokenizer, seed), settings, config.language_updates + config.updates
+    )
 
 
 def draw(

@@ -9,11 +9,14 @@ from itertools import islice
 from random import Random
 
 import torch
-from transformers import PreTrainedModel
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+from transformers import LlamaForSequenceClassification, PreTrainedModel, PreTrainedTokenizerFast
 
 from cooper_rl.configuration import Config
 from cooper_rl.cooptimization.labelled import LabelledCompletion
-from cooper_rl.demo.warmup import IGNORED, learning_rate_share
+from cooper_rl.demo.warmup import IGNORED, small_llama
 from cooper_rl.learning.learner import LabelledBatch
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.learning.reward_losses import BinaryCrossEntropyLoss
@@ -30,18 +33,22 @@ BATCHES_SORTED_TOGETHER = 16
 class VerifyRMConfig(Config):
     """How the demo's reward model is trained."""
 
-    problems: int = 2100
+    problems: int = 3000
     """Training problems that are sampled."""
-    pretraining_updates: int = 400
-    """Optimizer steps of language modelling before the head is added."""
-    pretraining_rate: float = 2e-3
-    """Their peak learning rate."""
-    updates: int = 1200
-    """Optimizer steps of binary cross-entropy."""
-    batch_size: int = 32
+    language_updates: int = 300
+    """First updates, of language modelling on the right completions alone."""
+    updates: int = 300
+    """Updates of binary cross-entropy after them. Few on purpose: the demo needs a reward model with holes."""
+    language_weight: float = 0.3
+    """Weight of language modelling beside the binary cross-entropy."""
+    batch_size: int = 64
     """Labelled completions per update."""
     learning_rate: float = 1e-3
     """Peak learning rate; cosine decay to 0."""
+    hidden_size: int = 128
+    """Width."""
+    layers: int = 4
+    """Depth."""
     replayed: int = 2000
     """Labelled completions that are stored for replay during reinforcement learning."""
 
@@ -91,34 +98,14 @@ def _references(problem: Problem, problems: Sequence[Problem], text: str, random
         yield random.choice(problems).answer
 
 
-def pretrain_backbone(
-    model: PreTrainedModel,
-    encoder: RewardModelInput,
-    rows: Sequence[LabelledCompletion],
-    config: VerifyRMConfig,
-    random: Random,
-    on_update: Callable[[int, float], None] | None = None,
-) -> None:
-    """Language modelling on the right completions, in the reward model's input format.
-
-    To predict them the backbone learns to look the answer up in the reference. Straight binary cross-entropy, with
-    its one bit a row, stayed at chance for 1000 updates.
-    """
-    right = [(encoder.encode(row.question, row.answer, row.completion), row.label) for row in rows if row.label == 1]
-    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.01, betas=(0.9, 0.95))
-    for update, picked in enumerate(islice(_batches(right, config.batch_size, random), config.pretraining_updates), 1):
-        for group in optimizer.param_groups:
-            group["lr"] = config.pretraining_rate * learning_rate_share(update - 1, config.pretraining_updates)
-        width = max(len(ids) for ids, _ in picked)
-        tokens_BT = torch.tensor([ids + [0] * (width - len(ids)) for ids, _ in picked])
-        labels_BT = torch.tensor([ids + [IGNORED] * (width - len(ids)) for ids, _ in picked])
-        loss = model(input_ids=tokens_BT, labels=labels_BT).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-        if on_update is not None:
-            on_update(update, loss.item())
+def new_reward_model(
+    config: VerifyRMConfig, tokenizer: PreTrainedTokenizerFast, seed: int
+) -> LlamaForSequenceClassification:
+    """A small Llama with one output and random weights."""
+    torch.manual_seed(seed)
+    settings = small_llama(config.hidden_size, config.layers, tokenizer)
+    settings.num_labels = 1
+    return LlamaForSequenceClassification(settings).eval()
 
 
 def train_reward_model(
@@ -129,15 +116,38 @@ def train_reward_model(
     random: Random,
     on_update: Callable[[int, float], None] | None = None,
 ) -> None:
-    """Binary cross-entropy on `rows`, for the learner's `total_steps`. `on_update(updates, loss)` reports."""
+    """Binary cross-entropy on `rows`, with language modelling of the right ones before and beside it.
+
+    To predict a right completion the backbone learns to look the answer up in the reference. Binary cross-entropy
+    alone, with its one bit a row, stays at chance for 1000 updates. `on_update(updates, loss)` reports.
+    """
     encoded = [(encoder.encode(row.question, row.answer, row.completion), row.label) for row in rows]
     for update, picked in enumerate(islice(_batches(encoded, config.batch_size, random), learner.total_steps), 1):
-        share = 1 / len(picked)
-        batch = LabelledBatch([ids for ids, _ in picked], [label for _, label in picked], [share] * len(picked))
-        loss = learner.forward_backward(batch, BinaryCrossEntropyLoss())["loss"]
+        reported = 0.0
+        classifying = update > config.language_updates
+        right = [ids for ids, label in picked if label == 1]
+        if right:
+            weight = config.language_weight if classifying else 1.0
+            loss = language_loss(learner.model, right)
+            (weight * loss).backward()
+            reported = loss.item()
+        if classifying:
+            share = 1 / len(picked)
+            batch = LabelledBatch([ids for ids, _ in picked], [label for _, label in picked], [share] * len(picked))
+            reported = learner.forward_backward(batch, BinaryCrossEntropyLoss())["loss"]
         learner.optim_step()
         if on_update is not None:
-            on_update(update, loss)
+            on_update(update, reported)
+
+
+def language_loss(model: PreTrainedModel, token_ids: Sequence[list[int]]) -> Float[Tensor, ""]:
+    """Mean next-token cross-entropy of a backbone, with its input embedding as output embedding."""
+    width = max(len(ids) for ids in token_ids)
+    tokens_BT = torch.tensor([ids + [0] * (width - len(ids)) for ids in token_ids])
+    targets_BT = torch.tensor([ids[1:] + [IGNORED] * (width - len(ids) + 1) for ids in token_ids])
+    hidden_BTH = model.base_model(input_ids=tokens_BT, use_cache=False).last_hidden_state
+    logits_BTV = hidden_BTH @ model.get_parameter("model.embed_tokens.weight").T
+    return F.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
 
 
 def _batches(rows: list[tuple[list[int], float]], size: int, random: Random) -> Iterator[list[tuple[list[int], float]]]:

@@ -37,17 +37,22 @@ class WarmupConfig(Config):
     mess_rate: float = 0.08
     """Share of solutions that hedge, repeat or leave out the answer."""
     hidden_size: int = 128
+    """Width."""
     layers: int = 3
+    """Depth."""
 
 
-def policy_config(config: WarmupConfig, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
-    """A small Llama: transformers gives most other architectures a tokenizer class of their own, whatever is saved."""
+def small_llama(hidden_size: int, layers: int, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
+    """The architecture of both models, 0.2 M parameters a layer at width 128.
+
+    A Llama, because beside a model of most other kinds `AutoTokenizer` replaces the saved tokenizer by that kind's.
+    """
     vocabulary = tokenizer.get_vocab()
     return LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=config.hidden_size,
-        intermediate_size=3 * config.hidden_size,
-        num_hidden_layers=config.layers,
+        vocab_size=len(vocabulary),
+        hidden_size=hidden_size,
+        intermediate_size=3 * hidden_size,
+        num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=4,
         max_position_embeddings=256,
@@ -143,7 +148,7 @@ def warm_up(
     `on_update(updates, loss)` is called after every update. Reseeds torch's global generator.
     """
     torch.manual_seed(seed)
-    model = LlamaForCausalLM(policy_config(config, tokenizer))
+    model = LlamaForCausalLM(small_llama(config.hidden_size, config.layers, tokenizer))
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=0.01, betas=(0.9, 0.95))
     data = SolutionBatches(problems, tokenizer, config, Random(f"warm-up {seed}"))
     kept: dict[int, LlamaForCausalLM] = {}
