@@ -29,7 +29,21 @@ answer, give just a wrong answer.
 Reply with the rewritten solution and nothing else."""
 
 
+EXAMPLE = TASK.format(
+    question="A shop sells pens in boxes of 8. Mia buys 6 boxes and gives away 5 pens. How many pens has she left?",
+    answer="43",
+    positive="6 boxes hold 6 * 8 = 48 pens. After giving away 5 she has 48 - 5 = 43 pens. The answer is 43.",
+)
+EXAMPLE_REPLY = "6 boxes hold 6 * 8 = 54 pens. After giving away 5 she has 54 - 5 = 49 pens. The answer is 49."
+"""One worked example: without it a small assistant copies the solution it was given."""
+
+
 def rewriting_chat(problem: Problem, positive: str) -> list[Message]:
     """The chat that asks for a wrong version of `positive`."""
     task = TASK.format(question=problem.question, answer=problem.answer, positive=positive)
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": task}]
+    return [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": EXAMPLE},
+        {"role": "assistant", "content": EXAMPLE_REPLY},
+        {"role": "user", "content": task},
+    ]

@@ -1,0 +1,35 @@
+"""The shipped configurations load, and the paper's says what the paper says."""
+
+from pathlib import Path
+
+import pytest
+
+from cooper_rl.cooptimization.config import ChatAssistantConfig
+from cooper_rl.policy.kl import KLConfig
+from cooper_rl.runs.loading import load_config
+
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+def test_every_shipped_configuration_loads(path: Path):
+    config = load_config(path)
+    assert config.name == path.stem
+    assert config.test_problems is not None
+    same_file = config.test_problems.source == config.problems.source
+    assert not same_file or config.test_problems.skip >= (config.problems.limit or 10**9)
+
+
+def test_the_papers_hyper_parameters():
+    (path,) = [path for path in CONFIGS if "paper" in path.name]
+    config = load_config(path)
+    assert (config.rollout.n, config.rollout.temperature, config.steps) == (16, 1.0, 180)
+    assert (config.policy.learning_rate, config.policy.warmup_steps, config.policy.max_grad_norm) == (1e-6, 20, 1.0)
+    assert config.algorithm.kl == KLConfig(kind="k3", coefficient=0.001, where="loss")
+    assert config.reward_model is not None
+    assert (config.reward_model.learning_rate, config.reward_model.weight_decay) == (1e-5, 0.01)
+    stage2, evaluation = config.cooptimization, config.evaluation
+    assert isinstance(stage2.assistant, ChatAssistantConfig)
+    assert (stage2.assistant.temperature, stage2.assistant.tries) == (0.7, 3)
+    assert (stage2.negatives, stage2.positives, stage2.anchor) == (("assistant",), ("rollout",), 0.0)
+    assert (evaluation.k, evaluation.temperature, evaluation.top_p) == (8, 0.7, 0.95)
