@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from cooper_rl.errors import InputError
 from cooper_rl.learning.device import set_threads
@@ -125,16 +126,15 @@ def length_grouped_batches(lengths: Sequence[int], batch_size: int, order: rando
     return batches
 
 
-def freeze_layers(model: nn.Module, layers: int) -> None:
+def freeze_layers(model: PreTrainedModel, layers: int) -> None:
     """Exclude the embeddings and the lowest `layers` layers from training. Raises InputError if there are fewer."""
     if not layers:
         return
-    backbone = getattr(model, "base_model", model)
-    stack = getattr(backbone, "layers", None)
+    stack = getattr(model.base_model, "layers", None)
     if not isinstance(stack, nn.ModuleList) or layers > len(stack):
         found = f"{len(stack)} layers" if isinstance(stack, nn.ModuleList) else "no list of layers"
         raise InputError(f"frozen_layers: {layers}, but this model has {found}; use frozen_layers: 0")
-    backbone.get_input_embeddings().requires_grad_(False)
+    model.get_input_embeddings().requires_grad_(False)
     stack[:layers].requires_grad_(False)
 
 
