@@ -13,7 +13,17 @@ from cooper_rl.problems.arithmetic import arithmetic_problems
 from cooper_rl.rewards.rule_verifier import RuleVerifier
 
 SMALL = WarmupConfig(updates=4, clean_updates=2, batch_size=4, hidden_size=16, layers=1)
-SMALL_RM = VerifyRMConfig(problems=6, language_updates=2, updates=2, batch_size=4, replayed=5, hidden_size=16, layers=1)
+SMALL_RM = VerifyRMConfig(
+    problems=6,
+    language_updates=2,
+    most_updates=2,
+    held_out=4,
+    checked_every=1,
+    batch_size=4,
+    replayed=5,
+    hidden_size=16,
+    layers=1,
+)
 
 
 def test_the_same_seed_builds_the_same_artefacts_and_reports_on_the_way(tmp_path):

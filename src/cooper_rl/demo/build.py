@@ -66,10 +66,13 @@ def build(
         random.shuffle(rows)
         encoder = RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
         learner = reward_learner(verifyrm, tokenizer, seed)
-        train_reward_model(learner, encoder, rows, verifyrm, random, report("reward model", learner.total_steps))
+        label_accuracy = train_reward_model(
+            learner, encoder, rows, verifyrm, random, report("reward model", learner.total_steps)
+        )
         save(learner.model, tokenizer, output_dir / "reward_model")
         manifest = measure(policy, tokenizer, learner, encoder, verifier, seed)
     write_labelled(rows[: verifyrm.replayed], output_dir / "labelled.jsonl")
+    manifest["reward_model"] |= {"label_accuracy": round(label_accuracy, 4), "updates": learner.steps}
     manifest |= {"seed": seed, "warmup": warmup.model_dump(), "verifyrm": verifyrm.model_dump()}
     (output_dir / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return manifest
@@ -82,11 +85,10 @@ def reward_learner(config: VerifyRMConfig, tokenizer: PreTrainedTokenizerFast, s
         learning_rate=config.learning_rate,
         betas=(0.9, 0.98),
         warmup_steps=50,
-        schedule="cosine",
         device="cpu",
     )
     return TorchRewardModelLearner(
-        new_reward_model(config, tokenizer, seed), settings, config.language_updates + config.updates
+        new_reward_model(config, tokenizer, seed), settings, config.language_updates + config.most_updates
     )
 
 

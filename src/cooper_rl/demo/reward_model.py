@@ -37,14 +37,20 @@ class VerifyRMConfig(Config):
     """Training problems that are sampled."""
     language_updates: int = 300
     """First updates, of language modelling on the right completions alone."""
-    updates: int = 300
-    """Updates of binary cross-entropy after them. Few on purpose: the demo needs a reward model with holes."""
+    most_updates: int = 900
+    """Most updates of binary cross-entropy after them."""
+    enough_accuracy: float = 0.8
+    """Training ends at this accuracy on held-out labels. Low on purpose: the demo needs a reward model with holes."""
+    held_out: int = 600
+    """Labelled completions that only decide when to end."""
+    checked_every: int = 20
+    """Updates between looks at the held-out completions."""
     language_weight: float = 0.3
     """Weight of language modelling beside the binary cross-entropy."""
     batch_size: int = 64
     """Labelled completions per update."""
     learning_rate: float = 1e-3
-    """Peak learning rate; cosine decay to 0."""
+    """Learning rate after a short linear warm-up."""
     hidden_size: int = 128
     """Width."""
     layers: int = 4
@@ -115,29 +121,48 @@ def train_reward_model(
     config: VerifyRMConfig,
     random: Random,
     on_update: Callable[[int, float], None] | None = None,
-) -> None:
+) -> float:
     """Binary cross-entropy on `rows`, with language modelling of the right ones before and beside it.
 
     To predict a right completion the backbone learns to look the answer up in the reference. Binary cross-entropy
-    alone, with its one bit a row, stays at chance for 1000 updates. `on_update(updates, loss)` reports.
+    alone, with its one bit a row, stays at chance for 1000 updates. `on_update(updates, loss)` reports. Returns the
+    accuracy on the last `config.held_out` rows, which are not trained on.
     """
     encoded = [(encoder.encode(row.question, row.answer, row.completion), row.label) for row in rows]
-    for update, picked in enumerate(islice(_batches(encoded, config.batch_size, random), learner.total_steps), 1):
-        reported = 0.0
+    held_out = encoded[-config.held_out :]
+    batches = _batches(encoded[: -config.held_out], config.batch_size, random)
+    for update, picked in enumerate(islice(batches, learner.total_steps), 1):
         classifying = update > config.language_updates
-        right = [ids for ids, label in picked if label == 1]
-        if right:
-            weight = config.language_weight if classifying else 1.0
-            loss = language_loss(learner.model, right)
-            (weight * loss).backward()
-            reported = loss.item()
-        if classifying:
-            share = 1 / len(picked)
-            batch = LabelledBatch([ids for ids, _ in picked], [label for _, label in picked], [share] * len(picked))
-            reported = learner.forward_backward(batch, BinaryCrossEntropyLoss())["loss"]
+        loss = _accumulate(learner, picked, config.language_weight if classifying else 1.0, classifying)
         learner.optim_step()
         if on_update is not None:
-            on_update(update, reported)
+            on_update(update, loss)
+        looking = classifying and update % config.checked_every == 0
+        if looking and label_accuracy(learner, held_out) >= config.enough_accuracy:
+            break
+    return label_accuracy(learner, held_out)
+
+
+def _accumulate(
+    learner: TorchRewardModelLearner, rows: list[tuple[list[int], float]], language_weight: float, classifying: bool
+) -> float:
+    """Gradients of one batch; returns the cross-entropy of the labels, or of the tokens where those alone count."""
+    reported = 0.0
+    right = [ids for ids, label in rows if label == 1]
+    if right:
+        loss = language_loss(learner.model, right)
+        (language_weight * loss).backward()
+        reported = loss.item()
+    if classifying:
+        batch = LabelledBatch([ids for ids, _ in rows], [label for _, label in rows], [1 / len(rows)] * len(rows))
+        reported = learner.forward_backward(batch, BinaryCrossEntropyLoss())["loss"]
+    return reported
+
+
+def label_accuracy(learner: TorchRewardModelLearner, rows: Sequence[tuple[list[int], float]]) -> float:
+    """Share of encoded rows on which the reward model's yes (logit above 0) agrees with the label."""
+    logits = learner.score([ids for ids, _ in rows]).tolist()
+    return sum((logit > 0) == (label == 1) for logit, (_, label) in zip(logits, rows, strict=True)) / len(rows)
 
 
 def language_loss(model: PreTrainedModel, token_ids: Sequence[list[int]]) -> Float[Tensor, ""]:
