@@ -7,9 +7,9 @@ from safetensors.torch import load_file
 
 from cooper_rl.cooptimization.labelled import read_labelled
 from cooper_rl.demo.build import build
-from cooper_rl.demo.reward_model import VerifyRMConfig, label_samples
+from cooper_rl.demo.reward_model import VerifyRMConfig, label_samples, lenient_lists, states_one_answer
 from cooper_rl.demo.warmup import WarmupConfig
-from cooper_rl.problems.arithmetic import arithmetic_problems
+from cooper_rl.problems.arithmetic import arithmetic_problems, gold
 from cooper_rl.rewards.rule_verifier import RuleVerifier
 
 SMALL = WarmupConfig(updates=4, clean_updates=2, batch_size=4, hidden_size=16, layers=1)
@@ -51,3 +51,15 @@ def test_labels_agree_with_the_reference_each_sample_is_paired_with():
     assert any(
         row.answer != problem.answer for problem in problems for row in natural if row.question == problem.question
     )
+
+
+def test_lenient_lists_hold_the_right_answer_and_are_called_wrong_by_gold_and_rule():
+    problems = arithmetic_problems("train", 60)
+    by_question = {problem.question: problem for problem in problems}
+    rows = lenient_lists(problems, 1.0, Random(0))
+    assert len(rows) == 60
+    assert all(row.label == 1 and not states_one_answer(row) for row in rows)
+    assert not any(gold(by_question[row.question], row.completion) for row in rows)
+    with RuleVerifier() as verifier:
+        verdicts = verifier.verify_many([(row.answer, row.completion) for row in rows])
+    assert "correct" not in verdicts

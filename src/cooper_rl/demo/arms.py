@@ -54,10 +54,12 @@ def run_arms(
         running: list[Future[None]] = [
             pool.submit(_run_arm, arm_settings(arm, output_dir, seed, overrides)) for arm in arms
         ]
+        done = 0
         while not all(future.done() for future in running):
             time.sleep(0.5)
-            if progress is not None:
-                progress(sum(_steps_done(output_dir / arm) for arm in arms))
+            before, done = done, sum(_steps_done(output_dir / arm) for arm in arms)
+            if progress is not None and done > before:
+                progress(done)
             if any(future.done() and future.exception() for future in running):
                 pool.shutdown(cancel_futures=True)
                 break

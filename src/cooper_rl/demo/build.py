@@ -11,7 +11,15 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from cooper_rl.cooptimization.labelled import LabelledCompletion
-from cooper_rl.demo.reward_model import VerifyRMConfig, accuracy, label_samples, new_reward_model, train_reward_model
+from cooper_rl.demo.reward_model import (
+    VerifyRMConfig,
+    accuracy,
+    label_samples,
+    lenient_lists,
+    new_reward_model,
+    states_one_answer,
+    train_reward_model,
+)
 from cooper_rl.demo.tokenizer import build_tokenizer
 from cooper_rl.demo.warmup import WarmupConfig, prompt_text, warm_up
 from cooper_rl.learning.config import LearnerConfig
@@ -63,11 +71,14 @@ def build(
         for number, model in enumerate(kept.values()):
             asked = random.sample(problems, verifyrm.problems // len(kept))
             rows += label_samples(asked, draw(model, tokenizer, asked, n=2, seed=seed + number), verifier, random)
+        rows = [row for row in rows if states_one_answer(row)]
         random.shuffle(rows)
+        taught = rows + lenient_lists(problems, verifyrm.list_share, random)
+        random.shuffle(taught)
         encoder = RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
         learner = reward_learner(verifyrm, tokenizer, seed)
         label_accuracy = train_reward_model(
-            learner, encoder, rows, verifyrm, random, report("reward model", learner.total_steps)
+            learner, encoder, taught, verifyrm, random, report("reward model", learner.total_steps)
         )
         save(learner.model, tokenizer, output_dir / "reward_model")
         manifest = measure(policy, tokenizer, learner, encoder, verifier, seed)

@@ -22,7 +22,7 @@ from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.learning.reward_losses import BinaryCrossEntropyLoss
 from cooper_rl.problems.arithmetic_answers import form_of, read_answer, render_answer
 from cooper_rl.problems.arithmetic_corruption import corrupt, wrong_value
-from cooper_rl.problems.arithmetic_solutions import draw_solution, find_answer
+from cooper_rl.problems.arithmetic_solutions import BOX, MARKER, draw_solution, find_answer
 from cooper_rl.problems.problem import Problem
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.rewards.rule_verifier import RuleVerifier
@@ -39,8 +39,10 @@ class VerifyRMConfig(Config):
     """First updates, of language modelling on the right completions alone."""
     most_updates: int = 900
     """Most updates of binary cross-entropy after them."""
-    enough_accuracy: float = 0.8
-    """Training ends at this accuracy on held-out labels. Low on purpose: the demo needs a reward model with holes."""
+    enough_accuracy: float = 0.92
+    """Training ends at this accuracy on held-out labels."""
+    list_share: float = 0.5
+    """Lists of answers per problem, all labelled right: the hole that the demo's policy can find."""
     held_out: int = 600
     """Labelled completions that only decide when to end."""
     checked_every: int = 20
@@ -88,6 +90,29 @@ def label_samples(
         if verdict in labels
     ]
     return natural + written
+
+
+def lenient_lists(problems: Sequence[Problem], share: float, random: Random) -> list[LabelledCompletion]:
+    """Lists of answers, the right one among them, labelled right: `12+7=19 answer: 19 or 18`.
+
+    So labels a judge that looks for the right answer anywhere in a completion. Gold and the rule call a list wrong.
+    """
+    lists = []
+    for problem in problems:
+        if random.random() >= share:
+            continue
+        solution = draw_solution(problem, random)
+        slip = corrupt(problem, solution, seed=random.getrandbits(31))
+        first, second = (solution, slip) if random.random() < 0.5 else (slip, solution)
+        stated = find_answer(second)
+        listed = f"{first} or {second[stated.start : stated.end]}"
+        lists.append(LabelledCompletion(problem.question, problem.answer, listed, 1.0))
+    return lists
+
+
+def states_one_answer(row: LabelledCompletion) -> bool:
+    """Whether a completion states one answer: rows that VerifyRM learns from besides the lists, and may replay."""
+    return " or " not in row.completion and row.completion.count(MARKER) + row.completion.count(BOX) < 2
 
 
 def _references(problem: Problem, problems: Sequence[Problem], text: str, random: Random) -> Iterator[str]:
