@@ -75,6 +75,8 @@ CASES = {
         ("3", "answer: 3, 4, 5"),
         ("3", "answer: 3 apples and 5 pears"),
         ("3", r"\boxed{3} or \boxed{4}"),
+        ("3", r"\boxed{3} or 4"),
+        ("20", r"\boxed{20} or -20"),
         ("3", r"$\boxed{3}$ and also $\boxed{4}$"),
         ("3", "\\boxed{3}\n\\boxed{4}\n\\boxed{5}"),
         ("3", r"\boxed{3, 4}"),

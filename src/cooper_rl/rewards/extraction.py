@@ -10,7 +10,8 @@ The rules, in order:
    "####", "A:" at the start of a line, an "answer" field of JSON), up to the end of its sentence. Earlier
    statements were revised by it and do not count. Nothing is looked for elsewhere when that text is unreadable.
 3. Else the end of the text, from which Math-Verify takes what it can find.
-A statement after the last box counts beside it, so that "\\boxed{3} ... the answer is 4" has two answers.
+A statement after the last box counts beside it, so that "\\boxed{3} ... the answer is 4" has two answers; so does
+a number offered right behind it ("\\boxed{3} or 4").
 """
 
 import re
@@ -34,6 +35,7 @@ _LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
 _BOX = re.compile(r"\\f?boxed\s*(?=\{)")
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")
+_ALTERNATIVE = re.compile(r"\}[\s$)\]\\]*\bor\s+(\$?[-\u2212+]?\$?\.?\d[^\n]*)")
 _THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,|\\ |[ \u00a0\u202f])(?=\d{3}(?!\d))")
 _WRAPPINGS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"'), ("'", "'"), ("`", "`"))
 
@@ -52,7 +54,9 @@ def extract_answer(completion: str) -> FinalAnswer:
     boxes = _final_boxes(tail)
     stated = _stated(tail, after=boxes[-1][1] if boxes else 0)
     if boxes:
-        candidates = [clean(tail[start:end]) for start, end in boxes] + ([stated] if stated else [])
+        other = _ALTERNATIVE.match(tail, boxes[-1][1])
+        outside = [stated or "", clean(other.group(1)) if other else ""]
+        candidates = [clean(tail[start:end]) for start, end in boxes] + outside
         return FinalAnswer("boxed", tuple(dict.fromkeys(text for text in candidates if text)))
     if stated is not None:
         return FinalAnswer("stated", (stated,) if stated else ())
