@@ -1,11 +1,8 @@
-import json
-
 import pytest
 from pydantic import ValidationError
 
 from cooper_rl.cooptimization.assistant import CorrupterAssistant, build_assistant
 from cooper_rl.cooptimization.config import ChatAssistantConfig, CooptimizationConfig
-from cooper_rl.cooptimization.labelled import LabelledCompletion, read_labelled
 from cooper_rl.cooptimization.presets import COOPER, PAPER
 from cooper_rl.errors import InputError
 
@@ -54,37 +51,3 @@ def test_an_assistant_is_built_only_where_needed_and_missed_where_it_is(verifier
     config = CooptimizationConfig.model_validate({"assistant": corrupter | {"function": "cooptimization_cases:flop"}})
     with pytest.raises(InputError, match="flop"):
         build_assistant(config, verifier)
-
-
-ROW = {"question": "q", "reference_answer": "7", "completion": "so 7 \n", "label": True}
-
-
-def test_labelled_rows_are_read_and_normalised(tmp_path):
-    file = tmp_path / "rows.jsonl"
-    file.write_text(json.dumps(ROW) + "\n\n" + json.dumps(ROW | {"label": 0}) + "\n")
-    assert read_labelled(file) == [LabelledCompletion("q", "7", "so 7", 1.0), LabelledCompletion("q", "7", "so 7", 0.0)]
-
-
-@pytest.mark.parametrize(
-    ("second", "message"),
-    [
-        ("{", r"rows.jsonl:2: not valid JSON"),
-        ("[]", r"rows.jsonl:2: expected an object"),
-        (json.dumps(ROW | {"completion": None}), r"rows.jsonl:2: field 'completion'"),
-        (json.dumps(ROW | {"label": "yes"}), r"rows.jsonl:2: field 'label'"),
-        (json.dumps(ROW | {"label": 2}), r"rows.jsonl:2: field 'label'"),
-    ],
-)
-def test_a_bad_labelled_row_is_named_by_line_and_field(tmp_path, second, message):
-    file = tmp_path / "rows.jsonl"
-    file.write_text(json.dumps(ROW) + "\n" + second + "\n")
-    with pytest.raises(InputError, match=message):
-        read_labelled(file)
-
-
-def test_a_labelled_file_must_exist_and_hold_rows(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        read_labelled(tmp_path / "none.jsonl")
-    (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(InputError, match="no rows"):
-        read_labelled(tmp_path / "empty.jsonl")

@@ -8,10 +8,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 import cooper_rl
-from cooper_rl.cooptimization.labelled import read_labelled
 from cooper_rl.demo.build import MAX_INPUT_TOKENS, draw
 from cooper_rl.demo.tokenizer import build_tokenizer
 from cooper_rl.problems.arithmetic import arithmetic_problems, gold
+from cooper_rl.rewards.labelled import read_labelled
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.rewards.rule_verifier import RuleVerifier
 

@@ -5,11 +5,11 @@ from random import Random
 
 from safetensors.torch import load_file
 
-from cooper_rl.cooptimization.labelled import read_labelled
 from cooper_rl.demo.build import build
 from cooper_rl.demo.reward_model import VerifyRMConfig, label_samples, lenient_lists, states_one_answer
 from cooper_rl.demo.warmup import WarmupConfig
 from cooper_rl.problems.arithmetic import arithmetic_problems, gold
+from cooper_rl.rewards.labelled import read_labelled
 from cooper_rl.rewards.rule_verifier import RuleVerifier
 
 SMALL = WarmupConfig(updates=4, clean_updates=2, batch_size=4, hidden_size=16, layers=1)

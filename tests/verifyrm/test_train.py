@@ -10,17 +10,18 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cooper_rl.errors import InputError
+from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.verifyrm.config import VerifyRMConfig
-from cooper_rl.verifyrm.labelled import LabelledRow, split_by_problem
 from cooper_rl.verifyrm.metrics import classification_metrics, roc_auc
+from cooper_rl.verifyrm.split import split_by_problem
 from cooper_rl.verifyrm.train import METRICS_FILE, class_weights, length_grouped_batches, train_verifyrm
 
 
-def labelled_rows(count: int) -> list[LabelledRow]:
+def labelled_rows(count: int) -> list[LabelledCompletion]:
     """A third of the rows right; a right completion says so in its last word."""
     return [
-        LabelledRow(f"what is {i}?", "1", f"step {i % 7}. {'yes' if i % 3 == 0 else 'no'}", float(i % 3 == 0))
+        LabelledCompletion(f"what is {i}?", "1", f"step {i % 7}. {'yes' if i % 3 == 0 else 'no'}", float(i % 3 == 0))
         for i in range(count)
     ]
 

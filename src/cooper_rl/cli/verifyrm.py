@@ -35,8 +35,8 @@ def train_reward_model(
     setting: Annotated[list[str] | None, typer.Option(help="Training settings: key=value.")] = None,
 ) -> None:
     """Train a VerifyRM; the weights with the lowest held-out loss are kept."""
+    from cooper_rl.rewards.labelled import read_labelled  # noqa: PLC0415 - torch loads only when a command needs it
     from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
-    from cooper_rl.verifyrm.labelled import read_labelled  # noqa: PLC0415 - torch loads only when a command needs it
     from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415
 
     config = record_from(VerifyRMConfig, {"model": model}, setting or [])

@@ -13,13 +13,13 @@ from torch import Tensor
 from cooper_rl.cooptimization.assistant import Assistant
 from cooper_rl.cooptimization.buffer import PairBuffer, restore_rng
 from cooper_rl.cooptimization.config import CooptimizationConfig, NegativeOrigin, PositiveOrigin
-from cooper_rl.cooptimization.labelled import LabelledCompletion, read_labelled
 from cooper_rl.cooptimization.negatives import choose_on_policy_negatives
 from cooper_rl.cooptimization.pairs import Pair, choose_positives
 from cooper_rl.cooptimization.rewriting import REJECTIONS, AnswerVerifier, Request, Rewrites
 from cooper_rl.cooptimization.update import PairEncoder, update_reward_model
 from cooper_rl.learning.learner import Metrics, RewardModelLearner
 from cooper_rl.problems.problem import Problem
+from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
 from cooper_rl.rewards.text import has_content, normalise
 from cooper_rl.sampling.chat import FailureKind
 from cooper_rl.sampling.sampler import Group

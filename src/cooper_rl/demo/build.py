@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from cooper_rl.cooptimization.labelled import LabelledCompletion
 from cooper_rl.demo.reward_model import (
     VerifyRMConfig,
     accuracy,
@@ -26,6 +25,7 @@ from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.problems.arithmetic import arithmetic_problems, gold
 from cooper_rl.problems.problem import Problem
+from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.rewards.rule_verifier import RuleVerifier
 from cooper_rl.sampling.native import NativeSampler

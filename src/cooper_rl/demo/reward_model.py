@@ -15,7 +15,6 @@ from torch import Tensor
 from transformers import LlamaForSequenceClassification, PreTrainedModel, PreTrainedTokenizerFast
 
 from cooper_rl.configuration import Config
-from cooper_rl.cooptimization.labelled import LabelledCompletion
 from cooper_rl.demo.warmup import IGNORED, small_llama
 from cooper_rl.learning.learner import LabelledBatch
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
@@ -24,6 +23,7 @@ from cooper_rl.problems.arithmetic_answers import form_of, read_answer, render_a
 from cooper_rl.problems.arithmetic_corruption import corrupt, wrong_value
 from cooper_rl.problems.arithmetic_solutions import BOX, MARKER, draw_solution, find_answer
 from cooper_rl.problems.problem import Problem
+from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.rewards.rule_verifier import RuleVerifier
 

@@ -18,10 +18,11 @@ from cooper_rl.learning.device import set_threads
 from cooper_rl.learning.learner import LabelledBatch, Metrics
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.learning.reward_losses import BinaryCrossEntropyLoss
+from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.verifyrm.config import VerifyRMConfig
-from cooper_rl.verifyrm.labelled import LabelledRow, split_by_problem
 from cooper_rl.verifyrm.metrics import classification_metrics
+from cooper_rl.verifyrm.split import split_by_problem
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class EncodedRow:
 
 
 def train_verifyrm(
-    config: VerifyRMConfig, rows: Sequence[LabelledRow], output_dir: Path, progress: Progress | None = None
+    config: VerifyRMConfig, rows: Sequence[LabelledCompletion], output_dir: Path, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Train a reward model on labelled rows and keep the weights with the lowest held-out loss in `output_dir`.
 
@@ -143,13 +144,13 @@ def _check_folder(output_dir: Path) -> None:
         raise InputError(f"{output_dir}: already in use; choose another output folder or remove it")
 
 
-def _draw(rows: Sequence[LabelledRow], config: VerifyRMConfig) -> list[LabelledRow]:
+def _draw(rows: Sequence[LabelledCompletion], config: VerifyRMConfig) -> list[LabelledCompletion]:
     if config.max_rows is None or config.max_rows >= len(rows):
         return list(rows)
     return random.Random(config.seed).sample(list(rows), config.max_rows)
 
 
-def _encode(encoder: RewardModelInput, rows: Sequence[LabelledRow]) -> list[EncodedRow]:
+def _encode(encoder: RewardModelInput, rows: Sequence[LabelledCompletion]) -> list[EncodedRow]:
     """Encode rows; those whose question alone fills the input are left out and counted."""
     encoded: list[EncodedRow] = []
     left_out: list[str] = []

@@ -1,8 +1,6 @@
-"""Labelled completions: the data a reward model is made from."""
+"""Labelled completions: the data a reward model is made from, and replays."""
 
 import math
-import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +13,7 @@ _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0
 
 
 @dataclass(frozen=True)
-class LabelledRow:
+class LabelledCompletion:
     """A completion of a problem and whether it is right (1.0) or wrong (0.0); `location` is its file and line."""
 
     question: str
@@ -25,42 +23,20 @@ class LabelledRow:
     location: str = ""
 
 
-def read_labelled(path: Path) -> list[LabelledRow]:
+def read_labelled(path: str | Path) -> list[LabelledCompletion]:
     """Read a JSONL, JSON, CSV or Parquet file of `question, reference_answer, completion, label`.
 
     Other fields are ignored. A label is 0, 1, true or false. A completion may be empty; a question or reference
     may not. Raises InputError naming file, row and field, and for a file without rows; MissingExtraError for a
     Parquet file without pyarrow.
     """
-    rows = [_labelled(row) for row in read_file(path)]
+    rows = [_labelled(row) for row in read_file(Path(path))]
     if not rows:
         raise InputError(f"{path}: holds no rows; each row needs {', '.join(FIELDS)}")
     return rows
 
 
-def split_by_problem(
-    rows: Sequence[LabelledRow], held_out: float, seed: int
-) -> tuple[list[LabelledRow], list[LabelledRow]]:
-    """Divide rows into (training, held-out), all completions of a question on one side, whatever its spacing or case.
-
-    Whole problems are drawn until at least `held_out` (a share of the rows) is reached. Raises InputError where
-    there are fewer than two problems.
-    """
-    by_problem: dict[str, list[LabelledRow]] = {}
-    for row in rows:
-        by_problem.setdefault(" ".join(row.question.casefold().split()), []).append(row)
-    if len(by_problem) < 2:
-        raise InputError("the labelled rows are all about one problem; holding out needs at least two")
-    problems = list(by_problem)
-    random.Random(seed).shuffle(problems)
-    held: list[LabelledRow] = []
-    while len(problems) > 1 and (not held or len(held) < held_out * len(rows)):
-        held += by_problem[problems.pop()]
-    kept = set(problems)
-    return [row for name, group in by_problem.items() if name in kept for row in group], held
-
-
-def _labelled(row: Row) -> LabelledRow:
+def _labelled(row: Row) -> LabelledCompletion:
     missing = [name for name in FIELDS if name not in row.fields]
     if missing:
         raise InputError(
@@ -80,4 +56,4 @@ def _labelled(row: Row) -> LabelledRow:
     label = _LABELS.get(str(float(value)) if is_number else str(value).strip().lower())
     if label is None:
         raise InputError(f"{row.location}: field 'label' is {value!r}; write 1 (right) or 0 (wrong)")
-    return LabelledRow(texts["question"], texts["reference_answer"], texts["completion"], label, row.location)
+    return LabelledCompletion(texts["question"], texts["reference_answer"], texts["completion"], label, row.location)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.errors import InputError
-from cooper_rl.verifyrm.labelled import LabelledRow, read_labelled, split_by_problem
+from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
+from cooper_rl.verifyrm.split import split_by_problem
 
 ROW = {"question": "2+2?", "reference_answer": "4", "completion": "It is 4.", "label": 1}
 
@@ -71,7 +72,7 @@ def test_an_empty_completion_is_a_legitimate_wrong_answer(tmp_path: Path):
 
 def test_no_problem_is_both_trained_on_and_held_out():
     rows = [
-        LabelledRow(text.format(problem), "1", str(sample), 1.0)
+        LabelledCompletion(text.format(problem), "1", str(sample), 1.0)
         for problem in range(40)
         for sample, text in enumerate(["How many {}?", " how  many {}?\n", "HOW MANY {}?"])
     ]
@@ -86,4 +87,4 @@ def test_no_problem_is_both_trained_on_and_held_out():
 
 def test_one_problem_cannot_be_split():
     with pytest.raises(InputError, match="at least two"):
-        split_by_problem([LabelledRow("q", "1", "1", 1.0), LabelledRow("Q ", "1", "2", 0.0)], 0.5, seed=0)
+        split_by_problem([LabelledCompletion("q", "1", "1", 1.0), LabelledCompletion("Q ", "1", "2", 0.0)], 0.5, seed=0)

@@ -1,0 +1,29 @@
+"""Training and held-out rows with no problem on both sides."""
+
+import random
+from collections.abc import Sequence
+
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.labelled import LabelledCompletion
+
+
+def split_by_problem(
+    rows: Sequence[LabelledCompletion], held_out: float, seed: int
+) -> tuple[list[LabelledCompletion], list[LabelledCompletion]]:
+    """Divide rows into (training, held-out), all completions of a question on one side, whatever its spacing or case.
+
+    Whole problems are drawn until at least `held_out` (a share of the rows) is reached. Raises InputError where
+    there are fewer than two problems.
+    """
+    by_problem: dict[str, list[LabelledCompletion]] = {}
+    for row in rows:
+        by_problem.setdefault(" ".join(row.question.casefold().split()), []).append(row)
+    if len(by_problem) < 2:
+        raise InputError("the labelled rows are all about one problem; holding out needs at least two")
+    problems = list(by_problem)
+    random.Random(seed).shuffle(problems)
+    held: list[LabelledCompletion] = []
+    while len(problems) > 1 and (not held or len(held) < held_out * len(rows)):
+        held += by_problem[problems.pop()]
+    kept = set(problems)
+    return [row for name, group in by_problem.items() if name in kept for row in group], held
