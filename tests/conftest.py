@@ -34,8 +34,8 @@ def tiny_models(tmp_path_factory):
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
-        num_labels=1,
     )
+    config.num_labels = 1
     torch.manual_seed(0)
     Qwen2ForCausalLM(config).save_pretrained(folder / "policy")
     Qwen2ForSequenceClassification(config).save_pretrained(folder / "reward_model")
