@@ -26,7 +26,7 @@ def demo(
         from cooper_rl.demo.build import build  # noqa: PLC0415
 
         build(rebuild, seed)
-        console.print(f"models: {rebuild}", highlight=False)
+        console.print(f"models: {rebuild}", highlight=False, soft_wrap=True)
         return
     for arm in ARMS:
         shutil.rmtree(output_dir / arm, ignore_errors=True)
@@ -43,4 +43,6 @@ def demo(
         keys = ("gold_start", "gold_end", "gold_best", "reward_start", "reward_end")
         table.add_row(LABELS[arm], *(f"{row[key]:.3f}" for key in keys))
     console.print(table)
-    console.print(f"{seconds:.0f} s\npicture: {output_dir / 'picture.png'}\nreport: {report}", highlight=False)
+    console.print(
+        f"{seconds:.0f} s\npicture: {output_dir / 'picture.png'}\nreport: {report}", highlight=False, soft_wrap=True
+    )

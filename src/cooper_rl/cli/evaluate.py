@@ -49,4 +49,4 @@ def evaluate_model(
             for record in result.records
         ]
         out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        console.print(f"completions: {out}", highlight=False)
+        console.print(f"completions: {out}", highlight=False, soft_wrap=True)

@@ -34,7 +34,7 @@ def train(
     with trainer, progress(settings.name, settings.steps, WATCH) as advance:
         trainer.fit(on_step=advance)
     report = write_report(trainer.directory)
-    console.print(f"run: {trainer.directory}\nreport: {report}", highlight=False)
+    console.print(f"run: {trainer.directory}\nreport: {report}", highlight=False, soft_wrap=True)
     if trainer.interrupted:
         console.print(f"stopped after step {trainer.completed_steps}; continue with --resume")
         sys.exit(130)

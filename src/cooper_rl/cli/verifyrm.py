@@ -47,4 +47,4 @@ def train_reward_model(
     for name, value in result["held_out"].items():
         table.add_row(name, f"{value:.4g}")
     console.print(table)
-    console.print(f"reward model: {out}\nmetrics: {out / METRICS_FILE}", highlight=False)
+    console.print(f"reward model: {out}\nmetrics: {out / METRICS_FILE}", highlight=False, soft_wrap=True)
