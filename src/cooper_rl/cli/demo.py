@@ -23,10 +23,7 @@ def demo(
     from cooper_rl.demo.picture import LABELS, draw  # noqa: PLC0415
 
     if rebuild is not None:
-        from cooper_rl.demo.build import build  # noqa: PLC0415
-
-        build(rebuild, seed)
-        console.print(f"models: {rebuild}", highlight=False, soft_wrap=True)
+        _rebuild(rebuild, seed)
         return
     for arm in ARMS:
         shutil.rmtree(output_dir / arm, ignore_errors=True)
@@ -46,3 +43,20 @@ def demo(
     console.print(
         f"{seconds:.0f} s\npicture: {output_dir / 'picture.png'}\nreport: {report}", highlight=False, soft_wrap=True
     )
+
+
+def _rebuild(folder: Path, seed: int) -> None:
+    """Make the warm-up models again; takes about ten minutes."""
+    from cooper_rl.demo.build import build  # noqa: PLC0415
+
+    shown: dict[str, int] = {}
+    with progress("policy, then reward model", 200) as advance:
+
+        def report(phase: str, share: float) -> None:
+            percent = int(100 * share)
+            if percent > shown.get(phase, 0):
+                shown[phase] = percent
+                advance(percent if phase == "policy" else 100 + percent)
+
+        build(folder, seed, report)
+    console.print(f"models: {folder}", highlight=False, soft_wrap=True)
