@@ -1,6 +1,7 @@
 """Tests run in parallel processes: one tensor thread each, or they spin against each other."""
 
 import os
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -23,19 +24,20 @@ def tiny_models(tmp_path_factory):
     """Random models of the embedded world's shape, much smaller."""
     folder = tmp_path_factory.mktemp("models")
     tokenizer = build_tokenizer()
-    config = Qwen2Config(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=256,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    config.num_labels = 1
+    shape: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 256,
+        "bos_token_id": None,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "num_labels": 1,
+    }
+    config = Qwen2Config(**shape)
     torch.manual_seed(0)
     Qwen2ForCausalLM(config).save_pretrained(folder / "policy")
     Qwen2ForSequenceClassification(config).save_pretrained(folder / "reward_model")
