@@ -36,7 +36,7 @@ Gold = Callable[[Problem, str], bool]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Test problems and how to measure on them during a run."""
+    """Test problems and how to measure on them."""
 
     problems: list[Problem]
     encoder: PromptEncoder
@@ -45,17 +45,26 @@ class HeldOut:
     batch_size: int
     gold: Gold | None
 
-    def measure(self, sampler: Sampler, verifier: RuleVerifier, seed: int) -> Metrics:
-        """`test/rule_avg` and, where gold is known, `test/gold_avg`: mean accuracy over k samples a problem."""
+    def judge(
+        self, sampler: Sampler, verifier: RuleVerifier, seed: int, on_progress: Callable[[int, int], None] | None = None
+    ) -> dict[str, EvaluationResult]:
+        """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`."""
 
         def rule(problem: Problem, text: str) -> bool:
             return verifier.verify(problem.answer, text) == "correct"
 
-        result = evaluate(sampler, self.encoder, self.problems, rule, self.params, self.k, seed, self.batch_size)
-        metrics = {"test/rule_avg": result.avg_at_k.mean, "test/cut_off_rate": result.truncated}
-        if self.gold is not None:
-            metrics["test/gold_avg"] = rejudge(result, self.problems, self.gold, seed).avg_at_k.mean
-        return metrics
+        by_rule = evaluate(
+            sampler, self.encoder, self.problems, rule, self.params, self.k, seed, self.batch_size, on_progress
+        )
+        if self.gold is None:
+            return {"rule": by_rule}
+        return {"rule": by_rule, "gold": rejudge(by_rule, self.problems, self.gold, seed)}
+
+    def measure(self, sampler: Sampler, verifier: RuleVerifier, seed: int) -> Metrics:
+        """`test/rule_avg` and, where gold is known, `test/gold_avg`: mean accuracy over k samples a problem."""
+        judged = self.judge(sampler, verifier, seed)
+        metrics = {f"test/{judge}_avg": result.avg_at_k.mean for judge, result in judged.items()}
+        return metrics | {"test/cut_off_rate": judged["rule"].truncated}
 
 
 @dataclass(frozen=True)
@@ -183,13 +192,5 @@ def evaluate_model(
         problems = encoder.fitting(problems)
         policy = load_policy(model)
         policy.to(resolve_device())  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
-
-        def rule(problem: Problem, text: str) -> bool:
-            return verifier.verify(problem.answer, text) == "correct"
-
-        sampler = NativeSampler(tokenizer, policy)
-        judged = {"rule": evaluate(sampler, encoder, problems, rule, params, k, seed, batch_size, on_progress)}
-    gold = _gold(data)
-    if gold is not None:
-        judged["gold"] = rejudge(judged["rule"], problems, gold, seed)
-    return judged
+        held_out = HeldOut(problems, encoder, params, k, batch_size, _gold(data))
+        return held_out.judge(NativeSampler(tokenizer, policy), verifier, seed, on_progress)
