@@ -21,6 +21,7 @@ from cooper_rl.problems.problem import Problem
 from cooper_rl.problems.prompts import PromptEncoder
 from cooper_rl.rewards.functions import FunctionReward, load_function
 from cooper_rl.rewards.hybrid import HybridReward
+from cooper_rl.rewards.labelled import read_labelled
 from cooper_rl.rewards.reward_model import RewardModelReward
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.rewards.rule import RuleReward
@@ -30,6 +31,7 @@ from cooper_rl.rewards.weighted_sum import WeightedSum
 from cooper_rl.runs.config import RunConfig
 from cooper_rl.sampling.native import NativeSampler
 from cooper_rl.sampling.sampler import Sampler, SamplingParams
+from cooper_rl.verifyrm.monitor import Monitor
 
 Gold = Callable[[Problem, str], bool]
 
@@ -94,6 +96,7 @@ class Parts:
     hybrid: HybridReward | None
     judge: LearningJudge | None
     test_set: HeldOut | None
+    monitor: Monitor | None
 
     def close(self) -> None:
         """End the verifier's processes and the assistant's connections."""
@@ -142,6 +145,7 @@ def assemble(config: RunConfig) -> Parts:
         hybrid=main if isinstance(main, HybridReward) else None,
         judge=judge,
         test_set=test_set,
+        monitor=_monitor(config, reward_model, encoder),
     )
 
 
@@ -157,6 +161,15 @@ def _main_reward(
     if config.kind == "hybrid":
         return HybridReward(RuleReward(verifier), RewardModelReward(reward_model, encoder), config.hybrid)
     return RewardModelReward(reward_model, encoder)
+
+
+def _monitor(
+    config: RunConfig, reward_model: TorchRewardModelLearner | None, encoder: RewardModelInput | None
+) -> Monitor | None:
+    if config.monitor is None or reward_model is None or encoder is None:
+        return None
+    replayed = config.cooptimization.replay.labelled if config.trains_reward_model else None
+    return Monitor(config.monitor, reward_model, encoder, config.seed, read_labelled(replayed) if replayed else [])
 
 
 def _gold(problems: ProblemsConfig) -> Gold | None:

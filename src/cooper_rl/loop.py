@@ -99,16 +99,14 @@ class CooperTrainer:
         An interrupt (SIGINT, SIGTERM) lets the step finish, writes a checkpoint and returns; a second one
         ends the process at once.
         """
-        if self.completed_steps == 0 and self.config.evaluation.every:
-            self._record(0, self.evaluate(), on_step)
+        if self.completed_steps == 0 and (metrics := self._measure(at_start=True)):
+            self._record(0, metrics, on_step)
         with stop_on_signal(self.request_stop):
             while self.completed_steps < self.config.steps and not self._stop.is_set():
                 metrics = self.step()
-                last = self.completed_steps == self.config.steps
-                if self._due(self.config.evaluation.every) or (last and self.config.evaluation.every):
-                    metrics |= self.evaluate()
+                metrics |= self._measure()
                 self._record(self.completed_steps, metrics, on_step)
-                if self._due(self.config.checkpoint.every) or last or self._stop.is_set():
+                if self._due(self.config.checkpoint.every) or self._finished or self._stop.is_set():
                     self.save_checkpoint()
 
     def close(self) -> None:
@@ -197,6 +195,25 @@ class CooperTrainer:
                 said_yes = score_parts["reward_model"] > 0.5
                 metrics["gold/reward_model_accuracy"] = (said_yes == gold_PN).float().mean().item()
         return metrics
+
+    def _measure(self, at_start: bool = False) -> Metrics:
+        """What is measured every few steps: the policy on test problems, the reward model on labelled completions."""
+        metrics: Metrics = {}
+        now = at_start or self._finished
+        every = self.config.evaluation.every
+        if every and (now or self._due(every)):
+            metrics |= self.evaluate()
+        monitor = self.parts.monitor
+        if monitor is not None and (now or self._due(monitor.every)):
+            clock = Clock()
+            with clock.measure("held_out_monitor"):
+                metrics |= monitor.measure()
+            metrics |= clock.parts()
+        return metrics
+
+    @property
+    def _finished(self) -> bool:
+        return self.completed_steps == self.config.steps
 
     def _record(self, step: int, metrics: Metrics, on_step: OnStep | None) -> None:
         self.recorder.metrics(step, metrics)

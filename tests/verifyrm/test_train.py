@@ -12,10 +12,11 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.rewards.reward_model_input import RewardModelInput
+from cooper_rl.verifyrm.batches import class_weights, length_grouped_batches
 from cooper_rl.verifyrm.config import VerifyRMConfig
 from cooper_rl.verifyrm.metrics import classification_metrics, roc_auc
 from cooper_rl.verifyrm.split import split_by_problem
-from cooper_rl.verifyrm.train import METRICS_FILE, class_weights, length_grouped_batches, train_verifyrm
+from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm
 
 
 def labelled_rows(count: int) -> list[LabelledCompletion]:
@@ -37,14 +38,16 @@ def test_a_causal_model_and_a_reward_model_both_learn(tiny_models: Path, tmp_pat
     result = train_verifyrm(config(tiny_models / base, epochs=16), labelled_rows(120), tmp_path / "rm")
     assert result["held_out"]["accuracy"] > 0.95
     assert result["held_out"]["roc_auc"] > 0.95
-    assert result["rows"] == {"train": 108, "held_out": 12, "given": 120}
+    assert result["rows"] == {"train": 108, "robustness": 11, "held_out": 12, "given": 120}
     assert json.loads((tmp_path / "rm" / METRICS_FILE).read_text()) == result
 
 
 def test_plain_transformers_loads_the_weights_with_the_lowest_held_out_loss(tiny_models: Path, tmp_path: Path):
     rows = labelled_rows(60)
     seen: list[tuple[int, int]] = []
-    diverging = config(tiny_models / "policy", learning_rate=0.3, evaluate_every=1, epochs=4)
+    diverging = config(
+        tiny_models / "policy", learning_rate=0.3, evaluate_every=1, epochs=4, calibrate=False, patience=None
+    )
     result = train_verifyrm(diverging, rows, tmp_path / "rm", lambda done, _, total: seen.append((done, total)))
     losses = [entry["loss"] for entry in result["history"]]
     assert result["held_out"]["loss"] == min(losses) < losses[-1]
@@ -113,5 +116,5 @@ def test_roc_auc_is_the_share_of_ordered_pairs_with_ties_at_half():
 
 def test_classification_metrics_by_hand():
     metrics = classification_metrics(torch.tensor([2.0, -1.0, 0.5, -3.0]), torch.tensor([1.0, 1.0, 0.0, 0.0]))
-    assert (metrics["accuracy"], metrics["recall_right"], metrics["recall_wrong"]) == (0.5, 0.5, 0.5)
+    assert (metrics["accuracy"], metrics["recall"], metrics["specificity"]) == (0.5, 0.5, 0.5)
     assert metrics["loss"] == pytest.approx((0.126928 + 1.313262 + 0.974077 + 0.048587) / 4, abs=1e-5)

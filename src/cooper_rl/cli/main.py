@@ -10,6 +10,7 @@ from cooper_rl.cli.console import console
 from cooper_rl.cli.demo import demo
 from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.train import train
+from cooper_rl.cli.verify import verify
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.errors import InputError, MissingExtraError
 
@@ -17,6 +18,7 @@ commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_ena
 commands.command("train")(train)
 commands.command("eval")(evaluate_model)
 commands.command("demo")(demo)
+commands.command("verify")(verify)
 commands.add_typer(verifyrm, name="verifyrm")
 
 

@@ -1,13 +1,18 @@
-"""`cooper verifyrm`: making reward models from labelled completions."""
+"""`cooper verifyrm`: making and measuring reward models, from raw problems to a benchmark."""
 
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
+from rich.markdown import Markdown
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
 from cooper_rl.cli.settings import record_from
+
+if TYPE_CHECKING:
+    from cooper_rl.verifyrm.judge_config import JudgeConfig
 
 WATCH = [
     ("loss", "loss"),
@@ -16,12 +21,65 @@ WATCH = [
     ("held_out_roc_auc", "ROC-AUC"),
 ]
 
-verifyrm = typer.Typer(help="Make reward models from labelled completions.", no_args_is_help=True)
+verifyrm = typer.Typer(help="Make and measure reward models: collect, label, train, bench.", no_args_is_help=True)
+
+JudgeFile = Annotated[Path, typer.Option(help="YAML file with `judge:`, of kind chat or local.")]
 
 
-@verifyrm.callback()
-def _group() -> None:
-    """Make reward models from labelled completions."""
+@verifyrm.command("collect")
+def collect_completions(
+    config: Annotated[Path, typer.Argument(help="A YAML file with models and data sets; see configs/.")],
+    overrides: Annotated[list[str] | None, typer.Argument(help="Settings over the file: key=value.")] = None,
+) -> None:
+    """Sample completions of several models for several data sets; the same command continues an interrupted one."""
+    from cooper_rl.settings import check, read_settings  # noqa: PLC0415 - torch loads only when a command needs it
+    from cooper_rl.verifyrm.collect import collect  # noqa: PLC0415
+    from cooper_rl.verifyrm.collect_config import CollectConfig  # noqa: PLC0415
+
+    settings = check(CollectConfig, read_settings(config, overrides or []))
+    with progress("collect", 0) as advance:
+        collected = collect(settings, lambda done, total: advance(done, total=total))
+    outcomes = sorted({outcome for count in collected.counts.values() for outcome in count})
+    table = Table("model", "data set", *outcomes)
+    for (model, dataset), count in collected.counts.items():
+        table.add_row(model, dataset, *(str(count[outcome]) for outcome in outcomes))
+    console.print(table)
+    console.print(f"completions: {settings.output} ({len(collected.rows)} rows)", highlight=False, soft_wrap=True)
+
+
+@verifyrm.command("label")
+def label(
+    data: Annotated[Path, typer.Argument(help="What `collect` wrote, or any file with its first three columns.")],
+    judge: JudgeFile,
+    out: Annotated[Path, typer.Option(help="Parquet or JSONL file for the rows on which rule and judge agree.")],
+    workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
+    threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
+) -> None:
+    """Label completions by rule and judge; keep where they agree, save the rest for reading."""
+    from cooper_rl.rewards.verdict import Verdict  # noqa: PLC0415
+    from cooper_rl.verifyrm.judge_prompt import JudgeVerdict  # noqa: PLC0415
+    from cooper_rl.verifyrm.label import (  # noqa: PLC0415
+        agreement_counts,
+        confusion,
+        disagreements_path,
+        label_completions,
+    )
+
+    with progress("label", 0) as advance:
+        config = _judge_config(judge)
+        labelled = label_completions(
+            data, config, out, workers, threads, lambda done, total: advance(done, total=total)
+        )
+    opinions = [(rule, opinion) for rule in get_args(Verdict) for opinion in get_args(JudgeVerdict)]
+    tables = confusion(labelled)
+    tables["all", ""] = sum(tables.values(), Counter())
+    shown = [pair for pair in opinions if tables["all", ""][pair]]
+    table = Table("data set", "model", *(f"rule {rule}, judge {opinion}" for rule, opinion in shown))
+    for (dataset, model), counts in tables.items():
+        table.add_row(dataset, model, *(str(counts[pair]) for pair in shown))
+    console.print(table)
+    counted = ", ".join(f"{name} {count}" for name, count in agreement_counts(labelled).items())
+    console.print(f"{counted}\nlabelled: {out}\nothers: {disagreements_path(out)}", highlight=False, soft_wrap=True)
 
 
 @verifyrm.command("train")
@@ -44,7 +102,69 @@ def train_reward_model(
     with progress("verifyrm", 0, WATCH) as advance:
         result = train_verifyrm(config, rows, out, advance)
     table = Table("held-out measure", "value")
-    for name, value in result["held_out"].items():
+    for name, value in {**result["held_out"], **result["calibration"]}.items():
         table.add_row(name, f"{value:.4g}")
     console.print(table)
     console.print(f"reward model: {out}\nmetrics: {out / METRICS_FILE}", highlight=False, soft_wrap=True)
+
+
+@verifyrm.command("bench")
+def bench_methods(
+    data: Annotated[list[Path], typer.Argument(help="VerifyBench's format, or rows as for `train`.")],
+    out: Annotated[Path, typer.Option(help="Folder for the page, the table and the opinions.")],
+    rule: Annotated[bool, typer.Option(help="Measure the rule verifier.")] = True,
+    reward_model: Annotated[
+        list[str] | None, typer.Option(help="A reward model folder, or NAME=FOLDER; the first is called rm.")
+    ] = None,
+    judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`, of kind chat or local.")] = None,
+    combine: Annotated[list[str] | None, typer.Option(help="A combination, such as 'rule or rm'.")] = None,
+    attacks: Annotated[int, typer.Option(help="Problems on which every attack is tried.", min=0)] = 100,
+    setting: Annotated[list[str] | None, typer.Option(help="Settings of the reward models: key=value.")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
+    workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
+) -> None:
+    """Compare rule, reward models, judge and combinations on labelled completions and under attack."""
+    from cooper_rl.errors import InputError  # noqa: PLC0415
+    from cooper_rl.learning.device import set_threads  # noqa: PLC0415 - torch loads only when a command needs it
+    from cooper_rl.verifyrm.bench import bench  # noqa: PLC0415
+    from cooper_rl.verifyrm.bench_data import read_bench  # noqa: PLC0415
+    from cooper_rl.verifyrm.bench_report import HTML, MARKDOWN, markdown, write_bench  # noqa: PLC0415
+    from cooper_rl.verifyrm.methods import (  # noqa: PLC0415
+        JudgeMethod,
+        Method,
+        RewardModelMethod,
+        RuleMethod,
+        ScoringConfig,
+    )
+
+    rows = [row for path in data for row in read_bench(path)]
+    set_threads(threads)
+    methods: dict[str, Method] = {"rule": RuleMethod(workers)} if rule else {}
+    for number, given in enumerate(reward_model or []):
+        name, separator, folder = given.partition("=")
+        name, folder = (name, folder) if separator else ("rm" if number == 0 else f"rm{number + 1}", given)
+        if not name.isidentifier() or name in methods or name == "judge":
+            raise InputError(f"--reward-model {given!r}: {name!r} is no name, or used already; write NAME=FOLDER")
+        methods[name] = RewardModelMethod(record_from(ScoringConfig, {"model": folder}, setting or []))
+    if judge is not None:
+        methods["judge"] = JudgeMethod(_judge_config(judge))
+    if not methods:
+        raise InputError("nothing to measure: leave out --no-rule, or give --reward-model or --judge")
+    try:
+        with progress("bench", 0) as advance:
+            result = bench(
+                rows, methods, combine or [], out, attacks, progress=lambda done, total: advance(done, total=total)
+            )
+    finally:
+        for method in methods.values():
+            method.close()
+    write_bench(result, out)
+    console.print(Markdown(markdown(result)))
+    console.print(f"page: {out / HTML}\ntable: {out / MARKDOWN}", highlight=False, soft_wrap=True)
+
+
+def _judge_config(path: Path) -> "JudgeConfig":
+    from cooper_rl.settings import check, read_settings  # noqa: PLC0415
+    from cooper_rl.verifyrm.judge_config import JudgeFile as Contents  # noqa: PLC0415
+
+    return check(Contents, read_settings(path)).judge

@@ -11,8 +11,9 @@ from typing import Any
 import yaml
 
 from cooper_rl.learning.device import available_cores
-from cooper_rl.runs.loading import build_config, merge
+from cooper_rl.runs.loading import build_config
 from cooper_rl.runs.recorder import read_metrics
+from cooper_rl.settings import merge
 
 ARMS: dict[str, dict[str, Any]] = {
     "rule": {"kind": "rule"},

@@ -1,7 +1,8 @@
 """From a problem to the token ids the policy reads."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
@@ -44,16 +45,7 @@ class PromptEncoder:
             return f"{self.config.system}\n\n{user}" if self.config.system else user
         messages = [{"role": "system", "content": self.config.system}] if self.config.system else []
         messages.append({"role": "user", "content": user})
-        try:
-            rendered = self.tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True, **self.config.chat_arguments
-            )
-        except TemplateError as error:
-            raise InputError(
-                f"{self.tokenizer.name_or_path}: the chat template refuses the prompt ({error}); "
-                "if it knows no system role, leave prompt.system empty"
-            ) from error
-        return str(rendered)
+        return render_chat(self.tokenizer, messages, self.config.chat_arguments)
 
     def encode(self, problem: Problem) -> list[int]:
         """Token ids of the prompt, ready for a completion to follow."""
@@ -85,3 +77,24 @@ class PromptEncoder:
                 )
             logger.warning("%s; they are left out", message)
         return [problem for problem in problems if lengths[problem.id] <= self.max_tokens]
+
+
+def render_chat(
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], arguments: Mapping[str, Any] | None = None
+) -> str:
+    """The chat as the model sees it, up to where its reply begins; plain paragraphs without a chat template.
+
+    Raises InputError where the template refuses the chat.
+    """
+    if not tokenizer.chat_template:
+        return "\n\n".join(message["content"] for message in messages) + "\n\n"
+    try:
+        rendered = tokenizer.apply_chat_template(
+            list(messages), tokenize=False, add_generation_prompt=True, **(arguments or {})
+        )
+    except TemplateError as error:
+        raise InputError(
+            f"{tokenizer.name_or_path}: the chat template refuses the prompt ({error}); "
+            "if it knows no system role, leave prompt.system empty"
+        ) from error
+    return str(rendered)

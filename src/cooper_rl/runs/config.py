@@ -11,6 +11,7 @@ from cooper_rl.policy.update import AlgorithmConfig
 from cooper_rl.problems.config import ProblemsConfig
 from cooper_rl.rewards.hybrid import HybridConfig
 from cooper_rl.sampling.sampler import SamplingParams
+from cooper_rl.verifyrm.config import MonitorConfig
 
 RunKind = Literal["rule", "static", "cooper", "hybrid"]
 
@@ -117,6 +118,8 @@ class RunConfig(Config):
     """The user's own rewards."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Held-out evaluation."""
+    monitor: MonitorConfig | None = None
+    """Held-out accuracy and attack rate of the reward model during the run."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     """Checkpoints."""
 
@@ -133,6 +136,8 @@ class RunConfig(Config):
             )
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
+        if self.monitor is not None and self.kind == "rule":
+            raise ValueError("monitor measures the reward model and kind: rule has none; remove monitor")
         if self.rollout.n == 1:
             raise ValueError("rollout.n: 1 leaves the advantages nothing to compare with; use n >= 2")
         overlong = self.algorithm.overlong

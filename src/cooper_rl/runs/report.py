@@ -32,6 +32,15 @@ CHARTS: list[tuple[str, dict[str, str]]] = [
             "reward_model/probe_drift": "probe drift",
         },
     ),
+    (
+        "Reward model on held-out completions and attacks",
+        {
+            "monitor/accuracy": "accuracy",
+            "monitor/roc_auc": "ROC-AUC",
+            "monitor/attack_rate": "attacks accepted",
+            "monitor/bare_right_rate": "bare right answers accepted",
+        },
+    ),
     ("Policy", {"policy/reference_kl": "KL to reference (nats)", "rollout/entropy_estimate": "entropy (nats)"}),
     (
         "Length and verdicts",

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeVar
 
 import openai
@@ -51,17 +51,24 @@ class ChatConfig(Config):
     """Most requests under way at once."""
     send_seed: bool = True
     """Send the seed a caller gives with each request; switch off for a server that refuses the field."""
+    top_logprobs: int = Field(default=0, ge=0, le=20)
+    """Ask for the log-probabilities of this many candidates for the reply's first token."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Further fields of the request body, such as `{"chat_template_kwargs": {"enable_thinking": false}}`."""
 
 
 @dataclass(frozen=True)
 class ChatReply:
-    """The outcome of one request: `text`, or the `failure` that took its place with what is known about it."""
+    """The outcome of one request: `text`, or the `failure` that took its place with what is known about it.
+
+    A `truncated` reply has its text too. `first_token` maps candidates for the first token to log-probabilities
+    (nats), where `top_logprobs` asked for them and the server sent them.
+    """
 
     text: str = ""
     failure: FailureKind | None = None
     detail: str = ""
+    first_token: dict[str, float] = field(default_factory=dict)
 
 
 class _RequestFailed(Exception):
@@ -136,7 +143,7 @@ class ChatClient:
         await asyncio.get_running_loop().shutdown_default_executor()
 
     async def _reply(self, chat: list[Message], seed: int | None) -> ChatReply:
-        config, text = self.config, ""
+        config, reply = self.config, ChatReply(failure="malformed")
         retrying = AsyncRetrying(
             stop=stop_after_attempt(config.max_retries + 1),
             wait=wait_exponential_jitter(initial=config.retry_wait_s, max=LONGEST_WAIT_S, jitter=config.retry_wait_s),
@@ -147,13 +154,13 @@ class ChatClient:
             async with self._slots:
                 async for attempt in retrying:
                     with attempt:
-                        text = await self._request(chat, seed)
+                        reply = await self._request(chat, seed)
         except _RequestFailed as error:
             logger.debug("chat request failed: %s: %s", error.kind, error)
             return ChatReply(failure=error.kind, detail=str(error))
-        return ChatReply(text)
+        return reply
 
-    async def _request(self, chat: list[Message], seed: int | None) -> str:
+    async def _request(self, chat: list[Message], seed: int | None) -> ChatReply:
         config = self.config
         try:
             # openai's own time-out restarts with every chunk, so a dripping server needs this outer one.
@@ -165,6 +172,8 @@ class ChatClient:
                     max_tokens=config.max_tokens,
                     extra_body=config.extra_body,
                     seed=openai.omit if seed is None or not config.send_seed else seed,
+                    logprobs=True if config.top_logprobs else openai.omit,
+                    top_logprobs=config.top_logprobs or openai.omit,
                 )
         except (TimeoutError, openai.APITimeoutError) as error:
             raise _RequestFailed("timeout", f"no reply within {config.timeout_s} s", transient=True) from error
@@ -173,21 +182,24 @@ class ChatClient:
         except openai.APIStatusError as error:
             transient = error.status_code in RETRIED_STATUS or error.status_code >= 500
             raise _RequestFailed("http_status", f"HTTP {error.status_code}: {error.message}", transient) from error
-        return _reply_text(response.http_response.text)
+        return _read_body(response.http_response.text)
 
 
-def _reply_text(body: str) -> str:
-    """The text of a chat-completions response body. The client reads it itself: openai lets odd bodies through."""
+def _read_body(body: str) -> ChatReply:
+    """The reply in a chat-completions response body. The client reads it itself: openai lets odd bodies through."""
     try:
         choice = json.loads(body)["choices"][0]
         content, finish_reason = choice["message"]["content"], choice.get("finish_reason")
-    except (json.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError) as error:
+        tokens = (choice.get("logprobs") or {}).get("content") or []
+        first_token = {c["token"]: float(c["logprob"]) for c in tokens[0]["top_logprobs"]} if tokens else {}
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise _RequestFailed("malformed", f"not a chat completion: {body[:200]!r}", transient=True) from error
+    text = content if isinstance(content, str) else ""
     if finish_reason == "length":
-        raise _RequestFailed("truncated", "the reply reached max_tokens", transient=False)
-    if not isinstance(content, str) or not content.strip():
-        raise _RequestFailed("empty", "the reply has no text", transient=False)
-    return content
+        return ChatReply(text, "truncated", "the reply reached max_tokens", first_token)
+    if not text.strip():
+        return ChatReply("", "empty", "the reply has no text", first_token)
+    return ChatReply(text, first_token=first_token)
 
 
 def _api_key(config: ChatConfig) -> str:

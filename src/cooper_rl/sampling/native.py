@@ -8,6 +8,8 @@ from itertools import groupby
 from typing import Literal
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.errors import InputError
@@ -83,6 +85,20 @@ class NativeSampler:
             for draft, text in zip(drafts, rule.texts([draft.token_ids for draft in drafts]), strict=True)
         ]
         return [completions[start : start + n] for start in range(0, len(prompts) * n, n)]
+
+    def next_token_logits(self, prompts: Sequence[list[int]]) -> Float[Tensor, "P V"]:
+        """Logits, float32 on the CPU, of the token that would follow each prompt. Raises as `sample`."""
+        if self._model is None:
+            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+        rows: list[Tensor | None] = [None] * len(prompts)
+        for index, prompt in enumerate(prompts):
+            completion_limit(self._model, index, prompt, SamplingParams(max_tokens=1))
+        with _inference(self._model, self._autocast):
+            for wave in self._waves([_Draft(prompt, 0, 1) for prompt in range(len(prompts))], prompts):
+                logits = DecodingBatch(self._model).prefill([prompts[draft.prompt] for draft in wave], [1] * len(wave))
+                for draft, row in zip(wave, logits.float().cpu(), strict=True):
+                    rows[draft.prompt] = row
+        return torch.stack([row for row in rows if row is not None])
 
     def _waves(self, drafts: list[_Draft], prompts: Sequence[list[int]]) -> Iterator[list[_Draft]]:
         """Divide the drafts into batches; prompts of similar length share one, so that little is padded."""

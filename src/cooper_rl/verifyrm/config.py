@@ -1,10 +1,12 @@
-"""Settings of the training of a VerifyRM."""
+"""Settings of the training of a VerifyRM, and of how it is watched while it learns on."""
 
 from typing import Literal
 
 from pydantic import Field
 
+from cooper_rl.configuration import Config
 from cooper_rl.learning.config import LearnerConfig
+from cooper_rl.verifyrm.robustness import RobustnessKind
 
 
 class VerifyRMConfig(LearnerConfig):
@@ -30,11 +32,39 @@ class VerifyRMConfig(LearnerConfig):
     """Share of the rows, as whole problems, that measures and never trains."""
     evaluate_every: int = Field(default=50, ge=1)
     """Updates between evaluations on the held-out rows; the weights with the lowest held-out loss are kept."""
+    patience: int | None = Field(default=5, ge=1)
+    """Stop after this many evaluations in a row without a lower held-out loss; null trains to the end."""
     balance_classes: bool = True
     """Weight rows so that right and wrong completions count the same in all."""
+    robustness: float = Field(default=0.1, ge=0)
+    """Rows without an honest answer added to the training rows, as a share of them; 0 adds none."""
+    robustness_kinds: tuple[RobustnessKind, ...] = (
+        "empty",
+        "single_token",
+        "opener",
+        "copied_question",
+        "many_answers",
+        "bare_answer",
+    )
+    """Which kinds are added, in equal parts. All are wrong but half of the bare answers."""
+    calibrate: bool = True
+    """Scale the logits by a temperature fitted on the held-out rows, so that sigmoid(logit) is a probability."""
     frozen_layers: int = Field(default=0, ge=0)
     """Leave the embeddings and this many of the lowest layers as they are: cheaper updates, for a slow machine."""
     seed: int = Field(default=0, ge=0)
     """Draws the rows, the split and the order of training."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work; by default the cores this process may use."""
+
+
+class MonitorConfig(Config):
+    """How well the reward model still judges what it does not learn from, measured during the run."""
+
+    labelled: str
+    """File of held-out labelled completions: question, reference_answer, completion, label. None may be replayed."""
+    every: int = Field(default=10, ge=1)
+    """Steps between measurements, besides one before the first step and one after the last."""
+    rows: int = Field(default=256, ge=1)
+    """At most this many of them, drawn at random."""
+    attacked_problems: int = Field(default=16, ge=0)
+    """Problems of those rows on which every attack pattern is tried; 0 tries none."""

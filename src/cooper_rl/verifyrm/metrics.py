@@ -1,9 +1,14 @@
 """How well logits separate right completions from wrong ones, as pure functions."""
 
+import math
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
+
+BINS = 15
 
 
 def roc_auc(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:
@@ -22,13 +27,52 @@ def roc_auc(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:
 
 
 def classification_metrics(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> dict[str, float]:
-    """Accuracy of the verdict sigmoid(logit) > 1/2, on all rows and in each class, ROC-AUC and mean cross-entropy."""
-    said_right = (logits > 0).double()
-    is_right = labels > 0.5
-    return {
-        "accuracy": (said_right == is_right.double()).double().mean().item(),
-        "recall_right": said_right[is_right].mean().item(),
-        "recall_wrong": (1 - said_right[~is_right]).mean().item(),
+    """Quality of the verdict sigmoid(logit) > 1/2 and of the probability itself; what is undefined is left out.
+
+    `recall` is the share of right completions accepted, `specificity` that of wrong ones rejected, `ece` the expected
+    calibration error, `loss` the mean cross-entropy in nats.
+    """
+    yes, is_right = logits > 0, labels > 0.5
+    found = {
+        "accuracy": (yes == is_right).double().mean().item(),
+        "precision": is_right[yes].double().mean().item(),
+        "recall": yes[is_right].double().mean().item(),
+        "specificity": (~yes)[~is_right].double().mean().item(),
         "roc_auc": roc_auc(logits, labels),
+        "ece": expected_calibration_error(logits.double().sigmoid(), labels),
         "loss": F.binary_cross_entropy_with_logits(logits.double(), labels.double()).item(),
     }
+    return {name: value for name, value in found.items() if name == "loss" or not math.isnan(value)}
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Completions of like probability: the mean of it, the share that is right, and how many they are."""
+
+    probability: float
+    right: float
+    count: int
+
+
+def reliability(
+    probabilities: Float[Tensor, " B"], labels: Float[Tensor, " B"], bins: int = BINS
+) -> list[ReliabilityBin]:
+    """Completions sorted into bins of equal width by their probability of being right; empty bins are left out."""
+    index = (probabilities * bins).long().clamp(max=bins - 1)
+    found = []
+    for b in index.unique().tolist():
+        inside = index == b
+        mean, share = probabilities[inside].double().mean().item(), labels[inside].double().mean().item()
+        found.append(ReliabilityBin(mean, share, int(inside.sum())))
+    return found
+
+
+def expected_calibration_error(
+    probabilities: Float[Tensor, " B"], labels: Float[Tensor, " B"], bins: int = BINS
+) -> float:
+    """Mean distance between probability and share of right ones over `reliability`'s bins, weighted by their counts.
+
+    Guo et al. 2017 (arXiv 1706.04599, eq. 3), with the probability of the class *right* in place of the confidence.
+    """
+    found = reliability(probabilities, labels, bins)
+    return sum(b.count * abs(b.probability - b.right) for b in found) / max(1, len(labels))

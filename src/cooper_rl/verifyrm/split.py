@@ -17,7 +17,7 @@ def split_by_problem(
     """
     by_problem: dict[str, list[LabelledCompletion]] = {}
     for row in rows:
-        by_problem.setdefault(" ".join(row.question.casefold().split()), []).append(row)
+        by_problem.setdefault(problem_key(row.question), []).append(row)
     if len(by_problem) < 2:
         raise InputError("the labelled rows are all about one problem; holding out needs at least two")
     problems = list(by_problem)
@@ -27,3 +27,17 @@ def split_by_problem(
         held += by_problem[problems.pop()]
     kept = set(problems)
     return [row for name, group in by_problem.items() if name in kept for row in group], held
+
+
+def problem_key(question: str) -> str:
+    """What two spellings of one question share: spacing and case do not count."""
+    return " ".join(question.casefold().split())
+
+
+def problem_folds(questions: Sequence[str], folds: int, seed: int) -> list[int]:
+    """A fold in [0, folds) for each question; equal questions share one, and folds hold like numbers of problems."""
+    keys = [problem_key(question) for question in questions]
+    order = list(dict.fromkeys(keys))
+    random.Random(seed).shuffle(order)
+    fold_of = {key: index % folds for index, key in enumerate(order)}
+    return [fold_of[key] for key in keys]

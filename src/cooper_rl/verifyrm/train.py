@@ -2,44 +2,37 @@
 
 import json
 import logging
+import math
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from cooper_rl.errors import InputError
 from cooper_rl.learning.device import set_threads
-from cooper_rl.learning.learner import LabelledBatch, Metrics
+from cooper_rl.learning.learner import Metrics
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.learning.reward_losses import BinaryCrossEntropyLoss
 from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.rewards.reward_model_input import RewardModelInput
+from cooper_rl.verifyrm.batches import EncodedRow, batches, class_weights, encode_rows, labelled_batch
+from cooper_rl.verifyrm.calibration import calibrate_folder, cross_fitted_ece, fit_temperature
 from cooper_rl.verifyrm.config import VerifyRMConfig
 from cooper_rl.verifyrm.metrics import classification_metrics
-from cooper_rl.verifyrm.split import split_by_problem
+from cooper_rl.verifyrm.model_card import write_model_card
+from cooper_rl.verifyrm.robustness import robustness_rows
+from cooper_rl.verifyrm.split import problem_folds, split_by_problem
 
 logger = logging.getLogger(__name__)
 
 METRICS_FILE = "verifyrm.json"
-_SORTED_BATCHES = 32
-"""Rows are sorted by length within this many batches: little padding, and still a random order."""
-
 Progress = Callable[[int, Metrics, int], None]
 """Called with the updates done, the last update's metrics, and the number of updates in all."""
-
-
-@dataclass(frozen=True)
-class EncodedRow:
-    """A reward-model input with its label."""
-
-    token_ids: list[int]
-    label: float
 
 
 def train_verifyrm(
@@ -59,72 +52,96 @@ def train_verifyrm(
     set_threads(config.threads)
     chosen = _draw(rows, config)
     train_rows, held_out_rows = split_by_problem(chosen, config.held_out, config.seed)
-    updates = max(1, round(config.epochs * len(train_rows) / config.batch_size))
+    extra = robustness_rows(
+        train_rows, round(config.robustness * len(train_rows)), config.robustness_kinds, config.seed
+    )
+    updates = max(1, round(config.epochs * (len(train_rows) + len(extra)) / config.batch_size))
     learner = TorchRewardModelLearner.from_config(config, updates)
     freeze_layers(learner.model, config.frozen_layers)
     encoder = RewardModelInput(learner.tokenizer, config.max_input_tokens)
-    train, held_out = _encode(encoder, train_rows), _encode(encoder, held_out_rows)
+    honest, robustness = encode_rows(encoder, train_rows), encode_rows(encoder, extra)
+    class_weights([row.label for row in honest])  # robustness rows do not make up for a missing class
+    train, held_out = honest + robustness, encode_rows(encoder, held_out_rows)
     weights = class_weights([row.label for row in train]) if config.balance_classes else {0.0: 1.0, 1.0: 1.0}
 
-    history: list[Metrics] = []
-    best: Metrics | None = None
-    for update, batch in zip(range(1, updates + 1), _batches(train, config), strict=False):
-        metrics = learner.forward_backward(_labelled_batch(batch, weights), BinaryCrossEntropyLoss())
+    keeper = _BestWeights(learner, output_dir, config.patience)
+    for update, batch in zip(range(1, updates + 1), batches(train, config.batch_size, config.seed), strict=False):
+        metrics = learner.forward_backward(labelled_batch(batch, weights), BinaryCrossEntropyLoss())
         metrics |= learner.optim_step()
         if update % config.evaluate_every == 0 or update == updates:
-            measured = evaluate(learner, held_out)
-            metrics |= {f"held_out_{name}": value for name, value in measured.items()}
-            measured["update"] = float(update)
-            history.append(measured)
-            if best is None or measured["loss"] < best["loss"]:
-                best = measured
-                _save(learner, output_dir)
+            metrics |= {f"held_out_{name}": value for name, value in keeper.evaluate(held_out, update).items()}
         if progress is not None:
             progress(update, metrics, updates)
+        if keeper.out_of_patience:
+            logger.info("stopped after update %d of %d: the held-out loss no longer falls", update, updates)
+            break
+    if keeper.logits is None:
+        raise InputError(f"the held-out loss was never finite; learning_rate: {config.learning_rate} is too high")
+    measured, calibration = keeper.best, {}
+    if config.calibrate:
+        measured, calibration = _calibrate(keeper.logits, held_out, output_dir, config.seed)
     result = {
         "config": config.model_dump(mode="json"),
-        "rows": {"train": len(train), "held_out": len(held_out), "given": len(rows)},
+        "rows": {"train": len(honest), "robustness": len(robustness), "held_out": len(held_out), "given": len(rows)},
         "right_share": {"train": _right_share(train), "held_out": _right_share(held_out)},
-        "held_out": best,
-        "history": history,
+        "held_out": measured,
+        "calibration": calibration,
+        "history": keeper.history,
         "seconds": time.perf_counter() - start,
     }
     (output_dir / METRICS_FILE).write_text(json.dumps(result, indent=2), encoding="utf-8")
+    write_model_card(output_dir, result)
     return result
 
 
-def evaluate(learner: TorchRewardModelLearner, rows: Sequence[EncodedRow]) -> Metrics:
-    """Accuracy, recall of each class, ROC-AUC and cross-entropy of the learner on labelled rows."""
-    logits = learner.score([row.token_ids for row in rows])
-    return classification_metrics(logits, torch.tensor([row.label for row in rows]))
+class _BestWeights:
+    """Measures the learner on the held-out rows and keeps the weights with the lowest loss in a folder."""
+
+    def __init__(self, learner: TorchRewardModelLearner, folder: Path, patience: int | None) -> None:
+        self._learner = learner
+        self._folder = folder
+        self._patience = patience
+        self._since_best = 0
+        self.history: list[Metrics] = []
+        self.best: Metrics = {}
+        self.logits: Tensor | None = None
+        """Of the held-out rows, under the best weights."""
+
+    def evaluate(self, held_out: Sequence[EncodedRow], update: int) -> Metrics:
+        """Measure, and save if this is the best so far."""
+        logits = self._learner.score([row.token_ids for row in held_out])
+        measured = classification_metrics(logits, torch.tensor([row.label for row in held_out]))
+        self.history.append({**measured, "update": float(update)})
+        if measured["loss"] < self.best.get("loss", math.inf):
+            self.best, self.logits, self._since_best = self.history[-1], logits, 0
+            _save(self._learner, self._folder)
+        else:
+            self._since_best += 1
+        return measured
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether the last evaluations, as many as patience allows, brought no lower loss."""
+        return self._patience is not None and self._since_best >= self._patience
 
 
-def class_weights(labels: Sequence[float]) -> dict[float, float]:
-    """A weight for each label, 1 on average over the rows, with the same sum over both classes.
+def _calibrate(
+    logits: Tensor, held_out: Sequence[EncodedRow], output_dir: Path, seed: int
+) -> tuple[Metrics, dict[str, float]]:
+    """Scale the saved model's logits; the held-out metrics afterwards, and how well calibration carries over.
 
-    Raises InputError where a class is empty: nothing could be learnt.
+    `ece_cross_fitted` is the honest figure: each half of the problems under the temperature of the other half.
     """
-    right = sum(label > 0.5 for label in labels)
-    wrong = len(labels) - right
-    if not right or not wrong:
-        raise InputError(
-            f"{len(labels)} training rows, {right} right and {wrong} wrong: a reward model needs both; "
-            "give more rows, or raise max_rows"
-        )
-    return {1.0: len(labels) / (2 * right), 0.0: len(labels) / (2 * wrong)}
-
-
-def length_grouped_batches(lengths: Sequence[int], batch_size: int, order: random.Random) -> list[list[int]]:
-    """Row indices in random batches of like length, each row exactly once; the last of a pool may be smaller."""
-    rows = list(range(len(lengths)))
-    order.shuffle(rows)
-    pool = batch_size * _SORTED_BATCHES
-    batches: list[list[int]] = []
-    for start in range(0, len(rows), pool):
-        alike = sorted(rows[start : start + pool], key=lambda row: lengths[row])
-        batches += [alike[i : i + batch_size] for i in range(0, len(alike), batch_size)]
-    order.shuffle(batches)
-    return batches
+    labels = torch.tensor([row.label for row in held_out])
+    temperature = fit_temperature(logits, labels)
+    calibrate_folder(output_dir, temperature)
+    folds = problem_folds([row.question for row in held_out], 2, seed)
+    calibration = {
+        "temperature": temperature,
+        "ece_before": classification_metrics(logits, labels)["ece"],
+        "ece_cross_fitted": cross_fitted_ece(logits, labels, folds),
+    }
+    return classification_metrics(logits / temperature, labels), calibration
 
 
 def freeze_layers(model: PreTrainedModel, layers: int) -> None:
@@ -148,38 +165,6 @@ def _draw(rows: Sequence[LabelledCompletion], config: VerifyRMConfig) -> list[La
     if config.max_rows is None or config.max_rows >= len(rows):
         return list(rows)
     return random.Random(config.seed).sample(list(rows), config.max_rows)
-
-
-def _encode(encoder: RewardModelInput, rows: Sequence[LabelledCompletion]) -> list[EncodedRow]:
-    """Encode rows; those whose question alone fills the input are left out and counted."""
-    encoded: list[EncodedRow] = []
-    left_out: list[str] = []
-    for row in rows:
-        try:
-            encoded.append(EncodedRow(encoder.encode(row.question, row.answer, row.completion), row.label))
-        except InputError as error:
-            left_out.append(f"{row.location}: {error}")
-    if left_out:
-        logger.warning("%d of %d rows do not fit and are left out; first: %s", len(left_out), len(rows), left_out[0])
-    if not encoded:
-        raise InputError(f"no row fits; first: {left_out[0]}")
-    return encoded
-
-
-def _batches(rows: Sequence[EncodedRow], config: VerifyRMConfig) -> Iterator[list[EncodedRow]]:
-    """Batches without end: one shuffled pass after another."""
-    order = random.Random(config.seed)
-    while True:
-        for batch in length_grouped_batches([len(row.token_ids) for row in rows], config.batch_size, order):
-            yield [rows[i] for i in batch]
-
-
-def _labelled_batch(rows: Sequence[EncodedRow], weights: dict[float, float]) -> LabelledBatch:
-    return LabelledBatch(
-        [row.token_ids for row in rows],
-        [row.label for row in rows],
-        [weights[row.label] / len(rows) for row in rows],
-    )
 
 
 def _right_share(rows: Sequence[EncodedRow]) -> float:

@@ -1,0 +1,75 @@
+"""A journal of finished work: JSON lines that an interrupted command continues from."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from cooper_rl.errors import InputError
+
+_HEADER = "made with"
+
+
+class Journal:
+    """Units of work by key, each one line written whole and flushed; a last line cut short is dropped.
+
+    `settings` are whatever decides the values. Raises InputError for a journal that was made with others: its values
+    would silently be mixed with new ones.
+    """
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self.path = path
+        self._done: dict[str, Any] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        wanted = json.loads(json.dumps(settings))
+        if lines:
+            self._check(json.loads(lines[0]), wanted)
+            self._done = {entry["key"]: entry["value"] for entry in map(json.loads, lines[1:])}
+        else:
+            lines = [json.dumps({_HEADER: wanted}, ensure_ascii=False)]
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        self._file = path.open("a", encoding="utf-8")
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._done
+
+    def get(self, key: str) -> Any:
+        """The value of a finished unit, or None."""
+        return self._done.get(key)
+
+    def put(self, key: str, value: Any) -> None:
+        """Record a finished unit; on disk when this returns."""
+        self._file.write(json.dumps({"key": key, "value": value}, ensure_ascii=False) + "\n")
+        self._file.flush()
+        self._done[key] = value
+
+    def compute(self, key: str, work: Callable[[], Any]) -> Any:
+        """The value of a unit, from the journal or from `work`, which must return what JSON can hold."""
+        if key not in self._done:
+            self.put(key, work())
+        return self._done[key]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check(self, header: dict[str, Any], wanted: dict[str, Any]) -> None:
+        made_with = header.get(_HEADER)
+        if made_with is None:
+            raise InputError(f"{self.path}: not a journal of this command; choose another output")
+        if made_with != wanted:
+            changed = [key for key in {**made_with, **wanted} if made_with.get(key) != wanted.get(key)]
+            raise InputError(
+                f"{self.path}: made with other settings ({', '.join(changed)}); "
+                "undo the change to continue, or choose another output or delete this file to start anew"
+            )

@@ -1,0 +1,169 @@
+"""From a YAML file and `key=value` overrides to a checked record of settings, with errors a user can act on."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from cooper_rl.configuration import Config
+from cooper_rl.errors import InputError
+
+Record = TypeVar("Record", bound=Config)
+Lines = Mapping[tuple[str, ...], int]
+"""Line (from 1) of every key of a YAML text; positions in lists count as keys."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Plain settings and where they stand."""
+
+    values: dict[str, Any]
+    source: str = "config"
+    lines: Lines = field(default_factory=dict)
+
+
+def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
+    """Read a YAML file and put `overrides` ("policy.learning_rate=1e-5") on top.
+
+    Raises InputError for a missing file, text that is no YAML mapping, or a malformed override.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such configuration file")
+    text = path.read_text(encoding="utf-8")
+    try:
+        values = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not valid YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: expected a mapping of settings, found {type(values).__name__}")
+    return Settings(with_overrides(values, overrides), str(path), _key_lines(text))
+
+
+def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """`values` with every "key=value" set in place, the value in YAML. Raises InputError for a malformed one."""
+    for override in overrides:
+        _apply_override(values, override)
+    return values
+
+
+def check(record: type[Record], settings: Settings) -> Record:
+    """The record that the settings describe.
+
+    Raises InputError naming file, line and key for anything that does not fit, with the nearest known key.
+    """
+    source, lines = settings.source, settings.lines
+    for key_path in _unknown_keys(settings.values, record):
+        raise InputError(_unknown_key_message(key_path, source, lines))
+    try:
+        return record.model_validate(settings.values)
+    except ValidationError as error:
+        raise InputError("\n".join(_describe(issue, source, lines) for issue in error.errors())) from error
+
+
+def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """`settings` over `defaults`, key by key; a mapping of another `kind` replaces rather than mixes."""
+    merged = dict(defaults)
+    for key, value in settings.items():
+        default = merged.get(key)
+        same_kind = isinstance(value, dict) and value.get("kind") in (None, (default or {}).get("kind"))
+        merged[key] = merge(default, value) if isinstance(default, dict) and same_kind else value
+    return merged
+
+
+def _apply_override(settings: dict[str, Any], override: str) -> None:
+    key, separator, raw = override.partition("=")
+    if not separator or not key:
+        raise InputError(f"override {override!r}: expected key=value, such as policy.learning_rate=1e-5")
+    *parents, leaf = key.split(".")
+    target = settings
+    for parent in parents:
+        target = target.setdefault(parent, {})
+        if not isinstance(target, dict):
+            raise InputError(f"override {override!r}: {parent} is not a group of settings")
+    try:
+        value = yaml.safe_load(raw)
+    except yaml.YAMLError as error:
+        raise InputError(f"override {override!r}: value is not valid YAML") from error
+    target[leaf] = value
+
+
+def _records(annotation: Any) -> list[type[BaseModel]]:
+    """The configuration records an annotation allows, through unions, Optional and Annotated."""
+    if isinstance(annotation, type):
+        return [annotation] if issubclass(annotation, BaseModel) else []
+    return [record for argument in get_args(annotation) for record in _records(argument)]
+
+
+def _unknown_keys(
+    settings: dict[str, Any], record: type[BaseModel], at: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    for key, value in settings.items():
+        known = record.model_fields.get(key)
+        if known is None:
+            yield (*at, str(key)), list(record.model_fields)
+            continue
+        candidates = _records(known.annotation)
+        if isinstance(value, dict):
+            yield from _unknown_keys_of_one(value, candidates, (*at, key))
+        elif isinstance(value, list):
+            for index, element in enumerate(value):
+                if isinstance(element, dict):
+                    yield from _unknown_keys_of_one(element, candidates, (*at, key, str(index)))
+
+
+def _unknown_keys_of_one(
+    value: dict[str, Any], candidates: Sequence[type[BaseModel]], at: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Unknown keys of a nested record; where several records are possible, `kind` says which is meant."""
+    kinds = [c for c in candidates if "kind" in c.model_fields and c.model_fields["kind"].default == value.get("kind")]
+    chosen = kinds[:1] or (candidates if len(candidates) == 1 else [])
+    for candidate in chosen:
+        yield from _unknown_keys(value, candidate, at)
+
+
+def _unknown_key_message(found: tuple[tuple[str, ...], list[str]], source: str, lines: Lines) -> str:
+    key_path, known = found
+    nearest = difflib.get_close_matches(key_path[-1], known, n=1, cutoff=0.5)
+    remedy = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
+    return f"{_place(key_path, source, lines)}: unknown key {'.'.join(key_path)!r}; {remedy}"
+
+
+def _describe(issue: Any, source: str, lines: Lines) -> str:
+    location = tuple(str(part) for part in issue["loc"])
+    message = issue["msg"].removeprefix("Value error, ")
+    if not location:
+        return f"{source}: {message}"
+    found = "" if issue["type"] == "missing" else f" (found {issue['input']!r})"
+    return f"{_place(location, source, lines)}: {'.'.join(location)}: {message}{found}"
+
+
+def _place(key_path: tuple[str, ...], source: str, lines: Lines) -> str:
+    for length in range(len(key_path), 0, -1):
+        if key_path[:length] in lines:
+            return f"{source}:{lines[key_path[:length]]}"
+    return source
+
+
+def _key_lines(text: str) -> dict[tuple[str, ...], int]:
+    """The line (from 1) of every key in a YAML text."""
+    lines: dict[tuple[str, ...], int] = {}
+
+    def walk(node: yaml.Node, at: tuple[str, ...]) -> None:
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                lines[(*at, key.value)] = key.start_mark.line + 1
+                walk(value, (*at, key.value))
+        elif isinstance(node, yaml.SequenceNode):
+            for index, value in enumerate(node.value):
+                lines[(*at, str(index))] = value.start_mark.line + 1
+                walk(value, (*at, str(index)))
+
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    if root is not None:
+        walk(root, ())
+    return lines

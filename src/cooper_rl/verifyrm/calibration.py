@@ -1,0 +1,71 @@
+"""Temperature scaling: one number that makes sigmoid(logit) a probability, stored in the model's own head.
+
+Guo et al. 2017, On Calibration of Modern Neural Networks (arXiv 1706.04599), section 4.2.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from cooper_rl.errors import InputError
+from cooper_rl.learning.models import load_reward_model
+from cooper_rl.verifyrm.metrics import expected_calibration_error
+
+COLDEST, HOTTEST = 0.05, 20.0
+"""Bounds of the temperature: labels that the logits separate perfectly would drive it to zero."""
+
+
+def fit_temperature(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:
+    """The T > 0 that minimises the mean cross-entropy of sigmoid(logit / T), within [0.05, 20].
+
+    The loss is convex in 1 / T, so the sign of its slope, found by bisection in float64, is enough.
+    """
+    z, y = logits.double(), labels.double()
+    low, high = 1 / HOTTEST, 1 / COLDEST
+    for _ in range(60):
+        factor = (low * high) ** 0.5
+        slope = (((factor * z).sigmoid() - y) * z).mean()
+        low, high = (low, factor) if slope > 0 else (factor, high)
+    return 1 / (low * high) ** 0.5
+
+
+def cross_fitted_ece(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"], folds: Sequence[int]) -> float:
+    """Expected calibration error where each fold's temperature was fitted on the other folds' rows.
+
+    `folds[i]` is row i's fold; rows of one problem belong in one fold. NaN with a single fold.
+    """
+    fold = torch.tensor(folds)
+    if len(fold.unique()) < 2:
+        return float("nan")
+    probabilities = torch.zeros(len(logits), dtype=torch.float64)
+    for held in fold.unique():
+        temperature = fit_temperature(logits[fold != held], labels[fold != held])
+        probabilities[fold == held] = (logits[fold == held].double() / temperature).sigmoid()
+    return expected_calibration_error(probabilities, labels)
+
+
+@torch.no_grad()
+def scale_logits(model: PreTrainedModel, factor: float) -> None:
+    """Multiply the model's logits by `factor` through the last linear layer of its head.
+
+    Raises InputError for a head without one.
+    """
+    head = next((getattr(model, name) for name in ("score", "classifier") if hasattr(model, name)), None)
+    linear = [module for module in head.modules() if isinstance(module, nn.Linear)] if head is not None else []
+    if not linear or linear[-1].out_features != 1:
+        raise InputError(
+            f"{type(model).__name__}: its head does not end in a linear layer; train with --setting calibrate=false"
+        )
+    for parameter in linear[-1].parameters():
+        parameter.mul_(factor)
+
+
+def calibrate_folder(folder: Path, temperature: float) -> None:
+    """Divide the logits of a saved reward model by `temperature`, in place. Raises as `scale_logits`."""
+    model = load_reward_model(str(folder))
+    scale_logits(model, 1 / temperature)
+    model.save_pretrained(folder)

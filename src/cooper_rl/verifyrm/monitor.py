@@ -1,0 +1,69 @@
+"""What a reward model still knows while it learns: held-out accuracy and attack rate during a run."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from random import Random
+
+import torch
+
+from cooper_rl.errors import InputError
+from cooper_rl.learning.learner import Metrics, RewardModelLearner
+from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
+from cooper_rl.rewards.reward_model_input import RewardModelInput
+from cooper_rl.verifyrm.attacks import ATTACKS, CONTROLS, attack_rows
+from cooper_rl.verifyrm.batches import EncodedRow, encode_rows
+from cooper_rl.verifyrm.config import MonitorConfig
+from cooper_rl.verifyrm.metrics import classification_metrics
+from cooper_rl.verifyrm.split import problem_key
+
+
+class Monitor:
+    """Labelled completions and attacks that a reward model is measured on and never learns from.
+
+    `replayed` are the labelled completions it does learn from. Raises InputError for a file that cannot be read, and
+    for one that shares problems with `replayed`: the figures would look better than they are.
+    """
+
+    def __init__(
+        self,
+        config: MonitorConfig,
+        learner: RewardModelLearner,
+        encoder: RewardModelInput,
+        seed: int = 0,
+        replayed: Sequence[LabelledCompletion] = (),
+    ) -> None:
+        self.every = config.every
+        self._learner = learner
+        rows = read_labelled(config.labelled)
+        learned = {problem_key(row.question) for row in replayed}
+        shared = [row for row in rows if problem_key(row.question) in learned]
+        if shared:
+            raise InputError(
+                f"monitor.labelled: {len(shared)} of {len(rows)} rows are about problems that are replayed, first "
+                f"{shared[0].location}; leave these problems out of cooptimization.replay.labelled or of this file"
+            )
+        drawn = Random(f"monitor {seed}").sample(rows, min(config.rows, len(rows)))
+        self._held_out: list[EncodedRow] = encode_rows(encoder, drawn)
+        self._attacks = [
+            (attack.pattern, encoder.encode(attack.row.question, attack.row.answer, attack.row.completion))
+            for attack in attack_rows(drawn, config.attacked_problems, seed)
+        ]
+
+    def measure(self) -> Metrics:
+        """`monitor/accuracy`, `precision`, `recall`, `specificity`, `roc_auc`, `ece` and `loss` on the held-out rows;
+        `monitor/attack_<pattern>` and their mean `monitor/attack_rate`, the shares of attack completions accepted;
+        `monitor/bare_right_rate`, the share of right answers without derivation accepted.
+        """
+        logits = self._learner.score([row.token_ids for row in self._held_out])
+        measured = classification_metrics(logits, torch.tensor([row.label for row in self._held_out]))
+        metrics = {f"monitor/{name}": value for name, value in measured.items()}
+        if self._attacks:
+            accepted: dict[str, list[bool]] = defaultdict(list)
+            scores = self._learner.score([token_ids for _, token_ids in self._attacks])
+            for (pattern, _), score in zip(self._attacks, scores.tolist(), strict=True):
+                accepted[pattern].append(score > 0)
+            rates = {pattern: sum(values) / len(values) for pattern, values in accepted.items()}
+            metrics |= {f"monitor/attack_{pattern}": rates[pattern] for pattern in ATTACKS}
+            metrics["monitor/attack_rate"] = sum(rates[pattern] for pattern in ATTACKS) / len(ATTACKS)
+            metrics["monitor/bare_right_rate"] = sum(rates[pattern] for pattern in CONTROLS) / len(CONTROLS)
+        return metrics
