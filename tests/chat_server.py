@@ -19,10 +19,15 @@ class Answer:
     drip: float = 0.0
 
 
-def completion(text: str | None, finish_reason: str = "stop", **how: Any) -> Answer:
-    """A proper chat completion."""
+def completion(
+    text: str | None, finish_reason: str = "stop", first_token: dict[str, float] | None = None, **how: Any
+) -> Answer:
+    """A proper chat completion; `first_token` are the log-probabilities sent with it."""
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+    if first_token is not None:
+        top = [{"token": token, "logprob": logprob} for token, logprob in first_token.items()]
+        choice["logprobs"] = {"content": [{"token": text, "logprob": 0.0, "top_logprobs": top}]}
     body = {"id": "1", "object": "chat.completion", "created": 0, "model": "test", "choices": [choice]}
     return Answer(json.dumps(body), **how)
 

@@ -1,7 +1,6 @@
 """A journal of finished work: JSON lines that an interrupted command continues from."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +24,7 @@ class Journal:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
         wanted = json.loads(json.dumps(settings))
         if lines:
-            self._check(json.loads(lines[0]), wanted)
+            self._check(lines[0], wanted)
             self._done = {entry["key"]: entry["value"] for entry in map(json.loads, lines[1:])}
         else:
             lines = [json.dumps({_HEADER: wanted}, ensure_ascii=False)]
@@ -45,12 +44,6 @@ class Journal:
         self._file.flush()
         self._done[key] = value
 
-    def compute(self, key: str, work: Callable[[], Any]) -> Any:
-        """The value of a unit, from the journal or from `work`, which must return what JSON can hold."""
-        if key not in self._done:
-            self.put(key, work())
-        return self._done[key]
-
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -63,10 +56,10 @@ class Journal:
     ) -> None:
         self.close()
 
-    def _check(self, header: dict[str, Any], wanted: dict[str, Any]) -> None:
-        made_with = header.get(_HEADER)
-        if made_with is None:
+    def _check(self, header: str, wanted: dict[str, Any]) -> None:
+        if not header.startswith(f'{{"{_HEADER}": '):
             raise InputError(f"{self.path}: not a journal of this command; choose another output")
+        made_with = json.loads(header)[_HEADER]
         if made_with != wanted:
             changed = [key for key in {**made_with, **wanted} if made_with.get(key) != wanted.get(key)]
             raise InputError(

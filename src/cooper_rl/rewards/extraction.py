@@ -9,7 +9,8 @@ The rules, in order:
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:",
    "####", "A:" at the start of a line, an "answer" field of JSON), up to the end of its sentence. Earlier
    statements were revised by it and do not count. Nothing is looked for elsewhere when that text is unreadable.
-3. Else the end of the text, from which Math-Verify takes what it can find.
+3. Else the whole text where it is one line of nothing but numbers ("21 and 43"): several answers, not the last of them.
+4. Else the end of the text, from which Math-Verify takes what it can find.
 A statement after the last box counts beside it, so that "\\boxed{3} ... the answer is 4" has two answers; so does
 a number offered right behind it ("\\boxed{3} or 4").
 """
@@ -37,6 +38,8 @@ _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")
 _ALTERNATIVE = re.compile(r"\}[\s$)\]\\]*\bor\s+(\$?[-\u2212+]?\$?\.?\d[^\n]*)")
 _THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,|\\ |[ \u00a0\u202f])(?=\d{3}(?!\d))")
+_LISTED = r"\$?-?\d[\d,./]*"
+_BARE_LIST = re.compile(rf"{_LISTED}(?: +(?:(?:or|and) +|[/;,] *)?{_LISTED})+")
 _WRAPPINGS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"'), ("'", "'"), ("`", "`"))
 
 
@@ -60,6 +63,8 @@ def extract_answer(completion: str) -> FinalAnswer:
         return FinalAnswer("boxed", tuple(dict.fromkeys(text for text in candidates if text)))
     if stated is not None:
         return FinalAnswer("stated", (stated,) if stated else ())
+    if _BARE_LIST.fullmatch(tail):
+        return FinalAnswer("stated", (tail,))
     return FinalAnswer("free", (tail[-_FREE_CHARS:],) if tail else ())
 
 

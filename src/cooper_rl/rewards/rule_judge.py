@@ -9,12 +9,13 @@ from functools import lru_cache
 from math_verify import parse, verify
 
 from cooper_rl.rewards.extraction import extract_answer, reference_text
-from cooper_rl.rewards.plain_number import has_changed_number, plain_number
+from cooper_rl.rewards.plain_number import has_changed_number, plain_number, same_number
 from cooper_rl.rewards.verdict import Verdict
 
 _MATH_SEGMENT = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is no formula
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)\}")
+_PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _LISTED = re.compile(r"\d[^\d]*?(?:\b(?:or|and)\b|,\s|;)[^\d]*?[-$]?\d")
 _SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
@@ -41,7 +42,7 @@ def judge(answer: str, completion: str) -> Verdict:
 
 
 def _judge_text(text: str, reference: str, gold: list) -> Verdict:
-    if _same_text(text, reference):
+    if _same_text(text, reference) or _same_percentage(text, reference):
         return "correct"
     found = _read(text, numeric=plain_number(reference) is not None)
     return _compare(gold, found) if found else "unparsed"
@@ -91,6 +92,13 @@ def _parse(text: str) -> list:
 def _compare(gold: list, found: list) -> Verdict:
     # Gold first: Math-Verify's comparison is not symmetric.
     return "correct" if verify(gold, found, timeout_seconds=None) else "wrong"
+
+
+def _same_percentage(text: str, reference: str) -> bool:
+    """Whether `40%` answers the reference 40, the question having asked for a percentage. Math-Verify reads it as 0.4,
+    and is asked after us."""
+    percentage, number = _PERCENTAGE.fullmatch(text), plain_number(reference)
+    return percentage is not None and number is not None and same_number(percentage.group(1), number) is True
 
 
 def _same_text(one: str, other: str) -> bool:

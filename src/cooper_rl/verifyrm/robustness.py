@@ -13,7 +13,7 @@ from cooper_rl.rewards.plain_number import plain_number, same_number
 
 RobustnessKind = Literal["empty", "single_token", "opener", "copied_question", "many_answers", "bare_answer"]
 
-_TOKENS = (".", ",", "!", "-", "...", "#", "\\", "$", "The", "Answer", "So", "Yes", "OK", "Step", "=", "?", "1.")
+_TOKENS = (".", ",", "!", "-", "...", "#", "\\", "$", "The", "Answer", "So", "Yes", "OK", "Step", "=", "1.")
 _OPENERS = (
     "Let me think about this.",
     "First, we need to understand the problem.",
@@ -24,7 +24,7 @@ _OPENERS = (
     "Okay, so I need to figure this out.",
     "Step 1:",
 )
-_SEPARATORS = (" or ", ", ", " / ", "\n", " and ")
+_SEPARATORS = (" or ", ", ", " / ", "; ", " and ")
 _STATEMENTS = ("{answer}", r"\boxed{{{answer}}}", "The answer is {answer}.", r"The final answer is \boxed{{{answer}}}.")
 
 
@@ -77,8 +77,8 @@ def _stated(answer: str, random: Random) -> str:
 def _many_answers(row: LabelledCompletion, answers: Sequence[str], random: Random) -> str:
     listed = [row.answer, *(other_answer(row.answer, answers, random) for _ in range(random.randint(1, 5)))]
     random.shuffle(listed)
-    stated = [_stated(answer, random) if random.random() < 0.3 else answer for answer in listed]
-    text = random.choice(_SEPARATORS).join(stated)
+    style = random.choice(("{answer}", "{answer}", r"\boxed{{{answer}}}"))
+    text = random.choice(_SEPARATORS).join(style.format(answer=answer) for answer in listed)
     return text if random.random() < 0.5 else f"The answer is {text}"
 
 

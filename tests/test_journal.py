@@ -1,0 +1,36 @@
+"""The journal: what is finished survives, what is not is done again, and nothing is mixed."""
+
+import pytest
+
+from cooper_rl.errors import InputError
+from cooper_rl.journal import Journal
+
+
+def test_finished_units_are_there_after_an_interruption_and_a_line_cut_short_is_not(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    with Journal(path, {"n": 2}) as journal:
+        journal.put("a", [1, None, "ü\n"])
+        assert path.read_text(encoding="utf-8").endswith("\n")
+        journal.put("b", {"x": 1.5})
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text[:-4], encoding="utf-8")
+    with Journal(path, {"n": 2}) as journal:
+        assert journal.get("a") == [1, None, "ü\n"]
+        assert "b" not in journal
+        journal.put("b", {"x": 2.5})
+        journal.put("a", "newer")
+    with Journal(path, {"n": 2}) as journal:
+        assert (journal.get("a"), journal.get("b")) == ("newer", {"x": 2.5})
+
+
+def test_other_settings_and_other_files_are_refused(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    Journal(path, {"n": 2, "seed": 0}).close()
+    with pytest.raises(InputError, match=r"made with other settings \(n\)"):
+        Journal(path, {"n": 3, "seed": 0})
+    path.write_text('{"question": "1+1"}\n')
+    with pytest.raises(InputError, match="not a journal"):
+        Journal(path, {})
+    path.write_text("not JSON\n")
+    with pytest.raises(InputError, match="not a journal"):
+        Journal(path, {})

@@ -1,0 +1,75 @@
+"""Temperature scaling: the temperature is the best one, it is folded into plain weights, and errors are by hand."""
+
+import math
+
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification
+
+from cooper_rl.verifyrm.calibration import calibrate_folder, cross_fitted_ece, fit_temperature, scale_logits
+from cooper_rl.verifyrm.metrics import expected_calibration_error, reliability
+
+
+def drawn(count: int, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits, and labels that are right with probability sigmoid(logit / temperature)."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 6 * torch.randn(count, generator=generator)
+    labels = (torch.rand(count, generator=generator) < (logits / temperature).sigmoid()).float()
+    return logits, labels
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_the_temperature_labels_were_drawn_with_is_found_and_no_other_is_better(temperature):
+    logits, labels = drawn(20_000, temperature)
+    found = fit_temperature(logits, labels)
+    assert found == pytest.approx(temperature, rel=0.08)
+
+    def loss(t: float) -> float:
+        return torch.nn.functional.binary_cross_entropy_with_logits(logits.double() / t, labels.double()).item()
+
+    assert loss(found) <= min(loss(found * 1.01), loss(found / 1.01))
+
+
+def test_scaling_mends_overconfidence_also_on_rows_it_was_not_fitted_on():
+    logits, labels = drawn(4000, 3.0)
+    before = expected_calibration_error(logits.double().sigmoid(), labels)
+    after = cross_fitted_ece(logits, labels, [i % 2 for i in range(len(logits))])
+    assert before > 0.08
+    assert after < 0.03
+    assert math.isnan(cross_fitted_ece(logits, labels, [0] * len(logits)))
+
+
+def test_perfectly_separated_labels_stop_at_the_bound():
+    assert fit_temperature(torch.tensor([-1.0, 1.0]), torch.tensor([0.0, 1.0])) == pytest.approx(0.05)
+
+
+def test_expected_calibration_error_by_hand():
+    probabilities = torch.tensor([0.1, 0.1, 0.9, 0.9, 1.0], dtype=torch.float64)
+    labels = torch.tensor([0.0, 1.0, 1.0, 1.0, 0.0])
+    found = reliability(probabilities, labels, bins=5)
+    assert [(b.count, b.right) for b in found] == [(2, 0.5), (3, pytest.approx(2 / 3))]
+    expected = 2 / 5 * abs(0.1 - 0.5) + 3 / 5 * abs(2.8 / 3 - 2 / 3)
+    assert expected_calibration_error(probabilities, labels, bins=5) == pytest.approx(expected)
+
+
+def test_the_saved_folder_gives_the_scaled_logit(tiny_models, tmp_path):
+    tokens = torch.tensor([[5, 6, 7, 8]])
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_models / "reward_model")
+    before = model(tokens).logits
+    for path in (tiny_models / "reward_model").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    calibrate_folder(tmp_path, 2.5)
+    after = AutoModelForSequenceClassification.from_pretrained(tmp_path)(tokens).logits
+    assert after.item() == pytest.approx(before.item() / 2.5, rel=1e-5)
+
+
+def test_a_head_with_a_bias_is_scaled_whole():
+    config = BertConfig(
+        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, num_labels=1
+    )
+    model = BertForSequenceClassification(config).eval()
+    torch.nn.init.constant_(model.classifier.bias, 1.0)
+    tokens = torch.tensor([[1, 2, 3]])
+    before = model(tokens).logits
+    scale_logits(model, 3.0)
+    assert model(tokens).logits.item() == pytest.approx(3 * before.item(), rel=1e-5)
