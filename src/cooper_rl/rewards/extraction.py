@@ -39,7 +39,7 @@ _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|
 _ALTERNATIVE = re.compile(r"\}[\s$)\]\\]*\bor\s+(\$?[-\u2212+]?\$?\.?\d[^\n]*)")
 _THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,|\\ |[ \u00a0\u202f])(?=\d{3}(?!\d))")
 _LISTED = r"\$?-?\d[\d,./]*"
-_BARE_LIST = re.compile(rf"{_LISTED}(?: +(?:(?:or|and) +|[/;,] *)?{_LISTED})+")
+_BARE_LIST = re.compile(rf"{_LISTED}(?:(?: *[/;,] +| +(?:(?:or|and) +)?){_LISTED})+")
 _WRAPPINGS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"'), ("'", "'"), ("`", "`"))
 
 
