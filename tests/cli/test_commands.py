@@ -6,6 +6,7 @@ import sys
 import pytest
 import yaml
 
+from chat_server import ChatServer, completion
 from cooper_rl.cli.main import app
 from cooper_rl.runs.recorder import read_metrics
 
@@ -67,3 +68,87 @@ def test_eval_prints_intervals_and_writes_completions(monkeypatch, capfd, tiny_m
     assert "gold" in output
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(rows) == 2 * 4 * 2
+
+
+def test_verify_prints_counts_and_precision(monkeypatch, capfd, tmp_path):
+    data = tmp_path / "answers.jsonl"
+    rows = [{"answer": "12", "completion": f"The answer is {n}.", "gold_correct": n != 13} for n in (12, 13, 12.0)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, output = _cooper(monkeypatch, capfd, "verify", data, "--out", tmp_path / "out.jsonl")
+    assert code == 0, output
+    assert "precision 1.0000, recall 1.0000" in output
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
+    code, output = _cooper(monkeypatch, capfd, "verify", tmp_path / "answers.jsonll", "--out", tmp_path / "o.jsonl")
+    assert code == 2
+    assert "unknown suffix" in output
+
+
+def test_from_raw_problems_to_a_bench(monkeypatch, capfd, tiny_models, tmp_path):
+    """collect, label, train and bench, one after the other, on what the one before wrote."""
+    problems = tmp_path / "problems.jsonl"
+    problems.write_text("".join(json.dumps({"question": f"{n}+1=", "answer": str(n + 1)}) + "\n" for n in range(24)))
+
+    def answers(request, number):
+        question = request["messages"][-1]["content"]
+        if question.endswith("="):
+            value = int(question.split("+")[0]) + 1
+            return completion(f"answer: {value if request.get('seed', 0) % 2 else value + 1}")
+        if "Solution to check" not in question:
+            return completion("ready")
+        reference = question.split("Reference answer:\n")[1].split("\n")[0]
+        return completion("yes" if f"<<<\nanswer: {reference}\n" in question else "no")
+
+    with ChatServer(answers) as server:
+        served = {"kind": "chat", "base_url": server.url, "model": "m"}
+        dataset = {"name": "sums", "source": str(problems), "prompt": {"template": "{question}"}}
+        collect = {"output": str(tmp_path / "completions.parquet"), "n": 4, "models": [{"name": "served", **served}]}
+        (tmp_path / "collect.yaml").write_text(yaml.safe_dump({**collect, "datasets": [dataset]}))
+        (tmp_path / "judge.yaml").write_text(yaml.safe_dump({"judge": served}))
+
+        code, output = _cooper(monkeypatch, capfd, "verifyrm", "collect", tmp_path / "collect.yaml", "threads=1")
+        assert code == 0, output
+        assert "48 rows" in output
+        code, output = _cooper(
+            monkeypatch, capfd, "verifyrm", "label", tmp_path / "completions.parquet", "--threads", 1,
+            "--judge", tmp_path / "judge.yaml", "--out", tmp_path / "labelled.parquet",
+        )  # fmt: skip
+        assert code == 0, output
+        assert "right 24, wrong 24, disagree 0, no opinion 0" in output
+        code, output = _cooper(
+            monkeypatch, capfd, "verifyrm", "train", tmp_path / "labelled.parquet", "--model", tiny_models / "policy",
+            "--out", tmp_path / "rm", "--setting", "threads=1", "--setting", "epochs=1", "--setting", "batch_size=8",
+        )  # fmt: skip
+        assert code == 0, output
+        assert "ece" in output
+        code, output = _cooper(
+            monkeypatch, capfd, "verifyrm", "bench", tmp_path / "labelled.parquet", "--out", tmp_path / "bench",
+            "--reward-model", tmp_path / "rm", "--judge", tmp_path / "judge.yaml", "--combine", "rule or rm",
+            "--attacks", 2, "--threads", 1,
+        )  # fmt: skip
+        assert code == 0, output
+    found = json.loads((tmp_path / "bench" / "bench.json").read_text())
+    assert set(found["methods"]) == {"rule", "rm", "judge", "rule or rm"}
+    assert found["methods"]["rule"]["overall"]["accuracy"]["mean"] == 1.0
+    assert found["methods"]["judge"]["overall"]["accuracy"]["mean"] == 1.0
+    assert "bench.html" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["collect", "nowhere.yaml"], "no such configuration file"),
+        (["label", "nowhere.parquet", "--judge", "JUDGE", "--out", "o.parquet"], "no such file"),
+        (["bench", "ROWS", "--out", "OUT", "--no-rule"], "nothing to measure"),
+        (["bench", "ROWS", "--out", "OUT", "--combine", "rule or rm"], "unknown name 'rm'"),
+        (["bench", "ROWS", "--out", "OUT", "--reward-model", "rule=x"], "used already"),
+        (["bench", "ROWS", "--out", "OUT", "--reward-model", "./nowhere"], "no such model folder"),
+    ],
+)
+def test_bad_input_to_verifyrm_exits_with_2(monkeypatch, capfd, tmp_path, arguments, words):
+    (tmp_path / "judge.yaml").write_text("judge: {kind: chat, base_url: 'http://127.0.0.1:1/v1', model: m}\n")
+    rows = [{"question": "q", "reference_answer": "1", "completion": "1", "label": 1}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    paths = {"JUDGE": tmp_path / "judge.yaml", "ROWS": tmp_path / "rows.jsonl", "OUT": tmp_path / "out"}
+    code, output = _cooper(monkeypatch, capfd, "verifyrm", *(paths.get(word, word) for word in arguments))
+    assert code == 2, output
+    assert words in " ".join(output.split())

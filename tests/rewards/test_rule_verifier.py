@@ -1,5 +1,7 @@
 """A verifier that nothing can stall or crash."""
 
+import asyncio
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -114,6 +116,38 @@ def test_a_script_without_a_main_guard_can_verify(tmp_path):
     (tmp_path / "sympy.py").write_text("raise SystemExit('a file of the user shadows a library')\n")
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout == "correct\n", done.stderr
+
+
+def test_async_code_awaits_verdicts_while_its_loop_goes_on():
+    async def main() -> tuple[list[str], int]:
+        with RuleVerifier(workers=2, timeout_s=1) as verifier:
+            beats = 0
+
+            async def beat() -> None:
+                nonlocal beats
+                while True:
+                    await asyncio.sleep(0.02)
+                    beats += 1
+
+            heart = asyncio.create_task(beat())
+            pairs = [("12", STALLS[0]), ("12", "answer: 12"), ("x+1", r"\boxed{1+x}")]
+            verdicts = await asyncio.gather(*(verifier.verify_async(*pair) for pair in pairs))
+            heart.cancel()
+            return verdicts, beats
+
+    verdicts, beats = asyncio.run(main())
+    assert verdicts == ["timeout", "correct", "correct"]
+    assert beats > 10
+
+
+def test_processes_started_by_spawn_have_verifiers_of_their_own():
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        assert pool.map(_verdict_in_a_process, ["1+x", "2+x"]) == ["correct", "wrong"]
+
+
+def _verdict_in_a_process(answer: str) -> str:
+    with RuleVerifier() as verifier:
+        return verifier.verify("x+1", rf"\boxed{{{answer}}}")
 
 
 def test_the_verifier_process_stays_light():

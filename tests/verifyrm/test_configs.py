@@ -7,6 +7,9 @@ import pytest
 from cooper_rl.cooptimization.config import ChatAssistantConfig
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.runs.loading import load_config
+from cooper_rl.settings import check, read_settings
+from cooper_rl.verifyrm.collect_config import CollectConfig
+from cooper_rl.verifyrm.judge_config import JudgeFile
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 
@@ -33,3 +36,10 @@ def test_the_papers_hyper_parameters():
     assert (stage2.assistant.temperature, stage2.assistant.tries) == (0.7, 3)
     assert (stage2.negatives, stage2.positives, stage2.anchor) == (("assistant",), ("rollout",), 0.0)
     assert (evaluation.k, evaluation.temperature, evaluation.top_p) == (8, 0.7, 0.95)
+
+
+def test_the_shipped_collect_and_judge_files_load():
+    folder = Path(__file__).parents[2] / "configs" / "verifyrm"
+    collect = check(CollectConfig, read_settings(folder / "collect.yaml"))
+    assert {model.kind for model in collect.models} == {"local"}
+    assert check(JudgeFile, read_settings(folder / "judge.yaml")).judge.kind == "local"

@@ -118,3 +118,40 @@ def test_classification_metrics_by_hand():
     metrics = classification_metrics(torch.tensor([2.0, -1.0, 0.5, -3.0]), torch.tensor([1.0, 1.0, 0.0, 0.0]))
     assert (metrics["accuracy"], metrics["recall"], metrics["specificity"]) == (0.5, 0.5, 0.5)
     assert metrics["loss"] == pytest.approx((0.126928 + 1.313262 + 0.974077 + 0.048587) / 4, abs=1e-5)
+
+
+def test_calibration_is_in_the_saved_weights_and_in_the_figures(tiny_models: Path, tmp_path: Path):
+    plain = train_verifyrm(config(tiny_models / "policy", calibrate=False), labelled_rows(200), tmp_path / "plain")
+    result = train_verifyrm(config(tiny_models / "policy"), labelled_rows(200), tmp_path / "rm")
+    temperature = result["calibration"]["temperature"]
+    assert plain["calibration"] == {}
+    assert result["held_out"]["loss"] <= plain["held_out"]["loss"]
+    folders = [tmp_path / name for name in ("plain", "rm")]
+    heads = [AutoModelForSequenceClassification.from_pretrained(folder).score.weight for folder in folders]
+    assert torch.allclose(heads[0] / temperature, heads[1], rtol=1e-5)
+
+
+def test_the_model_card_says_what_was_done(tiny_models: Path, tmp_path: Path):
+    result = train_verifyrm(config(tiny_models / "policy", epochs=1), labelled_rows(60), tmp_path / "rm")
+    card = (tmp_path / "rm" / "README.md").read_text()
+    assert f"{result['held_out']['accuracy']:.4f}" in card
+    assert "<reference_answer>" in card
+    assert "many_answers" in card
+    assert str(tiny_models / "policy") in card
+
+
+def test_training_stops_when_the_held_out_loss_no_longer_falls(tiny_models: Path, tmp_path: Path):
+    settings = config(tiny_models / "policy", learning_rate=0.3, evaluate_every=1, epochs=20, patience=3)
+    result = train_verifyrm(settings, labelled_rows(60), tmp_path / "rm")
+    losses = [entry["loss"] for entry in result["history"]]
+    assert len(losses) == losses.index(min(losses)) + 1 + 3
+
+
+def test_robustness_rows_teach_that_an_empty_completion_is_wrong(tiny_models: Path, tmp_path: Path):
+    settings = config(tiny_models / "policy", robustness=0.5, epochs=16, calibrate=False)
+    train_verifyrm(settings, labelled_rows(120), tmp_path / "rm")
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "rm")
+    encoder = RewardModelInput(AutoTokenizer.from_pretrained(tmp_path / "rm"), 160)
+    with torch.no_grad():
+        inputs = [torch.tensor([encoder.encode(f"what is {i}?", "1", "")]) for i in range(200, 210)]
+        assert all(model(tokens).logits.item() < 0 for tokens in inputs)

@@ -1,5 +1,6 @@
 """The rule verifier: verdicts from processes that can be killed. Light to import: neither torch nor sympy."""
 
+import asyncio
 import queue
 import weakref
 from collections import Counter, OrderedDict
@@ -24,9 +25,8 @@ class RuleVerifier:
 
     Math-Verify decides, in `workers` processes that are killed and replaced when an answer takes longer than
     `timeout_s` seconds or more than `memory_mib` MiB; plain numbers are decided in this process. The last
-    `cache_size` slow verdicts are remembered. Safe to use from several threads; from async code, call `verify`
-    through `asyncio.to_thread`. `counts` adds up what happened: verdicts by name, and `fast`, `cached`, `killed`,
-    `crashed`.
+    `cache_size` slow verdicts are remembered. Safe to use from several threads, and from async code through
+    `verify_async`. `counts` adds up what happened: verdicts by name, and `fast`, `cached`, `killed`, `crashed`.
     """
 
     def __init__(
@@ -50,6 +50,10 @@ class RuleVerifier:
             self._count("fast", verdict)
             return verdict
         return self._verify_slowly(answer, completion)
+
+    async def verify_async(self, answer: str, completion: str) -> Verdict:
+        """`verify` for async code: the event loop goes on meanwhile."""
+        return await asyncio.to_thread(self.verify, answer, completion)
 
     def verify_many(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
         """Verdicts on (answer, completion) pairs, in order; all workers take part."""

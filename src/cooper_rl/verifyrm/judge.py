@@ -112,7 +112,7 @@ class LocalJudge:
         self._sampler = NativeSampler(self._tokenizer, model, max_rows=config.max_rows, autocast=config.autocast)
         self._yes, self._no = _first_tokens(self._tokenizer, YES), _first_tokens(self._tokenizer, NO)
         if config.read == "first_token" and (not self._yes or not self._no or self._yes & self._no):
-            raise InputError(f"{config.model}: yes and no begin with the same token; set judge.read: text")
+            raise InputError(f"{config.model}: yes and no are no tokens of their own; set judge.read: text")
 
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
         """See `Judge`. A question that fills the model's context is unreadable."""
@@ -165,4 +165,4 @@ def from_probabilities(probabilities: Mapping[str, float], detail: str = "") -> 
 def _first_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> set[int]:
     """Tokens that are one of the words whole; a word of several tokens has a first token that means other things."""
     encoded = [tokenizer.encode(word, add_special_tokens=False) for word in words]
-    return {ids[0] for ids in encoded if len(ids) == 1}
+    return {ids[0] for ids in encoded if len(ids) == 1 and ids[0] != tokenizer.unk_token_id}

@@ -1,0 +1,73 @@
+"""`cooper verify` on files: in order, with seconds, against gold, and continued after an interruption."""
+
+import json
+
+import pytest
+
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.verdict_file import verify_file
+
+ROWS = [
+    {"answer": "12", "completion": "The answer is 12.", "gold_correct": True, "id": "a"},
+    {"answer": "x+1", "completion": r"\boxed{1+x}", "gold_correct": True},
+    {"reference_answer": "12", "completion": "The answer is 13.", "gold_correct": False},
+    {"answer": "12", "completion": "The answer is twelve.", "gold_correct": True},
+    {"answer": "12", "completion": "12, I think", "question": "6 + 6?", "gold_correct": False},
+]
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return path
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_come_back_in_order_with_verdict_and_seconds(data, tmp_path, workers):
+    out = tmp_path / "out.jsonl"
+    counts = verify_file(data, out, workers)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["verdict"] for row in rows] == ["correct", "correct", "wrong", "unparsed", "correct"]
+    assert all(0 <= row["seconds"] < 60 for row in rows)
+    kept = [{key: value for key, value in row.items() if key not in ("verdict", "seconds")} for row in rows]
+    assert kept == ROWS
+    assert counts.verdicts == {"correct": 3, "wrong": 1, "unparsed": 1}
+    assert (counts.precision, counts.recall, counts.with_gold) == (pytest.approx(2 / 3), pytest.approx(2 / 3), 5)
+
+
+def test_an_interrupted_file_is_continued(data, tmp_path):
+    out = tmp_path / "out.jsonl"
+    whole = verify_file(data, out)
+    lines = out.read_text().splitlines(keepends=True)
+    out.write_text("".join(lines[:2]) + lines[2][:9])
+    seen = []
+    assert verify_file(data, out, progress=lambda done, total: seen.append((done, total))) == whole
+    assert [json.loads(line)["verdict"] for line in out.read_text().splitlines()] == [
+        json.loads(line)["verdict"] for line in lines
+    ]
+    assert seen == [(5, 5)]
+
+
+def test_bad_rows_and_a_foreign_output_are_refused(data, tmp_path):
+    out = tmp_path / "out.jsonl"
+    with data.open("a") as file:
+        file.write('{"answer": "12"}\n')
+    with pytest.raises(InputError, match=r"in.jsonl:6: field 'completion' is missing"):
+        verify_file(data, out)
+    assert not out.exists()
+    data.write_text('{"answer": ["12"], "completion": "12"}\n')
+    with pytest.raises(InputError, match="field 'answer': expected text"):
+        verify_file(data, out)
+    data.write_text('{"answer": "12", "completion": "12"}\n')
+    out.write_text('{"something": "else"}\n')
+    with pytest.raises(InputError, match=r"out.jsonl:1: not a verdict on this input's row"):
+        verify_file(data, out)
+    assert out.read_text() == '{"something": "else"}\n'
+
+
+def test_without_gold_there_is_no_precision(tmp_path):
+    data = tmp_path / "in.jsonl"
+    data.write_text('{"answer": "12", "completion": "12"}\n')
+    counts = verify_file(data, tmp_path / "out.jsonl")
+    assert (counts.with_gold, counts.precision, counts.recall) == (0, None, None)

@@ -1,0 +1,169 @@
+"""The bench: both formats, figures by hand, combinations, attacks, and a page that shows text instead of running it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.labelled import LabelledCompletion
+from cooper_rl.verifyrm.attacks import ATTACKS
+from cooper_rl.verifyrm.bench import bench
+from cooper_rl.verifyrm.bench_data import BenchRow, read_bench
+from cooper_rl.verifyrm.bench_metrics import estimates
+from cooper_rl.verifyrm.bench_report import markdown, mean_attack_rate, write_bench
+from cooper_rl.verifyrm.combination import Combination
+from cooper_rl.verifyrm.methods import Opinion, RewardModelMethod, RuleMethod, ScoringConfig
+
+VERIFYBENCH = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "verifybench_format_sample.jsonl"
+
+
+class Believer:
+    """Accepts what holds the word 'right', and says how sure it is."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def settings(self):
+        return {"kind": "believer"}
+
+    def opinions(self, rows):
+        self.asked += len(rows)
+        return [Opinion("yes", 0.9) if "right" in row.completion else Opinion("no", 0.2) for row in rows]
+
+    def close(self):
+        pass
+
+
+def rows(count=40):
+    texts = [
+        ("The answer is 7.", 1.0),
+        ("It is seven, right?", 1.0),
+        ("The answer is 8.", 0.0),
+        ("right, it is 8 <b>", 0.0),
+    ]
+    return [
+        BenchRow(LabelledCompletion(f"What is {i} + 7 - {i}?", "7", text, label), f"kind {i % 2}", f"model {i % 4}")
+        for i in range(count) for text, label in [texts[i % 4]]
+    ]  # fmt: skip
+
+
+def test_figures_by_hand_for_methods_and_combinations(tmp_path):
+    believer = Believer()
+    rule = RuleMethod()
+    result = bench(
+        rows(), {"rule": rule, "believer": believer}, ["rule or believer", "rule and not believer"], tmp_path, 5
+    )
+    rule.close()
+    means = {name: {m: e.mean for m, e in r.overall.items()} for name, r in result.methods.items()}
+    assert means["rule"] == {"accuracy": 0.75, "precision": 1.0, "recall": 0.5, "false_positive_rate": 0.0}
+    assert means["believer"] == {"accuracy": 0.5, "precision": 0.5, "recall": 0.5, "false_positive_rate": 0.5}
+    assert means["rule or believer"]["recall"] == 1.0
+    assert means["rule or believer"]["accuracy"] == 0.75
+    assert means["rule and not believer"] == means["rule"]
+    assert result.methods["believer"].by_model["model 3"]["accuracy"].mean == 0.0
+    assert set(result.methods["rule"].by_category) == {"kind 0", "kind 1"}
+    assert result.methods["rule"].verdicts == {"correct": 10, "unparsed": 10, "wrong": 20}
+    calibration = result.methods["believer"].calibration
+    assert calibration is not None
+    assert calibration.ece == pytest.approx(0.5 * 0.4 + 0.5 * 0.3)
+    assert set(result.methods["rule"].attacks) >= set(ATTACKS)
+    assert mean_attack_rate(result.methods["rule"]) == 0.0
+
+
+def test_an_interrupted_bench_asks_only_what_is_missing(tmp_path):
+    believer = Believer()
+    first = bench(rows(), {"believer": believer}, [], tmp_path, 5)
+    asked = believer.asked
+    assert bench(rows(), {"believer": believer}, [], tmp_path, 5) == first
+    assert believer.asked == asked
+    journal = tmp_path / "opinions-believer.jsonl"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:-1]))
+    assert bench(rows(), {"believer": believer}, [], tmp_path, 5) == first
+    assert asked < believer.asked < 2 * asked
+
+
+def test_the_page_shows_model_text_and_the_table_has_every_method(tmp_path):
+    result = bench(rows(), {"believer": Believer()}, ["not believer"], tmp_path, 5)
+    write_bench(result, tmp_path)
+    page = (tmp_path / "bench.html").read_text()
+    assert "right, it is 8 &lt;b&gt;" in page
+    assert "<b>\n" not in page
+    assert "<svg" in page
+    for text in (page, markdown(result)):
+        assert "not believer" in text
+        assert "answer_repeated" in text
+    found = json.loads((tmp_path / "bench.json").read_text())
+    assert found["methods"]["believer"]["overall"]["accuracy"]["mean"] == 0.5
+
+
+def test_intervals_resample_whole_problems_and_cover_the_truth():
+    generator = np.random.default_rng(0)
+    covered = []
+    for seed in range(60):
+        per_problem = np.repeat(generator.random(100) < 0.7, 5)  # five equal completions: 100 facts, not 500
+        questions = [f"q{i // 5}" for i in range(500)]
+        found = estimates(per_problem, np.ones(500, dtype=bool), questions, seed)["accuracy"]
+        covered.append(found.low <= 0.7 <= found.high)
+        assert 0.13 < found.high - found.low < 0.25  # 500 independent facts would give 0.08
+    assert sum(covered) >= 52
+
+
+def test_a_measure_without_a_denominator_is_left_out():
+    found = estimates(np.array([False, False]), np.array([False, False]), ["a", "b"])
+    assert set(found) == {"accuracy", "false_positive_rate"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "accepted"),
+    [
+        ("rule", False),
+        ("rm", True),
+        ("rule or rm", True),
+        ("rule and rm", False),
+        ("rule or (rule_unparsed and rm)", True),
+        ("rule_wrong", False),
+        ("not rule_timeout and rm_strict_no", True),
+        ("rm and not rm_strict", True),
+    ],
+)
+def test_combinations(expression, accepted):
+    opinions = {"rule": Opinion("unparsed"), "rm": Opinion("yes", 0.9), "rm_strict": Opinion("no", 0.4)}
+    assert Combination(expression, list(opinions)).accepts(opinions) is accepted
+
+
+@pytest.mark.parametrize(
+    "expression", ["rule or", "rule or judge", "open('x')", "rule > rm", "1", "rule_maybe", "rule.x"]
+)
+def test_a_combination_is_names_and_logic_only(expression):
+    with pytest.raises(InputError, match="combination"):
+        Combination(expression, ["rule", "rm"])
+
+
+def test_verifybench_rows_and_ours_are_read(tmp_path):
+    if VERIFYBENCH.is_file():
+        read = read_bench(VERIFYBENCH)
+        assert len(read) == 16
+        assert sum(row.labelled.label for row in read) == 8
+        assert "B1 - Algebraic Formula" in {row.category for row in read}
+        assert "gemma-3-1b-it" in {row.model for row in read}
+    ours = tmp_path / "ours.jsonl"
+    row = {"question": "q", "reference_answer": "7", "completion": "7", "label": 1, "dataset": "d", "model": "m"}
+    ours.write_text(json.dumps(row) + "\n" + json.dumps({**row, "label": "perhaps"}) + "\n")
+    with pytest.raises(InputError, match=r"ours.jsonl:2: field 'label' is 'perhaps'"):
+        read_bench(ours)
+    ours.write_text(json.dumps(row))
+    assert [(r.category, r.model, r.labelled.label) for r in read_bench(ours)] == [("d", "m", 1.0)]
+
+
+def test_a_reward_model_scores_as_the_loop_scores_and_says_what_does_not_fit(tiny_models):
+    config = ScoringConfig(model=str(tiny_models / "reward_model"), device="cpu", max_input_tokens=120)
+    method = RewardModelMethod(config)
+    asked = [row.labelled for row in rows(4)] + [LabelledCompletion("a" * 400, "7", "7", 1.0)]
+    opinions = method.opinions(asked)
+    assert [o.verdict for o in opinions][-1] == "too_long"
+    assert all(
+        o.verdict == ("yes" if o.probability > 0.5 else "no") for o in opinions[:-1] if o.probability is not None
+    )
+    assert not any(o.accepts for o in opinions[-1:])
