@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -119,7 +120,7 @@ def test_a_script_without_a_main_guard_can_verify(tmp_path):
 
 
 def test_async_code_awaits_verdicts_while_its_loop_goes_on():
-    async def main() -> tuple[list[str], int]:
+    async def main() -> tuple[Sequence[str], int]:
         with RuleVerifier(workers=2, timeout_s=1) as verifier:
             beats = 0
 

@@ -64,9 +64,8 @@ def test_the_saved_folder_gives_the_scaled_logit(tiny_models, tmp_path):
 
 
 def test_a_head_with_a_bias_is_scaled_whole():
-    config = BertConfig(
-        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, num_labels=1
-    )
+    config = BertConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+    config.num_labels = 1
     model = BertForSequenceClassification(config).eval()
     torch.nn.init.constant_(model.classifier.bias, 1.0)
     tokens = torch.tensor([[1, 2, 3]])
