@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from transformers.utils.logging import disable_progress_bar
-
 from cooper_rl.cooptimization.assistant import build_assistant
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.evaluation import EvaluationResult, evaluate, rejudge
@@ -108,7 +106,6 @@ class Parts:
 def assemble(config: RunConfig) -> Parts:
     """Build every part. Raises InputError for data, prompts, models or settings that do not fit together."""
     set_threads(config.threads)
-    disable_progress_bar()  # a run shows its own progress
     verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
     problems = load_problems(config.problems, verifier.verify).problems
     tokenizer = load_tokenizer(config.policy.model)

@@ -16,6 +16,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils.logging import disable_progress_bar
 
 from cooper_rl.errors import InputError
 
@@ -134,6 +135,7 @@ def _architecture(config: PretrainedConfig) -> str:
 
 
 def _load_weights(auto_class: Any, path: str, config: PretrainedConfig) -> tuple[PreTrainedModel, set[str]]:
+    disable_progress_bar()  # commands show their own progress
     try:
         model, info = auto_class.from_pretrained(
             path, config=config, dtype=torch.float32, output_loading_info=True, **_NO_FOREIGN_CODE
