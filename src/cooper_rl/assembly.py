@@ -7,9 +7,9 @@ from typing import Any
 from cooper_rl.cooptimization.assistant import build_assistant
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.evaluation import EvaluationResult, evaluate, rejudge
-from cooper_rl.learning.device import resolve_device, set_threads
+from cooper_rl.learning.device import set_threads
 from cooper_rl.learning.learner import Metrics
-from cooper_rl.learning.models import context_length, load_policy, load_tokenizer
+from cooper_rl.learning.models import context_length, load_tokenizer
 from cooper_rl.learning.policy_learner import TorchPolicyLearner
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.problems.config import ProblemsConfig
@@ -196,11 +196,7 @@ def evaluate_model(
     set_threads()
     with RuleVerifier() as verifier:
         problems = load_problems(data, verifier.verify).problems
-        tokenizer = load_tokenizer(model)
-        context = context_length(model)
-        encoder = PromptEncoder(tokenizer, data.prompt, None if context is None else context - params.max_tokens)
-        problems = encoder.fitting(problems)
-        policy = load_policy(model)
-        policy.to(resolve_device())  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
-        held_out = HeldOut(problems, encoder, params, k, batch_size, _gold(data))
-        return held_out.judge(NativeSampler(tokenizer, policy), verifier, seed, on_progress)
+        sampler = NativeSampler.from_folder(model)
+        encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
+        held_out = HeldOut(encoder.fitting(problems), encoder, params, k, batch_size, _gold(data))
+        return held_out.judge(sampler, verifier, seed, on_progress)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from jaxtyping import Float
@@ -13,7 +13,9 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.errors import InputError
+from cooper_rl.learning.device import resolve_device
 from cooper_rl.learning.learner import Learner
+from cooper_rl.learning.models import load_policy, load_tokenizer
 from cooper_rl.sampling.decoding import DecodingBatch
 from cooper_rl.sampling.drawing import RowNoise, draw_tokens
 from cooper_rl.sampling.kv_cache import tolerates_padding
@@ -53,10 +55,26 @@ class NativeSampler:
         max_rows: int = 0,
         autocast: Literal["off", "bfloat16"] = "off",
     ) -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._model = model
         self._max_rows = max_rows
         self._autocast = autocast
+
+    @classmethod
+    def from_folder(
+        cls, path: str, *, device: str = "auto", max_rows: int = 0, autocast: Literal["off", "bfloat16"] = "off"
+    ) -> Self:
+        """A sampler of a model folder or hub name. Raises InputError as `load_tokenizer` and `load_policy` do."""
+        tokenizer, model = load_tokenizer(path), load_policy(path)
+        model.to(resolve_device(device))  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
+        return cls(tokenizer, model, max_rows=max_rows, autocast=autocast)
+
+    def room(self, max_tokens: int) -> int | None:
+        """Most tokens a prompt may have so that `max_tokens` fit behind it; None where the context is unbounded."""
+        if self._model is None:
+            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+        context = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        return None if context is None else context - max_tokens
 
     def load_weights(self, learner: Learner) -> None:
         """Sample from `learner.model` from now on, without a copy. Raises TypeError for a learner without one."""
@@ -75,7 +93,7 @@ class NativeSampler:
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
         limits = [completion_limit(self._model, index, prompt, params) for index, prompt in enumerate(prompts)]
-        rule = StopRule(self._tokenizer, params, end_of_sequence_ids(self._model, self._tokenizer))
+        rule = StopRule(self.tokenizer, params, end_of_sequence_ids(self._model, self.tokenizer))
         drafts = [_Draft(prompt, sample, limits[prompt]) for prompt in range(len(prompts)) for sample in range(n)]
         with _inference(self._model, self._autocast):
             for wave in self._waves(drafts, prompts):

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cooper_rl.learning.device import resolve_device
-from cooper_rl.learning.models import context_length, load_policy, load_tokenizer
 from cooper_rl.problems.config import PromptConfig
 from cooper_rl.problems.problem import Problem
 from cooper_rl.problems.prompts import PromptEncoder
@@ -54,18 +52,16 @@ class LocalModel:
 
     def __init__(self, config: LocalModelConfig) -> None:
         self._config = config
-        self._tokenizer = load_tokenizer(config.model)
-        self._context = context_length(config.model)
-        model = load_policy(config.model)
-        model.to(resolve_device(config.device))  # pyright: ignore[reportArgumentType] - transformers wraps torch's
-        self._sampler = NativeSampler(self._tokenizer, model, max_rows=config.max_rows, autocast=config.autocast)
+        self._sampler = NativeSampler.from_folder(
+            config.model, device=config.device, max_rows=config.max_rows, autocast=config.autocast
+        )
 
     def answer(self, problems: Sequence[Problem], prompt: PromptConfig, n: int, seed: int) -> list[list[Answered]]:
         """See `AnsweringModel`. A prompt that leaves no room for the completion is `too_long`."""
         sampling = self._config.sampling
-        encoder = PromptEncoder(self._tokenizer, prompt)
+        encoder = PromptEncoder(self._sampler.tokenizer, prompt)
         prompts = [encoder.encode(problem) for problem in problems]
-        room = None if self._context is None else self._context - sampling.max_tokens
+        room = self._sampler.room(sampling.max_tokens)
         fits = [i for i, ids in enumerate(prompts) if room is None or len(ids) <= room]
         answers = [[Answered(None, "too_long")] * n for _ in problems]
         for i, completions in zip(

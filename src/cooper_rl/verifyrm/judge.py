@@ -8,8 +8,6 @@ from typing import Any, Protocol
 from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.errors import InputError
-from cooper_rl.learning.device import resolve_device
-from cooper_rl.learning.models import context_length, load_policy, load_tokenizer
 from cooper_rl.problems.prompts import render_chat
 from cooper_rl.rewards.labelled import Asked
 from cooper_rl.sampling.chat import ChatClient, ChatReply
@@ -105,11 +103,10 @@ class LocalJudge:
 
     def __init__(self, config: LocalJudgeConfig) -> None:
         self._config = config
-        self._tokenizer = load_tokenizer(config.model)
-        self._context = context_length(config.model)
-        model = load_policy(config.model)
-        model.to(resolve_device(config.device))  # pyright: ignore[reportArgumentType] - transformers wraps torch's
-        self._sampler = NativeSampler(self._tokenizer, model, max_rows=config.max_rows, autocast=config.autocast)
+        self._sampler = NativeSampler.from_folder(
+            config.model, device=config.device, max_rows=config.max_rows, autocast=config.autocast
+        )
+        self._tokenizer = self._sampler.tokenizer
         self._yes, self._no = _first_tokens(self._tokenizer, YES), _first_tokens(self._tokenizer, NO)
         if config.read == "first_token" and (not self._yes or not self._no or self._yes & self._no):
             raise InputError(f"{config.model}: yes and no are no tokens of their own; set judge.read: text")
@@ -117,7 +114,7 @@ class LocalJudge:
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
         """See `Judge`. A question that fills the model's context is unreadable."""
         prompts = [self._prompt(row) for row in rows]
-        room = None if self._context is None else self._context - self._config.max_tokens
+        room = self._sampler.room(self._config.max_tokens)
         fits = [i for i, prompt in enumerate(prompts) if room is None or len(prompt) <= room]
         judged = [Judgement("unreadable", detail="the prompt exceeds the judge's context") for _ in rows]
         for i, judgement in zip(fits, self._ask([prompts[i] for i in fits]), strict=True):
