@@ -32,5 +32,7 @@ class LearnerConfig(Config):
     """Recompute activations in the backward pass: less memory, about a third more time."""
     autocast: Literal["off", "bfloat16"] = "off"
     """Precision of the matrix products; the weights stay float32."""
+    cpu_kernels: Literal["auto", "torch", "onednn"] = "auto"
+    """Who multiplies float32 matrices on a CPU: PyTorch's choice, oneDNN, or (`auto`) oneDNN on AMD with AVX-512."""
     device: str = "auto"
     """`auto` takes CUDA, then Apple's MPS, then the CPU; or a torch device such as `cuda:1`."""

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cooper_rl.errors import InputError
 from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.learning.device import resolve_device
+from cooper_rl.learning.fast_linear import use_fast_linear
 from cooper_rl.learning.learner import Metrics
 from cooper_rl.learning.schedule import learning_rate_factor
 from cooper_rl.learning.trainer_state import load_trainer_state, save_trainer_state
@@ -50,6 +51,8 @@ class TorchLearner:
         self._optimizer: torch.optim.AdamW | None = None
         self._losses_finite = torch.tensor(True, device=self.device)
         self.model.requires_grad_(trainable)
+        if self.device.type == "cpu":
+            use_fast_linear(self.model, config.cpu_kernels)
         if trainable and config.gradient_checkpointing:
             _enable_checkpointing(self.model)
 

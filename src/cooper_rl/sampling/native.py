@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.errors import InputError
 from cooper_rl.learning.device import resolve_device
+from cooper_rl.learning.fast_linear import use_fast_linear
 from cooper_rl.learning.learner import Learner
 from cooper_rl.learning.models import load_policy, load_tokenizer
 from cooper_rl.sampling.decoding import DecodingBatch
@@ -67,6 +68,7 @@ class NativeSampler:
         """A sampler of a model folder or hub name. Raises InputError as `load_tokenizer` and `load_policy` do."""
         tokenizer, model = load_tokenizer(path), load_policy(path)
         model.to(resolve_device(device))  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
+        use_fast_linear(model)
         return cls(tokenizer, model, max_rows=max_rows, autocast=autocast)
 
     def room(self, max_tokens: int) -> int | None:
