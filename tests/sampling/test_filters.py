@@ -119,3 +119,28 @@ def test_noise_of_a_row_does_not_depend_on_the_other_rows():
     assert own == shared
     assert len(set(own)) == 150
     assert float(RowNoise(8, [(3, 1)]).uniforms(0, [0])[0]) != own[0]
+
+
+@pytest.mark.parametrize("vocabulary", [5, 256, 257, 1000, 50_257])
+def test_drawing_by_blocks_takes_the_token_that_a_plain_cumulative_sum_takes(vocabulary):
+    generator = torch.Generator().manual_seed(vocabulary)
+    logits = 4 * torch.randn(64, vocabulary, generator=generator)
+    logits[:, 3:5] = -torch.inf
+    weights = (logits - logits.amax(dim=1, keepdim=True)).exp()
+    uniforms = torch.rand(64, generator=generator, dtype=torch.float64)
+    cumulative = weights.double().cumsum(dim=1)
+    plain = torch.searchsorted(cumulative, uniforms[:, None] * cumulative[:, -1:], right=True)
+    drawn = invert_cumulative(weights, uniforms)
+    assert (drawn == plain).float().mean() > 0.98  # a number within 1e-7 of a border may fall on either side of it
+    assert (drawn - plain).abs().max() <= 1 + 2  # and then takes the neighbour, past the two of weight 0
+    assert bool((weights.gather(1, drawn) > 0).all())
+
+
+def test_unlikely_tokens_are_drawn_as_often_as_they_should_be():
+    weights = torch.full((1, 50_000), 1e-6)
+    weights[0, 0] = 1.0
+    uniforms = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
+    drawn = invert_cumulative(weights.expand(20_000, -1), uniforms).flatten()
+    assert int((drawn == 0).sum()) == pytest.approx(20_000 / 1.049999, abs=2)
+    others = drawn[drawn > 0].double()
+    assert others.mean().item() == pytest.approx(25_000, rel=0.01)  # evenly over the whole vocabulary

@@ -11,6 +11,8 @@ from cooper_rl.sampling.filters import filter_logits
 from cooper_rl.sampling.sampler import SamplingParams
 
 CHUNK = 64
+BLOCK = 256
+"""Tokens of the vocabulary that are summed up together."""
 
 
 class RowNoise:
@@ -43,13 +45,16 @@ def draw_tokens(
     Raises FloatingPointError if the model's logits have no softmax (NaN or infinite).
     """
     logits = logits.float()
-    normaliser = logits.logsumexp(dim=-1, keepdim=True)
+    peak = logits.amax(dim=-1, keepdim=True)
+    weights = (logits - peak).exp_()
+    normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak
     if params.temperature == 0:
         tokens = logits.argmax(dim=-1, keepdim=True)
     else:
         filtered = filter_logits(logits, params)
-        shift = normaliser if filtered is logits else filtered.amax(dim=-1, keepdim=True)
-        tokens = invert_cumulative((filtered - shift).exp(), uniforms)
+        if filtered is not logits:
+            weights = (filtered - filtered.amax(dim=-1, keepdim=True)).exp_()
+        tokens = invert_cumulative(weights, uniforms)
     logprobs = (logits.gather(-1, tokens) - normaliser).squeeze(-1)
     if not bool(torch.isfinite(logprobs).all()):
         raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
@@ -61,12 +66,26 @@ def invert_cumulative(
 ) -> Int[Tensor, "rows one"]:
     """The first token whose cumulative weight exceeds `uniforms` times the row's total; never one of weight 0.
 
-    In float64 where the device has it: over 1e5 tokens a float32 sum would lose the unlikely ones.
+    Cumulated in float64 where the device has it: over 1e5 tokens a float32 sum would lose the unlikely ones. The sums
+    of whole blocks say in which block the token lies, so that only one block of each row is looked at token by token.
     """
     dtype = torch.float32 if weights.device.type == "mps" else torch.float64
     # 1 - eps/2 is the largest number below 1: rounding to float32 must not turn a uniform number into 1.
     below_one = 1 - torch.finfo(dtype).eps / 2
-    cumulative = weights.to(dtype).cumsum(dim=-1)
-    targets = uniforms.to(dtype).clamp(max=below_one).unsqueeze(-1) * cumulative[:, -1:]
-    # The clamp only matters for NaN weights, which would otherwise give an index outside the vocabulary.
-    return torch.searchsorted(cumulative, targets, right=True).clamp(max=weights.shape[-1] - 1)
+    whole = weights.shape[-1] // BLOCK * BLOCK
+    sums = weights[:, :whole].unflatten(1, (-1, BLOCK)).sum(dim=-1)
+    if whole < weights.shape[-1]:
+        sums = torch.cat([sums, weights[:, whole:].sum(dim=-1, keepdim=True)], dim=1)
+    sums = sums.to(dtype)
+    ends = sums.cumsum(dim=-1)
+    targets = uniforms.to(dtype).clamp(max=below_one).unsqueeze(-1) * ends[:, -1:]
+    # The clamps only matter for NaN weights, which would otherwise give an index outside the vocabulary.
+    block = torch.searchsorted(ends, targets, right=True).clamp(max=ends.shape[-1] - 1)
+    start = (ends - sums).gather(1, block)
+    tokens = block * BLOCK + torch.arange(BLOCK, device=weights.device)
+    inside = weights.gather(1, tokens.clamp(max=weights.shape[-1] - 1)).to(dtype)
+    inside = inside.masked_fill(tokens >= weights.shape[-1], 0)
+    place = torch.searchsorted(inside.cumsum(dim=-1), targets - start, right=True)
+    # The block's own sum may round to just below the target: then it is the block's last token with any weight.
+    last = BLOCK - 1 - (inside.flip(-1) > 0).int().argmax(dim=-1, keepdim=True)
+    return (block * BLOCK + torch.minimum(place, last)).clamp(max=weights.shape[-1] - 1)
