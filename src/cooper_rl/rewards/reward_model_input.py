@@ -1,5 +1,6 @@
 """What the reward model reads: one format, one code path, for training and for scoring."""
 
+import re
 from typing import Any
 
 from cooper_rl.errors import InputError
@@ -7,6 +8,7 @@ from cooper_rl.rewards.text import normalise
 
 _MARKER = "\n[...]\n"
 _FEWEST_COMPLETION_TOKENS = 8
+_TAG = re.compile(r"<\s*/?\s*(?:question|reference_answer|completion)\s*>", re.IGNORECASE)
 
 
 class RewardModelInput:
@@ -14,7 +16,8 @@ class RewardModelInput:
 
     The format is that of the released VerifyRM: three tagged fields, no chat template. White space around a field
     is dropped and the completion is normalised, so that format never tells one kind of completion from another;
-    special tokens spelled out inside a text are ordinary characters. Needs a tokenizer of the Rust kind ("fast"),
+    special tokens spelled out inside a text are ordinary characters, and the format's own tags inside a text lose their
+    angle brackets, or a completion could bring its own reference answer. Needs a tokenizer of the Rust kind ("fast"),
     whose offsets place the cut.
     """
 
@@ -27,7 +30,7 @@ class RewardModelInput:
 
     def text(self, question: str, answer: str, completion: str) -> str:
         """The format of algorithm.md, section 2."""
-        return _before(question, answer) + normalise(completion) + "</completion>"
+        return _before(question, answer) + _field(normalise(completion)) + "</completion>"
 
     def encode(self, question: str, answer: str, completion: str) -> list[int]:
         """Token ids, at most `max_tokens`.
@@ -40,7 +43,7 @@ class RewardModelInput:
         if len(token_ids) <= self._max_tokens:
             return token_ids
         start = len(_before(question, answer))
-        first, last = self._completion_tokens(text, start, start + len(normalise(completion)))
+        first, last = self._completion_tokens(text, start, start + len(_field(normalise(completion))))
         room = self._max_tokens - (len(token_ids) - (last - first)) - len(self._marker_ids)
         if room < _FEWEST_COMPLETION_TOKENS:
             raise InputError(
@@ -63,6 +66,10 @@ class RewardModelInput:
 
 
 def _before(question: str, answer: str) -> str:
-    return (
-        f"<question>{question.strip()}</question>\n<reference_answer>{answer.strip()}</reference_answer>\n<completion>"
-    )
+    question, answer = _field(question.strip()), _field(answer.strip())
+    return f"<question>{question}</question>\n<reference_answer>{answer}</reference_answer>\n<completion>"
+
+
+def _field(text: str) -> str:
+    """The text with forged tags made harmless; its length stays the same."""
+    return _TAG.sub(lambda tag: f"[{tag.group()[1:-1]}]", text)
