@@ -176,3 +176,21 @@ def test_bfloat16_autocast_stays_near_the_float32_logprobs(llama, tokenizer):
         for completion in group:
             expected = teacher_forced(llama, prompt, completion.token_ids)
             torch.testing.assert_close(torch.tensor(completion.logprobs), expected, atol=0.3, rtol=0)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_no_completion_ends_before_min_tokens_and_logprobs_stay_the_models_own(llama, tokenizer, temperature):
+    llama.lm_head.weight.data[1] = llama.lm_head.weight.data.mean(0) + 0.5  # end of sequence becomes likely
+    params = SamplingParams(temperature=temperature, min_tokens=6, max_tokens=9)
+    [completions] = NativeSampler(tokenizer, llama).sample([[5, 6, 7]], 32, params, seed=0)
+    assert all(len(c.token_ids) >= 6 and 1 not in c.token_ids[:6] for c in completions)
+    assert any(len(c.token_ids) < 9 for c in completions) or temperature == 0
+    with torch.no_grad():
+        token_ids = torch.tensor([[5, 6, 7, *completions[0].token_ids]])
+        expected = llama.eval()(token_ids).logits.log_softmax(-1)[0, 2:-1].gather(1, token_ids[0, 3:, None])
+    assert torch.allclose(torch.tensor(completions[0].logprobs), expected.flatten(), atol=1e-4)
+
+
+def test_a_minimum_above_the_maximum_is_refused():
+    with pytest.raises(ValueError, match="min_tokens: 7 exceeds max_tokens: 5"):
+        SamplingParams(min_tokens=7, max_tokens=5)

@@ -38,9 +38,14 @@ class RowNoise:
 
 
 def draw_tokens(
-    logits: Float[Tensor, "rows vocab"], uniforms: Float[Tensor, " rows"], params: SamplingParams
+    logits: Float[Tensor, "rows vocab"],
+    uniforms: Float[Tensor, " rows"],
+    params: SamplingParams,
+    forbidden: Int[Tensor, " tokens"] | None = None,
 ) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
     """Draw one token per row; return token ids and their log-probabilities (nats, temperature 1, no filter).
+
+    `forbidden` tokens are not drawn, which like a filter leaves the log-probabilities as they are.
 
     Raises FloatingPointError if the model's logits have no softmax (NaN or infinite).
     """
@@ -48,10 +53,11 @@ def draw_tokens(
     peak = logits.amax(dim=-1, keepdim=True)
     weights = (logits - peak).exp_()
     normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak
+    allowed = logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
     if params.temperature == 0:
-        tokens = logits.argmax(dim=-1, keepdim=True)
+        tokens = allowed.argmax(dim=-1, keepdim=True)
     else:
-        filtered = filter_logits(logits, params)
+        filtered = filter_logits(allowed, params)
         if filtered is not logits:
             weights = (filtered - filtered.amax(dim=-1, keepdim=True)).exp_()
         tokens = invert_cumulative(weights, uniforms)

@@ -183,9 +183,11 @@ def _decode(
     batch = DecodingBatch(model)
     logits = batch.prefill([prompts[prompt] for prompt in counts], list(counts.values()))
     rows = list(range(len(drafts)))
+    stop_ids = torch.tensor(sorted(rule.token_ids), device=logits.device, dtype=torch.long)
     for step in range(max(draft.limit for draft in drafts)):
         uniforms = torch.from_numpy(noise.uniforms(step, rows))
-        tokens, logprobs = draw_tokens(logits, uniforms, params)
+        forbidden = stop_ids if step < params.min_tokens else None
+        tokens, logprobs = draw_tokens(logits, uniforms, params, forbidden)
         for row, token, logprob in zip(rows, tokens.tolist(), logprobs.tolist(), strict=True):
             _extend(drafts[row], token, logprob, rule)
         kept = [slot for slot, row in enumerate(rows) if drafts[row].stop_reason is None]

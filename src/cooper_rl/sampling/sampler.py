@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cooper_rl.configuration import Config
 from cooper_rl.learning.learner import Learner
@@ -26,10 +26,18 @@ class SamplingParams(Config):
     """Drop tokens less likely than this fraction of the most likely one."""
     max_tokens: int = Field(default=512, ge=1)
     """A completion that reaches this many tokens stops with reason `length`."""
+    min_tokens: int = Field(default=0, ge=0)
+    """No stop token is drawn before this many tokens; stop strings still end a completion."""
     stop: tuple[str, ...] = ()
     """A completion ends before the first of these strings."""
     stop_token_ids: tuple[int, ...] = ()
     """A completion ends with the first of these tokens, besides the model's own end-of-sequence tokens."""
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> Self:
+        if self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens: {self.min_tokens} exceeds max_tokens: {self.max_tokens}")
+        return self
 
 
 @dataclass(frozen=True)
