@@ -88,11 +88,11 @@ def main() -> None:
             took = time.perf_counter() - start
             longest = max(longest, took)
             verdicts[verdict] += 1
-            print(f"{took:6.2f} s  {verdict:9}  {name}")  # noqa: T201
+            print(f"{took:6.2f} s  {verdict:9}  {name}")
         counts = dict(verifier.counts)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{len(cases)} tried, longest {longest:.2f} s with a limit of {options.timeout} s, {dict(verdicts)}")  # noqa: T201
-    print(f"{counts}; peak memory of the main process {peak:.0f} MiB; code was run: {MARK.exists()}")  # noqa: T201
+    print(f"{len(cases)} tried, longest {longest:.2f} s with a limit of {options.timeout} s, {dict(verdicts)}")
+    print(f"{counts}; peak memory of the main process {peak:.0f} MiB; code was run: {MARK.exists()}")
 
 
 if __name__ == "__main__":

@@ -52,14 +52,14 @@ def main() -> None:
             if (verdict == "correct") != right or accepted != right:
                 file.write(json.dumps({**row, "verdict": verdict, "raw": accepted}, ensure_ascii=False) + "\n")
 
-    print("| labels by | verifier | rows | precision | recall | accuracy |\n|---|---|---|---|---|---|")  # noqa: T201
+    print("| labels by | verifier | rows | precision | recall | accuracy |\n|---|---|---|---|---|---|")
     for (part, name), c in sorted(tables.items()):
         accepted, right = c["right yes"] + c["wrong yes"], c["right yes"] + c["right no"]
         figures = (c["right yes"] / accepted, c["right yes"] / right, (c["right yes"] + c["wrong no"]) / c.total())
-        print(f"| {part} | {name} | {c.total()} | " + " | ".join(f"{f:.4f}" for f in figures) + " |")  # noqa: T201
+        print(f"| {part} | {name} | {c.total()} | " + " | ".join(f"{f:.4f}" for f in figures) + " |")
     for name, took in seconds.items():
-        print(f"{name}: {took:.1f} s, {len(rows) / took:.0f} rows a second")  # noqa: T201
-    print(counts)  # noqa: T201
+        print(f"{name}: {took:.1f} s, {len(rows) / took:.0f} rows a second")
+    print(counts)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ def main() -> None:
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in drawn]
         (options.out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
         right = sum(row["label"] for row in drawn) / len(drawn)
-        print(f"{name}: {len(drawn)} rows, {100 * right:.0f} % right")  # noqa: T201
-    print(f"{len(fitting)} of {len(rows)} rows have at most {options.max_tokens} tokens")  # noqa: T201
+        print(f"{name}: {len(drawn)} rows, {100 * right:.0f} % right")
+    print(f"{len(fitting)} of {len(rows)} rows have at most {options.max_tokens} tokens")
 
 
 if __name__ == "__main__":

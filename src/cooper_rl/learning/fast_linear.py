@@ -5,6 +5,8 @@ PyTorch brings along for its compiler, uses it. Measured in docs/performance.md:
 with the same rounding error.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -21,16 +23,24 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 class FastLinear(nn.Linear):
-    """An `nn.Linear` that computes in oneDNN wherever that can pay: float32, on the CPU, no autocast, enough work."""
+    """An `nn.Linear` that computes in oneDNN wherever that can pay: float32, on the CPU, no autocast, enough work.
+
+    Inside `packed` it computes with its packed weights, in their precision.
+    """
+
+    packed: "tuple[Tensor, Tensor | None] | None" = None
 
     def forward(self, input: Tensor) -> Tensor:
         weight, bias = self.weight, self.bias
         work = input.numel() * weight.shape[0]
-        if work < _WORTHWHILE or input.dtype != torch.float32 or weight.dtype != torch.float32:
-            return F.linear(input, weight, bias)
-        if input.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+        if work < _WORTHWHILE or input.device.type != "cpu":
             return F.linear(input, weight, bias)
         rows = input.reshape(-1, input.shape[-1])
+        if self.packed is not None and not torch.is_grad_enabled():
+            weight, bias = self.packed
+            return _product(rows.to(weight.dtype), weight, bias).view(*input.shape[:-1], -1)
+        if {input.dtype, weight.dtype} != {torch.float32} or torch.is_autocast_enabled("cpu"):
+            return F.linear(input, weight, bias)
         learning = torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)
         output = _Linear.apply(rows, weight, bias) if learning else _product(rows, weight, bias)
         return output.view(*input.shape[:-1], weight.shape[0])
@@ -49,6 +59,25 @@ def use_fast_linear(model: nn.Module, kernels: Kernels = "auto") -> None:
     for module in model.modules():
         if type(module) is nn.Linear:
             module.__class__ = FastLinear
+
+
+@contextmanager
+def packed(model: nn.Module, dtype: torch.dtype = torch.float32) -> Iterator[None]:
+    """Inside, a model's `FastLinear` layers infer with a copy of their weights in `dtype` and oneDNN's own layout.
+
+    Pays where the same weights serve many small batches: every token of a completion being drawn. Weights that change
+    inside are not seen.
+    """
+    layers = [module for module in model.modules() if isinstance(module, FastLinear)]
+    try:
+        for layer in layers:
+            bias = None if layer.bias is None else layer.bias.detach().to(dtype)
+            weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach().to(dtype).contiguous())
+            layer.packed = weight, bias
+        yield
+    finally:
+        for layer in layers:
+            layer.packed = None
 
 
 @cache

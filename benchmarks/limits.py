@@ -1,0 +1,103 @@
+"""What the machine can do, and what share of it training and decoding reach. Engines: gemm, training, decoding.
+
+`gemm` multiplies matrices of the model's shapes with PyTorch's own kernels and with oneDNN, for `--rows` rows.
+"""
+
+import torch
+
+from cooper_rl.learning.config import LearnerConfig
+from cooper_rl.learning.fast_linear import has_onednn
+from cooper_rl.learning.learner import PolicyBatch
+from cooper_rl.learning.policy_learner import TorchPolicyLearner
+from cooper_rl.policy.losses import PolicyObjective, PPOClip
+from cooper_rl.sampling.native import NativeSampler
+from cooper_rl.sampling.sampler import SamplingParams
+from measure import Meter, report
+from workload import arguments, model_folder
+
+
+def linear_shapes(folder: str) -> list[tuple[int, int]]:
+    """(inputs, outputs) of every linear layer of one decoder block."""
+    model = TorchPolicyLearner.from_config(LearnerConfig(model=folder, device="cpu"), 0, trainable=False).model
+    block = model.base_model.layers[0]  # pyright: ignore[reportIndexIssue]
+    layers = [module for module in block.modules() if isinstance(module, torch.nn.Linear)]
+    return [(layer.in_features, layer.out_features) for layer in layers]
+
+
+def gemm(options) -> None:
+    shapes = linear_shapes(model_folder(options.model))
+    found = {}
+    for name in ("torch", "onednn"):
+        if name == "onednn" and not has_onednn():
+            continue
+        meter, work = Meter(), 0
+        for inputs, outputs in shapes:
+            x, w = torch.randn(options.rows, inputs), torch.randn(outputs, inputs)
+            one = 2 * options.rows * inputs * outputs
+            repeats = max(3, int(4e9 / one))
+            for measured in (False, True):
+                with torch.inference_mode(), meter.measure() if measured else Meter().measure():
+                    for _ in range(repeats):
+                        if name == "torch":
+                            torch.nn.functional.linear(x, w)
+                        else:
+                            torch.ops.mkldnn._linear_pointwise(x, w, None, "none", [], "")
+            work += repeats * one
+        found[name] = work / meter.cpu / 1e9
+        last = meter
+    report(last, 1, gflops_torch=found["torch"], gflops_onednn=found.get("onednn", 0.0))
+
+
+def training(options) -> None:
+    """Forward and backward of `--rows` tokens in rows of 128; FLOP = 6 x parameters x tokens, attention left out."""
+    folder = model_folder(options.model)
+    config = LearnerConfig(model=folder, device="cpu", cpu_kernels=options.kernels)
+    learner = TorchPolicyLearner.from_config(config, 10)
+    vocabulary = learner.model.config.vocab_size
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randint(4, vocabulary, (options.rows // 128, 128), generator=generator).tolist()
+    per_token = [[0.1] * 96 for _ in rows]
+    batch = PolicyBatch(rows, per_token, per_token, per_token, per_token, [])
+    objective = PolicyObjective(loss=PPOClip(), kl=None)
+    learner.forward_backward(batch, objective)
+    meter = Meter()
+    with meter.measure():
+        learner.forward_backward(batch, objective)
+    embedded = learner.model.get_input_embeddings().weight.numel()  # pyright: ignore[reportAttributeAccessIssue]
+    head = learner.model.get_output_embeddings().weight.numel()  # pyright: ignore[reportOptionalMemberAccess]
+    body = sum(p.numel() for p in learner.model.parameters()) - embedded - (0 if _tied(learner.model) else head)
+    tokens = options.rows // 128 * 128
+    flop = 6 * (body * tokens + head * tokens * 96 / 128)
+    report(meter, tokens, gflops=flop / meter.cpu / 1e9)
+
+
+def decoding(options) -> None:
+    """One more token for each of `--rows` completions, eight to a prompt; FLOP = 2 x parameters x rows."""
+    sampler = NativeSampler.from_folder(model_folder(options.model), device="cpu")
+    model = sampler._model
+    assert model is not None
+    generator = torch.Generator().manual_seed(0)
+    prompts = torch.randint(4, model.config.vocab_size, (max(1, options.rows // 8), 60), generator=generator).tolist()
+    meters = []
+    for tokens in (48, 80):
+        meter = Meter()
+        with meter.measure():
+            sampler.sample(prompts, min(8, options.rows), SamplingParams(max_tokens=tokens, min_tokens=tokens), 0)
+        meters.append(meter)
+    step = Meter((meters[1].cpu - meters[0].cpu) / 32, (meters[1].wall - meters[0].wall) / 32)
+    embedded = model.get_input_embeddings().weight.numel()  # pyright: ignore[reportAttributeAccessIssue]
+    used = sum(p.numel() for p in model.parameters()) - (0 if _tied(model) else embedded)
+    report(step, options.rows, gflops=2 * used * options.rows / step.cpu / 1e9)
+
+
+def _tied(model) -> bool:
+    return model.get_input_embeddings().weight is model.get_output_embeddings().weight
+
+
+if __name__ == "__main__":
+    parser = arguments(__doc__, "gemm", "training", "decoding")
+    parser.add_argument("--rows", type=int, default=2048)
+    parser.add_argument("--kernels", default="auto")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    {"gemm": gemm, "training": training, "decoding": decoding}[given.engine](given)

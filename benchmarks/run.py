@@ -1,0 +1,172 @@
+"""Every benchmark in one run: candidates take turns, each in a process of its own, and ratios are of neighbours.
+
+    python benchmarks/run.py --model MODEL_FOLDER --data real_completions.parquet --vllm PYTHON --repeats 3
+
+Without `--model` only the embedded model is measured; without `--data` or `--vllm` what needs them is left out and
+said. Writes `benchmarks/results/latest.json` and prints it as Markdown.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "latest.json"
+PACKAGES = ("cooper-rl", "torch", "transformers", "trl", "math-verify")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A script with its arguments, and the interpreter that runs it."""
+
+    script: str
+    arguments: tuple[str, ...]
+    python: str = sys.executable
+
+    def run(self, threads: int, core: str | None) -> dict[str, Any]:
+        """Its result line. Raises CalledProcessError with its output where it fails."""
+        source = str(HERE.parent / "src")
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1", "PYTHONPATH": source}
+        pinned = ["taskset", "-c", core] if core else []
+        command = [*pinned, self.python, self.script, *self.arguments, "--threads", str(threads)]
+        done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False)
+        lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+        if done.returncode or not lines:
+            raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
+        return json.loads(lines[-1].removeprefix("RESULT "))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Ours against a peer: CPU seconds per unit of work, ours divided by theirs (below 1 is faster), or the reverse."""
+
+    name: str
+    ours: Candidate
+    peer: Candidate
+    faster_is_above: bool = False
+
+
+def comparisons(options: argparse.Namespace) -> list[Comparison]:
+    found = []
+    step = ("--problems", "8", "--n", "8", "--new-tokens", "32", "--steps", "3")
+    found.append(
+        Comparison("step_vs_trl_tiny", Candidate("step.py", ("cooper", *step)), Candidate("step.py", ("trl", *step)))
+    )
+    both = Candidate("step.py", ("cooper", *step, "--kind", "cooper"))
+    found.append(Comparison("cooper_step_vs_grpo_step_tiny", both, Candidate("step.py", ("cooper", *step))))
+    found.append(Comparison("scoring_vs_padded_tiny", *_pair("scoring.py", ("cooper",), ("padded",))))
+    found.append(_sampler("sampler_vs_generate_tiny", "embedded", "64", "48", "equal", "generate"))
+    if options.data:
+        data = ("--data", str(options.data.resolve()))
+        pair = _pair("verdicts.py", ("cooper", *data), ("raw", *data))
+        found.append(Comparison("verdicts_vs_raw", *pair, faster_is_above=True))
+    if options.model:
+        model = ("--model", str(options.model.resolve()))
+        step = ("--problems", "2", "--n", "8", "--new-tokens", "48", "--steps", "1", *model)
+        pair = _pair("step.py", ("cooper", *step), ("trl", *step))
+        found.append(Comparison("step_vs_trl_smollm2", *pair))
+        for batch in ("8", "32", "128"):
+            for lengths in ("equal", "unequal"):
+                for peer in ("generate", "vllm"):
+                    if peer == "generate" or options.vllm:
+                        name = f"sampler_vs_{peer}_{batch}_{lengths}"
+                        found.append(_sampler(name, model[1], batch, "64", lengths, peer, options.vllm))
+    return found
+
+
+def _pair(script: str, ours: tuple[str, ...], peer: tuple[str, ...]) -> tuple[Candidate, Candidate]:
+    return Candidate(script, ours), Candidate(script, peer)
+
+
+def _sampler(
+    name: str, model: str, batch: str, tokens: str, lengths: str, peer: str, vllm: str | None = None
+) -> Comparison:
+    work = ("--model", model, "--batch", batch, "--new-tokens", tokens, "--lengths", lengths)
+    python = vllm if peer == "vllm" and vllm else sys.executable
+    return Comparison(
+        name, Candidate("sampler.py", ("cooper", *work)), Candidate("sampler.py", (peer, *work), python), True
+    )
+
+
+def limits(options: argparse.Namespace) -> dict[str, Any]:
+    """GFLOP/s of one core: what matrices of the model's shapes reach, and what training and decoding reach."""
+    found = {}
+    for model in ["embedded", *([str(options.model.resolve())] if options.model else [])]:
+        name = "tiny" if model == "embedded" else "smollm2"
+        for engine, rows in (("gemm", "2048"), ("training", "2048"), ("gemm", "128"), ("decoding", "128")):
+            candidate = Candidate("limits.py", (engine, "--model", model, "--rows", rows))
+            result = candidate.run(options.threads, options.core)
+            found[f"{engine}_{rows}_{name}"] = {k: v for k, v in result.items() if "gflops" in k}
+    return found
+
+
+def summary(values: list[float]) -> dict[str, float]:
+    return {"min": min(values), "median": statistics.median(values), "max": max(values)}
+
+
+def machine() -> dict[str, Any]:
+    cpu = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.processor(),
+    )
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "not installed"
+    return {"cpu": cpu, "cores": os.cpu_count(), "python": platform.python_version(), "versions": versions}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, help="folder of a real model, SmolLM2-135M-Instruct for our figures")
+    parser.add_argument("--data", type=Path, help="labelled completions for the rule verdicts")
+    parser.add_argument("--vllm", help="a Python with vLLM for the CPU")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--core", help="pin every candidate to this core")
+    parser.add_argument("--only", help="only comparisons whose name holds this")
+    options = parser.parse_args()
+
+    found: dict[str, Any] = {"machine": machine(), "threads": options.threads, "comparisons": {}}
+    if RESULTS.exists() and options.only:
+        found = json.loads(RESULTS.read_text())
+    for comparison in comparisons(options):
+        if options.only and options.only not in comparison.name:
+            continue
+        ratios, ours, peer = [], [], []
+        for _ in range(options.repeats):
+            ours.append(comparison.ours.run(options.threads, options.core))
+            peer.append(comparison.peer.run(options.threads, options.core))
+            ratio = (ours[-1]["cpu"] / ours[-1]["units"]) / (peer[-1]["cpu"] / peer[-1]["units"])
+            ratios.append(1 / ratio if comparison.faster_is_above else ratio)
+        found["comparisons"][comparison.name] = {
+            "ratio": summary(ratios),
+            **{
+                f"{who}_{measure}": summary([result[measure] / (result["units"] if per else 1) for result in results])
+                for who, results in (("ours", ours), ("peer", peer))
+                for measure, per in (("cpu", True), ("wall", True), ("peak_mib", False))
+            },
+        }
+        line = found["comparisons"][comparison.name]["ratio"]
+        print(f"{comparison.name}: {line['median']:.3f} ({line['min']:.3f} to {line['max']:.3f})", flush=True)
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+    if not options.only:
+        found["limits"] = limits(options)
+        RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+        print(json.dumps(found["limits"], indent=2))
+    print(f"results: {RESULTS}")
+
+
+if __name__ == "__main__":
+    main()

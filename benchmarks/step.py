@@ -1,0 +1,135 @@
+"""One GRPO step: sampling, rewards, loss, update. Engines: cooper, trl.
+
+    python benchmarks/step.py cooper --problems 8 --n 8 --new-tokens 32 --steps 3
+
+Every completion has exactly `--new-tokens` tokens, the reward is the same function, the loss PPO-clip with token-mean
+aggregation and no KL term. The first step is not measured. `cooper --kind cooper` adds the reward model and stage 2.
+"""
+
+import json
+
+import torch
+
+from measure import Meter, report
+from workload import EMBEDDED, arguments, even_characters, model_folder, prompts, scratch
+
+
+def options_parser():
+    parser = arguments(__doc__, "cooper", "trl")
+    parser.add_argument("--problems", type=int, default=8)
+    parser.add_argument("--n", type=int, default=8)
+    parser.add_argument("--new-tokens", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--kind", choices=["rule", "cooper"], default="rule")
+    return parser
+
+
+def reward(problem, completion):
+    """The benchmark's reward in Cooper's form."""
+    return even_characters(completion.text)
+
+
+def cooper(options) -> None:
+    from cooper_rl import CooperTrainer, build_config
+
+    folder = scratch()
+    count = options.problems * (options.steps + 1)
+    data = folder / "problems.jsonl"
+    texts = prompts(count, options.model, options.seed)
+    rows = [{"question": text, "answer": str(number)} for number, text in enumerate(texts)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = {
+        "kind": options.kind,
+        "output_dir": str(folder),
+        "threads": options.threads,
+        "steps": options.steps + 1,
+        "problems_per_step": options.problems,
+        "policy": {"model": model_folder(options.model), "learning_rate": 1e-6, "device": "cpu"},
+        "problems": {"source": str(data), "prompt": {"template": "{question}", "chat": False}},
+        "rollout": {"n": options.n, "max_tokens": options.new_tokens, "min_tokens": options.new_tokens},
+        "algorithm": {
+            "kl": None,
+            "min_spread": 0.0,
+            "loss": {"kind": "ppo_clip"},
+            "aggregation": {"kind": "token_mean"},
+        },
+        "extra_rewards": [{"function": "step:reward"}],
+        "checkpoint": {"every": 0},
+    }
+    if options.kind == "cooper":
+        reward_model = model_folder(options.model, "reward_model")
+        settings |= {
+            "reward_model": {"model": reward_model, "max_input_tokens": 512, "device": "cpu"},
+            "cooptimization": {"negatives": ["on_policy"], "replay": {"pairs_per_step": 0}},
+        }
+    meter = Meter()
+    with CooperTrainer.from_config(build_config(settings)) as trainer:
+        trainer.step()
+        for _ in range(options.steps):
+            with meter.measure():
+                metrics = trainer.step()
+    shares = {name: metrics[name] for name in metrics if name.startswith("time/")}
+    tokens = metrics["rollout/tokens"]
+    assert tokens == options.problems * options.n * options.new_tokens
+    report(meter, options.steps, tokens=tokens, **shares)
+
+
+def trl(options) -> None:
+    from datasets import Dataset
+    from transformers import TrainerCallback
+    from trl import GRPOConfig, GRPOTrainer
+
+    meter, tokens = Meter(), []
+
+    class Measure(TrainerCallback):
+        def on_step_begin(self, args, state, control, **kwargs):
+            if state.global_step:
+                self.block = meter.measure()
+                self.block.__enter__()
+
+        def on_step_end(self, args, state, control, **kwargs):
+            if state.global_step > 1:
+                self.block.__exit__(None, None, None)
+
+    def score(completions, completion_ids, **kwargs):
+        tokens.append(sum(map(len, completion_ids)))
+        return [even_characters(text) for text in completions]
+
+    config = GRPOConfig(
+        output_dir=str(scratch()),
+        per_device_train_batch_size=options.problems * options.n,
+        num_generations=options.n,
+        max_completion_length=options.new_tokens,
+        generation_kwargs={"min_new_tokens": options.new_tokens, "max_new_tokens": options.new_tokens},
+        max_steps=options.steps + 1,
+        learning_rate=1e-6,
+        beta=0.0,
+        loss_type="dapo",
+        temperature=1.0,
+        gradient_checkpointing=False,
+        bf16=False,
+        use_cpu=True,
+        save_strategy="no",
+        report_to=[],
+        logging_strategy="no",
+        disable_tqdm=True,
+        seed=options.seed,
+    )
+    texts = prompts(options.problems * (options.steps + 1), options.model, options.seed)
+    trainer = GRPOTrainer(
+        model=model_folder(options.model),
+        reward_funcs=score,
+        args=config,
+        train_dataset=Dataset.from_dict({"prompt": texts}),
+        callbacks=[Measure()],
+    )
+    trainer.train()
+    assert tokens[-1] == options.problems * options.n * options.new_tokens, tokens
+    report(meter, options.steps, tokens=tokens[-1])
+
+
+if __name__ == "__main__":
+    given = options_parser().parse_args()
+    torch.set_num_threads(given.threads)
+    assert given.model != EMBEDDED or given.new_tokens <= 200
+    {"cooper": cooper, "trl": trl}[given.engine](given)

@@ -1,0 +1,47 @@
+"""The work that every engine is given: the same model, prompts, group size and number of tokens."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import cooper_rl
+from cooper_rl.problems.arithmetic import arithmetic_problems
+
+EMBEDDED = "embedded"
+ASSETS = Path(cooper_rl.__file__).parent / "assets" / "arithmetic"
+PREAMBLE = (
+    "Solve the problem. Write down one short step for every operation, keep track of the intermediate results, and "
+    "state the final answer at the end of your solution.\n"
+)
+"""Makes the prompts of a real model about as long as those of word problems."""
+
+
+def arguments(description: str | None, *engines: str) -> argparse.ArgumentParser:
+    """The options that all candidates share."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engine", choices=engines)
+    parser.add_argument("--model", default=EMBEDDED, help="a model folder, or `embedded`")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+def model_folder(name: str, kind: str = "policy") -> str:
+    """The folder of a model; `embedded` are the demo's."""
+    return str(ASSETS / kind) if name == EMBEDDED else name
+
+
+def prompts(count: int, model: str, seed: int = 0) -> list[str]:
+    """`count` different questions."""
+    preamble = "" if model == EMBEDDED else PREAMBLE
+    return [preamble + problem.question + "\n" for problem in arithmetic_problems("train", count, seed)]
+
+
+def even_characters(text: str) -> float:
+    """A reward that costs nothing and differs between completions: the share of characters with an even code."""
+    return sum(ord(character) % 2 == 0 for character in text) / max(1, len(text))
+
+
+def scratch() -> Path:
+    """A folder for what a candidate writes."""
+    return Path(tempfile.mkdtemp(prefix="bench-"))
