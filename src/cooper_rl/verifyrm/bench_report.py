@@ -20,12 +20,18 @@ HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 
 
 def write_bench(result: BenchResult, output_dir: Path) -> None:
-    """Write `bench.html`, `bench.md` and `bench.json`. Model text in the page is escaped."""
+    """Write `bench.html`, `bench.md`, `bench.json` and a `calibration-<method>.svg` for each that gives probabilities.
+
+    Model text in the page is escaped.
+    """
     right = sum(row.labelled.label for row in result.rows) / len(result.rows)
     about = {"rows": len(result.rows), "right_share": right, "attacked_problems": result.attacked_problems}
     methods = {name: _as_json(method) for name, method in result.methods.items()}
     (output_dir / JSON).write_text(json.dumps({**about, "methods": methods}, indent=2), encoding="utf-8")
     (output_dir / MARKDOWN).write_text(markdown(result), encoding="utf-8")
+    charts = {name: calibration_svg(m.calibration) for name, m in result.methods.items() if m.calibration}
+    for name, chart in charts.items():
+        (output_dir / f"calibration-{name}.svg").write_text(chart, encoding="utf-8")
     environment = Environment(
         loader=PackageLoader("cooper_rl.verifyrm"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
@@ -36,7 +42,7 @@ def write_bench(result: BenchResult, output_dir: Path) -> None:
         breakdowns={"category": breakdown(result, "by_category"), "completion model": breakdown(result, "by_model")},
         attacks=attack_table(result.methods),
         mean_attack={name: mean_attack_rate(method) for name, method in result.methods.items()},
-        charts={name: calibration_svg(m.calibration) for name, m in result.methods.items() if m.calibration},
+        charts=charts,
         cell=cell,
     )
     (output_dir / HTML).write_text(page, encoding="utf-8")
