@@ -39,8 +39,11 @@ def test_scaling_mends_overconfidence_also_on_rows_it_was_not_fitted_on():
     assert math.isnan(cross_fitted_ece(logits, labels, [0] * len(logits)))
 
 
-def test_perfectly_separated_labels_stop_at_the_bound():
-    assert fit_temperature(torch.tensor([-1.0, 1.0]), torch.tensor([0.0, 1.0])) == pytest.approx(0.05)
+@pytest.mark.parametrize("count", [1, 20])
+def test_a_few_perfectly_separated_rows_are_no_certainty(count):
+    logits, labels = torch.tensor([-4.0, 4.0] * count), torch.tensor([0.0, 1.0] * count)
+    probability = (logits[1] / fit_temperature(logits, labels)).sigmoid().item()
+    assert probability == pytest.approx((count + 1) / (count + 2), rel=1e-6)  # Laplace's rule of succession
 
 
 def test_expected_calibration_error_by_hand():

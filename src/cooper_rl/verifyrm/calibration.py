@@ -16,15 +16,19 @@ from cooper_rl.learning.models import load_reward_model
 from cooper_rl.verifyrm.metrics import expected_calibration_error
 
 COLDEST, HOTTEST = 0.05, 20.0
-"""Bounds of the temperature: labels that the logits separate perfectly would drive it to zero."""
+"""Bounds of the temperature."""
 
 
 def fit_temperature(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:
     """The T > 0 that minimises the mean cross-entropy of sigmoid(logit / T), within [0.05, 20].
 
-    The loss is convex in 1 / T, so the sign of its slope, found by bisection in float64, is enough.
+    The targets are Platt's (1999, section 2.2), (n + 1) / (n + 2) for the n right rows and 1 / (m + 2) for the m wrong
+    ones: a few rows that the logits separate perfectly are no evidence of certainty. The loss is convex in 1 / T, so
+    the sign of its slope, found by bisection in float64, is enough.
     """
-    z, y = logits.double(), labels.double()
+    z, right = logits.double(), labels > 0.5
+    n, m = int(right.sum()), int((~right).sum())
+    y = torch.where(right, (n + 1) / (n + 2), 1 / (m + 2)).double()
     low, high = 1 / HOTTEST, 1 / COLDEST
     for _ in range(60):
         factor = (low * high) ** 0.5
