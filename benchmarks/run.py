@@ -73,12 +73,11 @@ def comparisons(options: argparse.Namespace) -> list[Comparison]:
         step = ("--problems", "2", "--n", "8", "--new-tokens", "48", "--steps", "1", *model)
         pair = _pair("step.py", ("cooper", *step), ("trl", *step))
         found.append(Comparison("step_vs_trl_smollm2", *pair))
-        for batch in ("8", "32", "128"):
-            for lengths in ("equal", "unequal"):
-                for peer in ("generate", "vllm"):
-                    if peer == "generate" or options.vllm:
-                        name = f"sampler_vs_{peer}_{batch}_{lengths}"
-                        found.append(_sampler(name, model[1], batch, "64", lengths, peer, options.vllm))
+        for batch, lengths in (("8", "equal"), ("32", "equal"), ("128", "equal"), ("32", "unequal")):
+            for peer in ("generate", "vllm"):
+                if peer == "generate" or options.vllm:
+                    name = f"sampler_vs_{peer}_{batch}_{lengths}"
+                    found.append(_sampler(name, model[1], batch, "64", lengths, peer, options.vllm))
     return found
 
 
@@ -106,6 +105,42 @@ def limits(options: argparse.Namespace) -> dict[str, Any]:
             result = candidate.run(options.threads, options.core)
             found[f"{engine}_{rows}_{name}"] = {k: v for k, v in result.items() if "gflops" in k}
     return found
+
+
+STABLE = {
+    "step_vs_trl_tiny": "step_vs_trl_tiny",
+    "step_vs_trl_smollm2": "step_vs_trl_smollm2",
+    "sampler_vs_generate": "sampler_vs_generate_128_equal",
+    "sampler_vs_vllm": "sampler_vs_vllm_128_equal",
+}
+"""Stable name -> the comparison that stands for it."""
+
+
+def headline(found: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """The figures that are followed over time, each with min, median and max, those that were measured."""
+    comparisons = found["comparisons"]
+    ratios = {name: comparisons[of]["ratio"] for name, of in STABLE.items() if of in comparisons}
+    if "verdicts_vs_raw" in comparisons:
+        seconds = comparisons["verdicts_vs_raw"]["ours_cpu"]
+        rates = {low: 1 / seconds[high] for low, high in (("min", "max"), ("median", "median"), ("max", "min"))}
+        ratios["verdicts_per_second"] = rates
+    return ratios | found.get("shares", {})
+
+
+def shares(options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Stage 2 in a step of the demo, and training against the best matrix product of the same shapes."""
+    stage2 = Candidate("stage2.py", ("cooper",))
+    model = str(options.model.resolve()) if options.model else "embedded"
+    gemm, training = [], []
+    for _ in range(options.repeats):
+        for engine, rates in (("gemm", gemm), ("training", training)):
+            candidate = Candidate("limits.py", (engine, "--model", model, "--rows", "2048"))
+            result = candidate.run(options.threads, options.core)
+            rates.append(max(value for key, value in result.items() if "gflops" in key))
+    return {
+        "stage2_share": summary([stage2.run(options.threads, options.core)["share"] for _ in range(options.repeats)]),
+        "gemm_share_training": summary([ours / best for ours, best in zip(training, gemm, strict=True)]),
+    }
 
 
 def summary(values: list[float]) -> dict[str, float]:
@@ -163,8 +198,11 @@ def main() -> None:
         RESULTS.write_text(json.dumps(found, indent=2) + "\n")
     if not options.only:
         found["limits"] = limits(options)
-        RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+        found["shares"] = shares(options)
         print(json.dumps(found["limits"], indent=2))
+    found["headline"] = headline(found)
+    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+    print(json.dumps(found["headline"], indent=2))
     print(f"results: {RESULTS}")
 
 

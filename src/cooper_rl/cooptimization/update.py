@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -105,5 +106,8 @@ def pair_accuracy(pairs: Sequence[Pair], logits: Float[Tensor, "2 P"], when: str
 
 
 def _score(learner: RewardModelLearner, positives: list[list[int]], negatives: list[list[int]]) -> Float[Tensor, "2 P"]:
-    """Logits of the positives (row 0) and the negatives (row 1)."""
-    return learner.score(positives + negatives).reshape(2, len(positives))
+    """Logits of the positives (row 0) and the negatives (row 1). A positive of several pairs is scored once."""
+    rows = [tuple(row) for row in positives + negatives]
+    place = {row: index for index, row in enumerate(dict.fromkeys(rows))}
+    logits = learner.score([list(row) for row in place])
+    return logits[torch.tensor([place[row] for row in rows], dtype=torch.long)].reshape(2, len(positives))

@@ -1,0 +1,34 @@
+"""What stage 2 adds to a step: the demo's Cooper arm, its reward model's update and waiting against the whole step.
+
+    python benchmarks/stage2.py cooper
+
+The unit is a step; `share` is the reward model's update and the wait for the assistant over the step's wall time.
+"""
+
+import torch
+
+from cooper_rl import CooperTrainer, build_config
+from cooper_rl.demo.arms import arm_settings
+from measure import Meter, report
+from workload import arguments, scratch
+
+STEPS = 6
+
+
+def main() -> None:
+    options = arguments(__doc__, "cooper").parse_args()
+    settings = arm_settings("cooper", scratch(), options.seed, {"evaluation": {"every": 0}, "threads": options.threads})
+    meter, stage2, whole = Meter(), 0.0, 0.0
+    with CooperTrainer.from_config(build_config(settings)) as trainer:
+        trainer.step()
+        for _ in range(STEPS):
+            with meter.measure():
+                metrics = trainer.step()
+            stage2 += metrics["time/update_reward_model"] + metrics["time/wait_for_assistant"]
+            whole += metrics["time/step"]
+    report(meter, STEPS, share=stage2 / whole)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main()
