@@ -2,8 +2,9 @@
 
     python benchmarks/step.py cooper --problems 8 --n 8 --new-tokens 32 --steps 3
 
-Every completion has exactly `--new-tokens` tokens, the reward is the same function, the loss PPO-clip with token-mean
-aggregation and no KL term. The first step is not measured. `cooper --kind cooper` adds the reward model and stage 2.
+Every completion has exactly `--new-tokens` tokens. The reward is the rule's verdict (TRL: raw Math-Verify, as its own
+`accuracy_reward` has it) and one more function; the loss is PPO-clip with token-mean aggregation and no KL term. The
+first step is not measured. `cooper --kind cooper` adds the reward model and stage 2.
 """
 
 import json
@@ -36,7 +37,7 @@ def cooper(options) -> None:
     count = options.problems * (options.steps + 1)
     data = folder / "problems.jsonl"
     texts = prompts(count, options.model, options.seed)
-    rows = [{"question": text, "answer": str(number)} for number, text in enumerate(texts)]
+    rows = [{"question": text, "answer": str(7 + number)} for number, text in enumerate(texts)]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = {
         "kind": options.kind,
@@ -76,6 +77,7 @@ def cooper(options) -> None:
 
 def trl(options) -> None:
     from datasets import Dataset
+    from math_verify import parse, verify
     from transformers import TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
@@ -90,6 +92,10 @@ def trl(options) -> None:
         def on_step_end(self, args, state, control, **kwargs):
             if state.global_step > 1:
                 self.block.__exit__(None, None, None)
+
+    def accuracy(completions, answer, **kwargs):
+        pairs = zip(answer, completions, strict=True)
+        return [float(verify(parse(f"${reference}$"), parse(text))) for reference, text in pairs]
 
     def score(completions, completion_ids, **kwargs):
         tokens.append(sum(map(len, completion_ids)))
@@ -118,9 +124,9 @@ def trl(options) -> None:
     texts = prompts(options.problems * (options.steps + 1), options.model, options.seed)
     trainer = GRPOTrainer(
         model=model_folder(options.model),
-        reward_funcs=score,
+        reward_funcs=[accuracy, score],
         args=config,
-        train_dataset=Dataset.from_dict({"prompt": texts}),
+        train_dataset=Dataset.from_dict({"prompt": texts, "answer": [str(7 + n) for n in range(len(texts))]}),
         callbacks=[Measure()],
     )
     trainer.train()

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from cooper_rl.learning.fast_linear import FastLinear, has_onednn, packed, use_fast_linear
+from cooper_rl.learning.fast_linear import FastLinear, PackedLinear, has_onednn, use_fast_linear
 
 pytestmark = pytest.mark.skipif(not has_onednn(), reason="this PyTorch has no oneDNN")
 
@@ -76,17 +76,12 @@ def test_autocast_and_other_types_stay_with_pytorch():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_packed_weights_infer_in_their_precision_and_are_gone_afterwards(dtype):
+@pytest.mark.parametrize("rows", [1, 40])
+def test_packed_layers_are_the_layers_side_by_side(dtype, rows):
     torch.manual_seed(0)
-    layer = nn.Linear(256, 512)
-    use_fast_linear(layer, "onednn")
-    x = torch.randn(2, 16, 256)
-    exact = layer(x).detach()
-    with packed(layer, dtype):
-        with torch.inference_mode():
-            inferred = layer(x)
-        assert layer(x).dtype == torch.float32  # with gradients, the weights themselves
-    assert inferred.dtype == dtype
-    assert (inferred.float() - exact).abs().max() < (1e-5 if dtype == torch.float32 else 0.03)
-    with torch.inference_mode():
-        assert torch.equal(layer(x), exact)
+    layers = [nn.Linear(256, 512), nn.Linear(256, 64)]
+    x = torch.randn(rows, 256)
+    side_by_side = PackedLinear(layers, dtype)(x)
+    assert side_by_side.dtype == torch.float32
+    exact = torch.cat([layer(x) for layer in layers], dim=1)
+    assert (side_by_side - exact).abs().max() < (1e-5 if dtype == torch.float32 else 0.03)

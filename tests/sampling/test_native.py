@@ -1,11 +1,13 @@
 """The native sampler: true log-probabilities, the model's own distribution, reproducible text, honest stops."""
 
+import copy
 from itertools import chain
 
 import pytest
 import torch
 
 from cooper_rl.errors import InputError
+from cooper_rl.sampling.compact import can_be_compact
 from cooper_rl.sampling.native import NativeSampler
 from cooper_rl.sampling.sampler import SamplingParams
 
@@ -194,3 +196,27 @@ def test_no_completion_ends_before_min_tokens_and_logprobs_stay_the_models_own(l
 def test_a_minimum_above_the_maximum_is_refused():
     with pytest.raises(ValueError, match="min_tokens: 7 exceeds max_tokens: 5"):
         SamplingParams(min_tokens=7, max_tokens=5)
+
+
+@pytest.mark.parametrize("prompts", [[[5, 6, 7], [8, 9]], [[5, 6, 7], [8, 9, 10]]], ids=["padded", "even"])
+def test_the_compact_decoder_draws_what_transformers_own_forward_pass_draws(model, tokenizer, prompts, monkeypatch):
+    params = SamplingParams(max_tokens=40)
+    compact = NativeSampler(tokenizer, model).sample(prompts, 6, params, seed=3)
+    monkeypatch.setattr("cooper_rl.sampling.native.can_be_compact", lambda model: False)
+    plain = NativeSampler(tokenizer, model).sample(prompts, 6, params, seed=3)
+    for ours, theirs in zip(compact, plain, strict=True):
+        assert [c.token_ids for c in ours] == [c.token_ids for c in theirs]
+        for one, other in zip(ours, theirs, strict=True):
+            assert torch.allclose(torch.tensor(one.logprobs), torch.tensor(other.logprobs), atol=1e-4)
+
+
+def test_what_the_compact_decoder_cannot_compute_is_left_to_transformers(llama):
+    assert can_be_compact(llama)
+    llama.model.layers[1].mlp.down_proj = torch.nn.Sequential(llama.model.layers[1].mlp.down_proj)  # as an adapter does
+    assert not can_be_compact(llama)
+
+
+def test_only_plain_models_in_float32_are_compact(llama):
+    assert not can_be_compact(copy.deepcopy(llama).double())
+    llama.config.hidden_act = "gelu"
+    assert not can_be_compact(llama)

@@ -5,8 +5,7 @@ PyTorch brings along for its compiler, uses it. Measured in docs/performance.md:
 with the same rounding error.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -23,12 +22,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 class FastLinear(nn.Linear):
-    """An `nn.Linear` that computes in oneDNN wherever that can pay: float32, on the CPU, no autocast, enough work.
-
-    Inside `packed` it computes with its packed weights, in their precision.
-    """
-
-    packed: "tuple[Tensor, Tensor | None] | None" = None
+    """An `nn.Linear` that computes in oneDNN wherever that can pay: float32, on the CPU, no autocast, enough work."""
 
     def forward(self, input: Tensor) -> Tensor:
         weight, bias = self.weight, self.bias
@@ -36,9 +30,6 @@ class FastLinear(nn.Linear):
         if work < _WORTHWHILE or input.device.type != "cpu":
             return F.linear(input, weight, bias)
         rows = input.reshape(-1, input.shape[-1])
-        if self.packed is not None and not torch.is_grad_enabled():
-            weight, bias = self.packed
-            return _product(rows.to(weight.dtype), weight, bias).view(*input.shape[:-1], -1)
         if {input.dtype, weight.dtype} != {torch.float32} or torch.is_autocast_enabled("cpu"):
             return F.linear(input, weight, bias)
         learning = torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)
@@ -61,23 +52,29 @@ def use_fast_linear(model: nn.Module, kernels: Kernels = "auto") -> None:
             module.__class__ = FastLinear
 
 
-@contextmanager
-def packed(model: nn.Module, dtype: torch.dtype = torch.float32) -> Iterator[None]:
-    """Inside, a model's `FastLinear` layers infer with a copy of their weights in `dtype` and oneDNN's own layout.
+class PackedLinear:
+    """Linear layers that read the same input, side by side as one product, for inference with weights as they are now.
 
-    Pays where the same weights serve many small batches: every token of a completion being drawn. Weights that change
-    inside are not seen.
+    In `dtype`, from and to float32, and in oneDNN's own layout where oneDNN is the faster one.
     """
-    layers = [module for module in model.modules() if isinstance(module, FastLinear)]
-    try:
-        for layer in layers:
-            bias = None if layer.bias is None else layer.bias.detach().to(dtype)
-            weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach().to(dtype).contiguous())
-            layer.packed = weight, bias
-        yield
-    finally:
-        for layer in layers:
-            layer.packed = None
+
+    def __init__(self, layers: Sequence[nn.Linear], dtype: torch.dtype) -> None:
+        weights = [layer.weight.detach() for layer in layers]
+        weight = weights[0] if len(weights) == 1 else torch.cat(weights)
+        self._work = weight.numel()
+        self._plain = weight.to(dtype)
+        biases = [layer.bias.detach() for layer in layers if layer.bias is not None]
+        self._bias = torch.cat(biases).to(dtype) if biases else None
+        self._packed = None
+        if onednn_is_faster():
+            self._packed = torch.ops.mkldnn._reorder_linear_weight(self._plain.contiguous())
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """[N, in] -> [N, out], float32."""
+        rows = rows.to(self._plain.dtype)
+        if self._packed is not None and len(rows) * self._work >= _WORTHWHILE:
+            return _product(rows, self._packed, self._bias).float()
+        return F.linear(rows, self._plain, self._bias).float()
 
 
 @cache

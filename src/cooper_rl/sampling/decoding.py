@@ -8,14 +8,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from cooper_rl.sampling.compact import CompactDecoder, is_buffered
 from cooper_rl.sampling.kv_cache import build_cache, select_rows
 
 
 class DecodingBatch:
     """Rows that grow by one token a step. Call under `torch.inference_mode`, with the model in evaluation mode."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, compact: CompactDecoder | None = None) -> None:
         self._model = model
+        self._compact = compact
         self._device = model.device
         self._cache = build_cache(model.config)
         accepted = inspect.signature(model.forward).parameters
@@ -49,6 +51,8 @@ class DecodingBatch:
         self._positions = self._positions + 1
         if self._mask is not None:
             self._mask = torch.cat([self._mask, self._mask.new_ones(len(token_ids), 1)], dim=-1)
+        if self._compact is not None and is_buffered(self._cache):
+            return self._compact.step(token_ids, self._positions, self._mask, self._cache)
         return self._forward(token_ids[:, None], self._positions)
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal, Self
@@ -14,17 +14,20 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.errors import InputError
 from cooper_rl.learning.device import resolve_device
-from cooper_rl.learning.fast_linear import packed, use_fast_linear
+from cooper_rl.learning.fast_linear import use_fast_linear
 from cooper_rl.learning.learner import Learner
 from cooper_rl.learning.models import load_policy, load_tokenizer
+from cooper_rl.sampling.compact import CompactDecoder, can_be_compact
 from cooper_rl.sampling.decoding import DecodingBatch
 from cooper_rl.sampling.drawing import RowNoise, draw_tokens
 from cooper_rl.sampling.kv_cache import tolerates_padding
 from cooper_rl.sampling.sampler import Completion, SamplingParams, StopReason
 from cooper_rl.sampling.stops import StopRule, end_of_sequence_ids
 
-PACK_FROM_TOKENS = 48
-"""Packing the weights costs what it saves in some forty tokens of a batch of 32, fewer of larger and smaller ones."""
+COMPACT_FROM_TOKENS = 32
+"""Copying the weights of a large model costs what it saves in about this many tokens."""
+SMALL_MODEL = 20_000_000
+"""Parameters below which the copy costs nothing to speak of."""
 COMPACT_ABOVE = 0.2
 """Finished rows leave the batch when they are at least this share of it: leaving costs a copy of the cache."""
 
@@ -99,21 +102,23 @@ class NativeSampler:
         limits = [completion_limit(self._model, index, prompt, params) for index, prompt in enumerate(prompts)]
         rule = StopRule(self.tokenizer, params, end_of_sequence_ids(self._model, self.tokenizer))
         drafts = [_Draft(prompt, sample, limits[prompt]) for prompt in range(len(prompts)) for sample in range(n)]
-        with _inference(self._model, self._autocast), self._packed(params.max_tokens):
+        with _inference(self._model, self._autocast):
+            compact = self._compact(params.max_tokens)
             for wave in self._waves(drafts, prompts):
-                _decode(self._model, prompts, wave, params, rule, seed)
+                _decode(DecodingBatch(self._model, compact), prompts, wave, params, rule, seed)
         completions = [
             Completion(text, draft.token_ids, draft.logprobs, draft.stop_reason or "length")
             for draft, text in zip(drafts, rule.texts([draft.token_ids for draft in drafts]), strict=True)
         ]
         return [completions[start : start + n] for start in range(0, len(prompts) * n, n)]
 
-    def _packed(self, max_tokens: int) -> AbstractContextManager[None]:
-        """Weights packed for decoding, where completions are long enough to pay for the copy."""
+    def _compact(self, max_tokens: int) -> CompactDecoder | None:
+        """The model's decoder, where it can have one and completions are long enough to pay for the copy."""
         assert self._model is not None
-        if max_tokens < PACK_FROM_TOKENS:
-            return nullcontext()
-        return packed(self._model, torch.bfloat16 if self._autocast == "bfloat16" else torch.float32)
+        pays = max_tokens >= COMPACT_FROM_TOKENS or self._model.num_parameters() < SMALL_MODEL
+        if not pays or not can_be_compact(self._model):
+            return None
+        return CompactDecoder(self._model, torch.bfloat16 if self._autocast == "bfloat16" else torch.float32)
 
     def next_token_logits(self, prompts: Sequence[list[int]]) -> Float[Tensor, "P V"]:
         """Logits, float32 on the CPU, of the token that would follow each prompt. Raises as `sample`."""
@@ -179,7 +184,7 @@ def _inference(model: PreTrainedModel, autocast: str) -> Iterator[None]:
 
 
 def _decode(
-    model: PreTrainedModel,
+    batch: DecodingBatch,
     prompts: Sequence[list[int]],
     drafts: list[_Draft],
     params: SamplingParams,
@@ -189,7 +194,6 @@ def _decode(
     """Draw every draft of one batch to its end. Drafts of one prompt are neighbours."""
     counts = Counter(draft.prompt for draft in drafts)
     noise = RowNoise(seed, [(draft.prompt, draft.sample) for draft in drafts])
-    batch = DecodingBatch(model)
     logits = batch.prefill([prompts[prompt] for prompt in counts], list(counts.values()))
     rows = list(range(len(drafts)))
     stop_ids = torch.tensor(sorted(rule.token_ids), device=logits.device, dtype=torch.long)
