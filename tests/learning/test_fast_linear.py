@@ -75,13 +75,15 @@ def test_autocast_and_other_types_stay_with_pytorch():
     assert type(untouched) is nn.Linear
 
 
+@pytest.mark.parametrize("kernels", ["torch", "onednn"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("rows", [1, 40])
-def test_packed_layers_are_the_layers_side_by_side(dtype, rows):
+@pytest.mark.parametrize(("rows", "width"), [(1, 512), (40, 512), (1, 8192)])
+def test_packed_layers_are_the_layers_side_by_side(dtype, rows, width, kernels):
     torch.manual_seed(0)
-    layers = [nn.Linear(256, 512), nn.Linear(256, 64)]
+    layers = nn.ModuleList([nn.Linear(256, width), nn.Linear(256, 64)])
+    use_fast_linear(layers, kernels)
     x = torch.randn(rows, 256)
-    side_by_side = PackedLinear(layers, dtype)(x)
+    side_by_side = PackedLinear([layers[0], layers[1]], dtype)(x)  # pyright: ignore[reportArgumentType]
     assert side_by_side.dtype == torch.float32
     exact = torch.cat([layer(x) for layer in layers], dim=1)
     assert (side_by_side - exact).abs().max() < (1e-5 if dtype == torch.float32 else 0.03)

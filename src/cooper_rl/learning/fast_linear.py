@@ -55,24 +55,28 @@ def use_fast_linear(model: nn.Module, kernels: Kernels = "auto") -> None:
 class PackedLinear:
     """Linear layers that read the same input, side by side as one product, for inference with weights as they are now.
 
-    In `dtype`, from and to float32, and in oneDNN's own layout where oneDNN is the faster one.
+    In `dtype`, from and to float32; in oneDNN's own layout where the layers are `FastLinear`.
     """
 
     def __init__(self, layers: Sequence[nn.Linear], dtype: torch.dtype) -> None:
-        weights = [layer.weight.detach() for layer in layers]
+        weights = [layer.weight.detach().to(dtype) for layer in layers]
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
+        self._dtype = dtype
         self._work = weight.numel()
-        self._plain = weight.to(dtype)
+        self._plain: Tensor | None = weight
         biases = [layer.bias.detach() for layer in layers if layer.bias is not None]
         self._bias = torch.cat(biases).to(dtype) if biases else None
         self._packed = None
-        if onednn_is_faster():
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(self._plain.contiguous())
+        if all(isinstance(layer, FastLinear) for layer in layers):
+            self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous())
+            if self._work >= _WORTHWHILE:  # always worthwhile: the other copy is not needed
+                self._plain = None
 
     def __call__(self, rows: Tensor) -> Tensor:
         """[N, in] -> [N, out], float32."""
-        rows = rows.to(self._plain.dtype)
-        if self._packed is not None and len(rows) * self._work >= _WORTHWHILE:
+        rows = rows.to(self._dtype)
+        if self._plain is None or (self._packed is not None and len(rows) * self._work >= _WORTHWHILE):
+            assert self._packed is not None
             return _product(rows, self._packed, self._bias).float()
         return F.linear(rows, self._plain, self._bias).float()
 

@@ -28,7 +28,7 @@ COMPACT_FROM_TOKENS = 32
 """Copying the weights of a large model costs what it saves in about this many tokens."""
 SMALL_MODEL = 20_000_000
 """Parameters below which the copy costs nothing to speak of."""
-COMPACT_ABOVE = 0.2
+LEAVE_ABOVE = 0.2
 """Finished rows leave the batch when they are at least this share of it: leaving costs a copy of the cache."""
 
 
@@ -45,11 +45,12 @@ class _Draft:
 
 
 class NativeSampler:
-    """A `Sampler` that decodes with the learner's own module, in this process.
+    """A `Sampler` that decodes with the learner's own weights, in this process.
 
-    `load_weights` keeps a reference to `learner.model`; nothing is copied, so later updates of the learner are seen
-    at once. `max_rows` bounds the completions decoded together (0: all of them); `autocast="bfloat16"` computes in
-    bfloat16 with the weights as they are. A completion depends on the weights, its prompt, the parameters, the seed
+    `load_weights` keeps a reference to `learner.model`, so later updates of the learner are seen at once; while long
+    completions of a Llama-shaped model are drawn on a CPU, a packed copy of the weights is held (`CompactDecoder`).
+    `max_rows` bounds the completions decoded together (0: all of them); `autocast="bfloat16"` computes in
+    bfloat16. A completion depends on the weights, its prompt, the parameters, the seed
     and its own place (prompt index, sample index); what else is in the batch can only move it through rounding.
     """
 
@@ -206,7 +207,7 @@ def _decode(
         kept = [slot for slot, row in enumerate(rows) if drafts[row].stop_reason is None]
         if not kept:
             return
-        if len(kept) <= (1 - COMPACT_ABOVE) * len(rows):
+        if len(kept) <= (1 - LEAVE_ABOVE) * len(rows):
             rows = [rows[slot] for slot in kept]
             selection = torch.tensor(kept, device=tokens.device)
             batch.keep(selection)
