@@ -10,6 +10,11 @@ from cooper_rl.errors import InputError
 _HEADER = "made with"
 
 
+def journal_path(output: Path) -> Path:
+    """Where the journal of a command stands that writes the table `output`: beside it."""
+    return output.with_name(f"{output.stem}.journal.jsonl")
+
+
 class Journal:
     """Units of work by key, each one line written whole and flushed; a last line cut short is dropped.
 

@@ -39,12 +39,9 @@ class PromptEncoder:
 
     def text(self, problem: Problem) -> str:
         """The prompt as the model sees it, special tokens of the chat template included."""
-        # Not str.format: templates and questions are full of LaTeX braces.
-        user = self.config.template.replace("{question}", problem.question)
+        messages = chat_messages(self.config, problem)
         if not self.chat:
-            return f"{self.config.system}\n\n{user}" if self.config.system else user
-        messages = [{"role": "system", "content": self.config.system}] if self.config.system else []
-        messages.append({"role": "user", "content": user})
+            return "\n\n".join(message["content"] for message in messages)
         return render_chat(self.tokenizer, messages, self.config.chat_arguments)
 
     def encode(self, problem: Problem) -> list[int]:
@@ -77,6 +74,13 @@ class PromptEncoder:
                 )
             logger.warning("%s; they are left out", message)
         return [problem for problem in problems if lengths[problem.id] <= self.max_tokens]
+
+
+def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]]:
+    """The question as a chat: the system message, if there is one, and the user's."""
+    system = [{"role": "system", "content": config.system}] if config.system else []
+    # Not str.format: templates and questions are full of LaTeX braces.
+    return [*system, {"role": "user", "content": config.template.replace("{question}", problem.question)}]
 
 
 def render_chat(

@@ -78,10 +78,15 @@ def texts_of(row: Row, needed: Sequence[str] = FIELDS[:3]) -> tuple[str, str, st
         )
     texts: dict[str, str] = {}
     for name in FIELDS[:3]:
-        try:
-            texts[name] = text_of(row.fields[name])
-        except TypeError as error:
-            raise InputError(f"{row.location}: field {name!r}: {error}; write it as text") from error
+        texts[name] = text_field(row, name)
         if not texts[name] and name != "completion":
             raise InputError(f"{row.location}: field {name!r} is empty; fill it in or leave the row out")
     return texts["question"], texts["reference_answer"], texts["completion"]
+
+
+def text_field(row: Row, name: str) -> str:
+    """A field as text. Raises InputError naming file, row and field for a list, an object or a truth value."""
+    try:
+        return text_of(row.fields[name])
+    except TypeError as error:
+        raise InputError(f"{row.location}: field {name!r}: {error}; write it as text") from error

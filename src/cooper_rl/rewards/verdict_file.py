@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cooper_rl.errors import InputError
-from cooper_rl.problems.mappings import text_of
 from cooper_rl.problems.readers import Row, read_file
-from cooper_rl.rewards.labelled import label_of
+from cooper_rl.rewards.labelled import label_of, text_field
 from cooper_rl.rewards.rule_verifier import RuleVerifier
 from cooper_rl.rewards.verdict import Verdict
 
@@ -111,10 +110,7 @@ def _task(row: Row) -> _Task:
                 f"{row.location}: field {names[0]!r} is missing; each row needs answer and completion "
                 f"(this one has {', '.join(map(str, row.fields))})"
             )
-        try:
-            texts.append(text_of(row.fields[name]))
-        except TypeError as error:
-            raise InputError(f"{row.location}: field {name!r}: {error}; write it as text") from error
+        texts.append(text_field(row, name))
     gold = next((name for name in ("gold_correct", "label") if row.fields.get(name) is not None), None)
     return _Task(row, texts[0], texts[1], None if gold is None else label_of(row, gold))
 

@@ -28,6 +28,10 @@ RETRIED_STATUS = (408, 409, 429)
 T = TypeVar("T")
 
 
+HANDLING = frozenset({"api_key_env", "timeout_s", "max_retries", "retry_wait_s", "concurrency"})
+"""Settings of `ChatConfig` that decide how a server is asked and not what it says."""
+
+
 class ChatConfig(Config):
     """A chat model behind an OpenAI-compatible server."""
 

@@ -81,7 +81,7 @@ class NativeSampler:
         """Most tokens a prompt may have so that `max_tokens` fit behind it; None where the context is unbounded."""
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
-        context = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        context = _context(self._model)
         return None if context is None else context - max_tokens
 
     def load_weights(self, learner: Learner) -> None:
@@ -158,7 +158,7 @@ def completion_limit(model: PreTrainedModel, index: int, prompt: Sequence[int], 
     """
     if len(prompt) == 0:
         raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
-    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    context = _context(model)
     if context is None:
         return params.max_tokens
     if len(prompt) >= context:
@@ -167,6 +167,11 @@ def completion_limit(model: PreTrainedModel, index: int, prompt: Sequence[int], 
             "Shorten or drop the prompt, or choose a model with a longer context"
         )
     return min(params.max_tokens, context - len(prompt))
+
+
+def _context(model: PreTrainedModel) -> int | None:
+    """Tokens that a prompt and its completion may have together, where the model says so."""
+    return getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
 
 @contextmanager

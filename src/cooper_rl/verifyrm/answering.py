@@ -7,8 +7,8 @@ from typing import Protocol
 
 from cooper_rl.problems.config import PromptConfig
 from cooper_rl.problems.problem import Problem
-from cooper_rl.problems.prompts import PromptEncoder
-from cooper_rl.sampling.chat import ChatClient, Message
+from cooper_rl.problems.prompts import PromptEncoder, chat_messages
+from cooper_rl.sampling.chat import ChatClient
 from cooper_rl.sampling.native import NativeSampler
 from cooper_rl.verifyrm.collect_config import ChatModelConfig, LocalModelConfig, ModelConfig
 
@@ -85,7 +85,7 @@ class ChatModel:
 
     def answer(self, problems: Sequence[Problem], prompt: PromptConfig, n: int, seed: int) -> list[list[Answered]]:
         """See `AnsweringModel`. A reply cut off by `max_tokens` counts as a completion, as a local one does."""
-        chats = [_chat(problem, prompt) for problem in problems for _ in range(n)]
+        chats = [chat_messages(prompt, problem) for problem in problems for _ in range(n)]
         seeds = [(seed + number) % 2**31 for number in range(len(chats))]
         replies = self._client.submit(chats, seeds).result()
         answers = []
@@ -105,8 +105,3 @@ class ChatModel:
     def close(self) -> None:
         """See `AnsweringModel`."""
         self._client.close()
-
-
-def _chat(problem: Problem, prompt: PromptConfig) -> list[Message]:
-    system = [{"role": "system", "content": prompt.system}] if prompt.system else []
-    return [*system, {"role": "user", "content": prompt.template.replace("{question}", problem.question)}]

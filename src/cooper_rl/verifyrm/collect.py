@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cooper_rl.journal import Journal
+from cooper_rl.journal import Journal, journal_path
 from cooper_rl.learning.device import set_threads
 from cooper_rl.problems.loading import load_problems
 from cooper_rl.problems.problem import Problem
 from cooper_rl.rewards.rule_verifier import RuleVerifier
 from cooper_rl.rewards.text import normalise
+from cooper_rl.sampling.chat import HANDLING
 from cooper_rl.verifyrm.answering import AnsweringModel, batch_seed, open_model
 from cooper_rl.verifyrm.collect_config import CollectConfig, DatasetConfig, ModelConfig
 from cooper_rl.verifyrm.table_file import check_table_path, write_table
@@ -39,8 +40,9 @@ class _Batch:
 
     def key(self, model: ModelConfig) -> str:
         """Names the unit, with a digest of what its answers depend on besides the problems."""
-        ignored = {"max_rows", "device", "timeout_s", "max_retries", "retry_wait_s", "concurrency", "api_key_env"}
-        settings = model.model_dump_json(exclude=ignored) + self.dataset.prompt.model_dump_json()
+        settings = (
+            model.model_dump_json(exclude={*HANDLING, "max_rows", "device"}) + self.dataset.prompt.model_dump_json()
+        )
         questions = "\n".join(problem.question for problem in self.problems)
         digest = zlib.crc32(f"{settings}\n{questions}".encode())
         return f"{model.name} / {self.dataset.name} / {self.problems[0].id} / {digest:08x}"
@@ -61,8 +63,7 @@ def collect(config: CollectConfig, progress: Progress | None = None) -> Collecte
     with RuleVerifier() as verifier:
         batches = [batch for dataset in config.datasets for batch in _batches(dataset, config.batch_size, verifier)]
     total = config.n * sum(len(batch.problems) for batch in batches) * len(config.models)
-    journal_path = config.output.with_name(f"{config.output.stem}.journal.jsonl")
-    with Journal(journal_path, _journal_settings(config)) as journal:
+    with Journal(journal_path(config.output), _journal_settings(config)) as journal:
         done = 0
         for model_config in config.models:
             for batch, answers in _answers(model_config, batches, config, journal):

@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from cooper_rl.errors import InputError
 from cooper_rl.problems.prompts import render_chat
 from cooper_rl.rewards.labelled import Asked
-from cooper_rl.sampling.chat import ChatClient, ChatReply
+from cooper_rl.sampling.chat import HANDLING, ChatClient, ChatReply
 from cooper_rl.sampling.native import NativeSampler
 from cooper_rl.sampling.sampler import SamplingParams
 from cooper_rl.verifyrm.judge_config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
@@ -56,8 +56,7 @@ def build_judge(config: JudgeConfig) -> Judge:
 
 def judge_settings(config: JudgeConfig) -> dict[str, Any]:
     """What decides a judge's verdicts, for a journal: not how fast or how often it is asked."""
-    ignored = {"timeout_s", "max_retries", "retry_wait_s", "concurrency", "api_key_env", "max_rows", "device"}
-    return {key: value for key, value in config.model_dump(mode="json").items() if key not in ignored}
+    return config.model_dump(mode="json", exclude={*HANDLING, "max_rows", "device"})
 
 
 class ChatJudge:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cooper_rl.errors import InputError
-from cooper_rl.journal import Journal
+from cooper_rl.journal import Journal, journal_path
 from cooper_rl.learning.device import set_threads
 from cooper_rl.problems.readers import Row, read_file
 from cooper_rl.rewards.labelled import FIELDS, texts_of
@@ -94,8 +94,10 @@ def label_completions(
     set_threads(threads)
     rows = read_collected(data)
     labelled: list[Labelled] = []
-    journal_path = output.with_name(f"{output.stem}.journal.jsonl")
-    with Journal(journal_path, judge_settings(judge_config)) as journal, _Labellers(judge_config, workers) as labellers:
+    with (
+        Journal(journal_path(output), judge_settings(judge_config)) as journal,
+        _Labellers(judge_config, workers) as labellers,
+    ):
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
             key = f"{start} {zlib.crc32(repr(chunk).encode()):08x}"
