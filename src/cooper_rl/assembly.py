@@ -19,7 +19,7 @@ from cooper_rl.problems.problem import Problem
 from cooper_rl.problems.prompts import PromptEncoder
 from cooper_rl.rewards.functions import FunctionReward, load_function
 from cooper_rl.rewards.hybrid import HybridReward
-from cooper_rl.rewards.labelled import read_labelled
+from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
 from cooper_rl.rewards.reward_model import RewardModelReward
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.rewards.rule import RuleReward
@@ -116,6 +116,8 @@ def assemble(config: RunConfig) -> Parts:
     test_set = _test_set(config, verifier, tokenizer, room)
     _gold(config.problems)  # a gold function that cannot be called is told now
     assistant = build_assistant(config.cooptimization, verifier) if config.trains_reward_model else None
+    replay = config.cooptimization.replay.labelled if config.trains_reward_model else None
+    replayed = read_labelled(replay) if replay else []
 
     policy = TorchPolicyLearner.from_config(config.policy, config.steps * config.algorithm.minibatches)
     needs_reference = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
@@ -126,7 +128,7 @@ def assemble(config: RunConfig) -> Parts:
         reward_model = TorchRewardModelLearner.from_config(config.reward_model, updates, config.trains_reward_model)
         encoder = RewardModelInput(reward_model.tokenizer, config.reward_model.max_input_tokens)
         if config.trains_reward_model:
-            cooptimizer = Cooptimizer(config.cooptimization, verifier, assistant, config.seed)
+            cooptimizer = Cooptimizer(config.cooptimization, verifier, assistant, config.seed, replayed)
             cooptimizer.check()
             judge = LearningJudge(reward_model, encoder, cooptimizer)
     main = _main_reward(config, verifier, reward_model, encoder)
@@ -142,7 +144,7 @@ def assemble(config: RunConfig) -> Parts:
         hybrid=main if isinstance(main, HybridReward) else None,
         judge=judge,
         test_set=test_set,
-        monitor=_monitor(config, reward_model, encoder),
+        monitor=_monitor(config, reward_model, encoder, replayed),
     )
 
 
@@ -161,12 +163,14 @@ def _main_reward(
 
 
 def _monitor(
-    config: RunConfig, reward_model: TorchRewardModelLearner | None, encoder: RewardModelInput | None
+    config: RunConfig,
+    reward_model: TorchRewardModelLearner | None,
+    encoder: RewardModelInput | None,
+    replayed: list[LabelledCompletion],
 ) -> Monitor | None:
     if config.monitor is None or reward_model is None or encoder is None:
         return None
-    replayed = config.cooptimization.replay.labelled if config.trains_reward_model else None
-    return Monitor(config.monitor, reward_model, encoder, config.seed, read_labelled(replayed) if replayed else [])
+    return Monitor(config.monitor, reward_model, encoder, config.seed, replayed)
 
 
 def _gold(problems: ProblemsConfig) -> Gold | None:

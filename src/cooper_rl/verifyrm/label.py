@@ -29,7 +29,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Collected:
+class CollectedRow:
     """One row to be labelled."""
 
     question: str
@@ -44,7 +44,7 @@ class Collected:
 class Labelled:
     """A row with both opinions."""
 
-    row: Collected
+    row: CollectedRow
     rule: Verdict
     judgement: Judgement
 
@@ -123,7 +123,7 @@ class _Labellers:
         self._judge: Judge | None = None
         self._verifier = RuleVerifier(workers)
 
-    def label(self, chunk: Sequence[Collected], earlier: Sequence[Labelled]) -> list[Labelled]:
+    def label(self, chunk: Sequence[CollectedRow], earlier: Sequence[Labelled]) -> list[Labelled]:
         """Both opinions on a chunk, or, of one labelled earlier, the judge's on the rows it failed to reply to."""
         if self._judge is None:
             self._judge = build_judge(self._judge_config)
@@ -147,7 +147,7 @@ class _Labellers:
             self._judge.close()
 
 
-def _from_json(row: Collected, value: Any) -> Labelled:
+def _from_json(row: CollectedRow, value: Any) -> Labelled:
     verdict, judgement = value
     return Labelled(row, verdict, Judgement(**judgement))
 
@@ -165,7 +165,7 @@ def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Confusion]:
     return tables
 
 
-def read_collected(path: Path) -> list[Collected]:
+def read_collected(path: Path) -> list[CollectedRow]:
     """Read a table with question, reference_answer and completion; model, dataset and id where it has them.
 
     Raises InputError naming file, row and field.
@@ -176,9 +176,9 @@ def read_collected(path: Path) -> list[Collected]:
     return rows
 
 
-def _collected(row: Row) -> Collected:
+def _collected(row: Row) -> CollectedRow:
     model, dataset = (str(row.fields.get(name) or UNKNOWN) for name in ("model", "dataset"))
-    return Collected(*texts_of(row), model, dataset, str(row.fields.get("id") or row.location))
+    return CollectedRow(*texts_of(row), model, dataset, str(row.fields.get("id") or row.location))
 
 
 def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:
