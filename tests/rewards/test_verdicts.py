@@ -89,6 +89,7 @@ CASES = {
         ("3", "\\boxed{3}\n\\boxed{4}\n\\boxed{5}"),
         ("3", r"\boxed{3, 4}"),
         ("3", r"\boxed{3}. The answer is 4"),
+        ("11", r"\boxed{-16}. The answer is 11 or"),
     ],
     "unparsed": [
         ("12", ""),

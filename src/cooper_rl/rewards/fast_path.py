@@ -1,7 +1,7 @@
 """Verdicts on plain numbers without leaving the process: most of them in arithmetic and word problems.
 
 Gives a verdict only where the slow path (`rule_judge.judge`) provably gives the same one: nothing was answered, or
-there is one final answer, it and the reference are plain numbers, and they are equal or plainly different.
+the reference is a plain number and either all final answers are plain numbers equal to it, or one is plainly different.
 """
 
 from cooper_rl.rewards.extraction import extract_answer, reference_text
@@ -15,12 +15,11 @@ def fast_verdict(answer: str, completion: str) -> Verdict | None:
     final = extract_answer(completion)
     if not final.texts or not reference:
         return "unparsed"
-    if final.kind == "free" or len(final.texts) > 1:
+    expected = plain_number(reference)
+    if final.kind == "free" or expected is None:
         return None
-    expected, found = plain_number(reference), plain_number(final.texts[0])
-    if expected is None or found is None:
-        return None
-    same = same_number(expected, found)
-    if same is None:
-        return None
-    return "correct" if same else "wrong"
+    found = [plain_number(text) for text in final.texts]
+    same = [same_number(expected, number) if number is not None else None for number in found]
+    if False in same:
+        return "wrong"
+    return "correct" if all(same) else None

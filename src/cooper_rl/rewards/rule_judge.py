@@ -37,8 +37,10 @@ def judge(answer: str, completion: str) -> Verdict:
         return "unparsed"
     if all(verdict == "correct" for verdict in read):
         return "correct"
+    if len(final.texts) == 1 or plain_number(reference) is not None:
+        return "wrong"
     # Several boxes may be the elements of one answer: \boxed{1} and \boxed{2} for the reference 1, 2.
-    return "wrong" if len(final.texts) == 1 else _compare(gold, _parse_box(", ".join(final.texts)))
+    return _compare(gold, _parse_box(", ".join(final.texts)))
 
 
 def _judge_text(text: str, reference: str, gold: list) -> Verdict:
