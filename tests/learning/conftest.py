@@ -13,6 +13,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 VOCABULARY = ["<eos>", *"abcdefghijklmnopqrstuvwxyz0123456789 .,?+-*/=<>_"]
 
@@ -41,12 +42,22 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<eos>", unk_token="_")
 
 
+def in_precision(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
+    """The model in `dtype` throughout: Llama's own norms compute in float32 whatever they are given."""
+    if dtype == torch.float64:
+        for parent in list(model.modules()):
+            for name, module in list(parent.named_children()):
+                if isinstance(module, LlamaRMSNorm):
+                    setattr(parent, name, torch.nn.RMSNorm(module.weight.shape, eps=module.variance_epsilon))
+    return model.to(dtype).eval()  # pyright: ignore[reportArgumentType]
+
+
 @pytest.fixture
 def make_policy() -> Callable[..., PreTrainedModel]:
     def make(dtype: torch.dtype = torch.float32, seed: int = 0, **changes) -> PreTrainedModel:
         torch.manual_seed(seed)
         model: PreTrainedModel = LlamaForCausalLM(tiny_config(**changes))
-        return model.to(dtype).eval()  # pyright: ignore[reportArgumentType]
+        return in_precision(model, dtype)
 
     return make
 
@@ -57,7 +68,7 @@ def make_reward_model() -> Callable[..., PreTrainedModel]:
         torch.manual_seed(seed)
         config = tiny_config(**({"num_labels": 1, "pad_token_id": 0} | changes))
         model: PreTrainedModel = LlamaForSequenceClassification(config)
-        return model.to(dtype).eval()  # pyright: ignore[reportArgumentType]
+        return in_precision(model, dtype)
 
     return make
 

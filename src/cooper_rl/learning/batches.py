@@ -7,17 +7,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
-def token_budget_batches(lengths: Sequence[int], tokens_per_batch: int) -> list[list[int]]:
+def token_budget_batches(
+    lengths: Sequence[int], tokens_per_batch: int, relatives: Sequence[Sequence[int]] | None = None
+) -> list[list[int]]:
     """Split rows into batches whose padded size (rows x longest) stays within `tokens_per_batch`.
 
     Returns row indices, each exactly once, longest rows first: rows of like length share a batch, and a batch
-    that does not fit the memory shows at once. A row longer than the budget gets a batch of its own.
+    that does not fit the memory shows at once. A row longer than the budget gets a batch of its own. Rows that stand
+    together in `relatives` stay neighbours, and in one batch as far as it holds them.
     """
+    kin = [sorted(rows, key=lambda i: -lengths[i]) for rows in relatives or [[row] for row in range(len(lengths))]]
     batches: list[list[int]] = []
     longest = 0
-    for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batches and longest * (len(batches[-1]) + 1) <= tokens_per_batch:
+    for row in (row for rows in sorted(kin, key=lambda rows: -lengths[rows[0]]) for row in rows):
+        if batches and max(longest, lengths[row]) * (len(batches[-1]) + 1) <= tokens_per_batch:
             batches[-1].append(row)
+            longest = max(longest, lengths[row])
         else:
             batches.append([row])
             longest = lengths[row]

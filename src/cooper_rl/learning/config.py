@@ -28,6 +28,8 @@ class LearnerConfig(Config):
     """Learning rate after the warm-up; `cosine` falls to 0 at the end of the run."""
     tokens_per_microbatch: int = Field(default=8192, ge=1)
     """Most tokens, padding included, in one forward and backward pass. Changes memory and speed, not the gradient."""
+    packing: bool = True
+    """Compute what rows have in common at their beginning once, and pad nothing, where the model's attention allows."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
     autocast: Literal["off", "bfloat16"] = "off"

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.learning.batches import length_mask, pad_numbers, pad_tokens, token_budget_batches
+from cooper_rl.learning.batches import length_mask, pad_numbers, pad_tokens
 from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.learning.learner import Metrics, PolicyBatch
 from cooper_rl.learning.models import check_vocabulary, load_policy, load_tokenizer
@@ -20,8 +20,7 @@ from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_lo
 class TorchPolicyLearner(TorchLearner):
     """A causal language model; implements `PolicyLearner`.
 
-    Rows are padded on the right and no attention mask is passed: under causal attention no token of a row sees
-    its padding, so log-probabilities do not depend on the batch, and the fast attention kernels stay usable.
+    Log-probabilities do not depend on the batch: see `TorchLearner._hidden_states`.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class TorchPolicyLearner(TorchLearner):
         """Accumulate the gradient; metrics are `loss` and the loss's own metrics as means over completion tokens."""
         lengths = [len(row) for row in batch.advantages]
         sums: dict[str, Tensor] = {}
-        for rows in token_budget_batches([len(row) for row in batch.token_ids], self.config.tokens_per_microbatch):
+        for rows in self._microbatches(batch.token_ids):
             with self._training_pass():
                 flat, mask = self._completion_logprobs([batch.token_ids[i] for i in rows], [lengths[i] for i in rows])
                 outputs = policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
@@ -60,7 +59,7 @@ class TorchPolicyLearner(TorchLearner):
     def logprobs(self, token_ids: list[list[int]], completion_lengths: list[int]) -> list[list[float]]:
         """Log-probabilities (nats, temperature 1) of the last `completion_lengths[i]` tokens of each row."""
         results: list[list[float]] = [[] for _ in token_ids]
-        for rows in token_budget_batches([len(row) for row in token_ids], self.config.tokens_per_microbatch):
+        for rows in self._microbatches(token_ids):
             lengths = [completion_lengths[i] for i in rows]
             with self._inference_pass():
                 flat, _ = self._completion_logprobs([token_ids[i] for i in rows], lengths)
@@ -74,21 +73,28 @@ class TorchPolicyLearner(TorchLearner):
         """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
         if any(length >= len(row) for row, length in zip(token_ids, lengths, strict=True)):
             raise ValueError("a completion needs at least one prompt token before it")
-        tokens_BT = pad_tokens(token_ids, 0, self.device)
-        totals_B = torch.tensor([len(row) for row in token_ids], device=self.device)
+        # The token at position t is predicted at t - 1, so the last one of a row is not read.
+        inputs = [row[:-1] for row in token_ids]
+        targets_N = torch.tensor(
+            [token for row, n in zip(token_ids, lengths, strict=True) for token in row[len(row) - n :]],
+            dtype=torch.long,
+            device=self.device,
+        )
         lengths_B = torch.tensor(lengths, device=self.device)
-        # The token at position t is predicted at t - 1.
-        width = tokens_BT.shape[1]
-        predicts_BT = length_mask(totals_B - 1, width) & ~length_mask(totals_B - 1 - lengths_B, width)
-        positions_N = predicts_BT.flatten().nonzero().squeeze(-1)
-        targets_N = tokens_BT.flatten()[positions_N + 1]
+        totals_B = torch.tensor([len(row) for row in inputs], device=self.device)
         if self._plain_head:
-            hidden_BTH = self.model.base_model(tokens_BT, use_cache=False).last_hidden_state
-            hidden_NH = hidden_BTH.flatten(0, 1).index_select(0, positions_N)
-            flat = token_logprobs(hidden_NH, self.model.get_output_embeddings(), targets_N)  # pyright: ignore[reportArgumentType]
+            states, places_BL = self._hidden_states(inputs)
         else:
-            logits_BTV = self.model(tokens_BT, use_cache=False).logits
-            flat = gather_logprobs(logits_BTV.flatten(0, 1).index_select(0, positions_N), targets_N)
+            tokens_BL = pad_tokens(inputs, 0, self.device)
+            states = self.model(tokens_BL, use_cache=False).logits.flatten(0, 1)
+            places_BL = torch.arange(tokens_BL.numel(), device=self.device).view_as(tokens_BL)
+        width = places_BL.shape[1]
+        predicts_BL = length_mask(totals_B, width) & ~length_mask(totals_B - lengths_B, width)
+        states = states.index_select(0, places_BL[predicts_BL])
+        if self._plain_head:
+            flat = token_logprobs(states, self.model.get_output_embeddings(), targets_N)  # pyright: ignore[reportArgumentType]
+        else:
+            flat = gather_logprobs(states, targets_N)
         return flat, length_mask(lengths_B, max(lengths))
 
     def _loss_inputs(

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.learning.batches import length_mask, pad_tokens, token_budget_batches
+from cooper_rl.learning.batches import length_mask, pad_tokens
 from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.learning.learner import LabelledBatch, Metrics, PairBatch
 from cooper_rl.learning.models import check_vocabulary, load_reward_model, load_tokenizer
@@ -26,7 +26,8 @@ class TorchRewardModelLearner(TorchLearner):
 
     The logit is read at the last token of each row by its length. Plain transformers code reads it at the last
     token that is not padding, which is the same on a single row unless the row ends with the padding token
-    (often also end-of-sequence). As in `TorchPolicyLearner`, causal models get right padding and no mask.
+    (often also end-of-sequence). The score of a causal model does not depend on the batch: see
+    `TorchLearner._hidden_states`.
     """
 
     def __init__(
@@ -58,14 +59,12 @@ class TorchRewardModelLearner(TorchLearner):
         A `PairBatch` goes with `PairwiseLoss` (`pair_accuracy`, `margin`), a `LabelledBatch` with
         `BinaryCrossEntropyLoss` (`accuracy`). Several batches may share an optimizer step.
         """
-        budget = self.config.tokens_per_microbatch
         if isinstance(batch, PairBatch) and isinstance(loss, PairwiseLoss):
-            # Both completions of a pair stay in one micro-batch, so a pair counts as two rows of its longer one.
-            lengths = [max(len(p), len(n)) for p, n in zip(batch.positives, batch.negatives, strict=True)]
-            outputs = (self._pair_loss(batch, rows, loss) for rows in token_budget_batches(lengths, budget // 2))
+            microbatches = self._microbatches(batch.positives, batch.negatives)
+            outputs = (self._pair_loss(batch, rows, loss) for rows in microbatches)
         elif isinstance(batch, LabelledBatch) and isinstance(loss, BinaryCrossEntropyLoss):
-            lengths = [len(row) for row in batch.token_ids]
-            outputs = (self._labelled_loss(batch, rows) for rows in token_budget_batches(lengths, budget))
+            microbatches = self._microbatches(batch.token_ids)
+            outputs = (self._labelled_loss(batch, rows) for rows in microbatches)
         else:
             raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
         sums: dict[str, Tensor] = {}
@@ -73,12 +72,12 @@ class TorchRewardModelLearner(TorchLearner):
             self._backward(output.loss)
             for name, value in {"loss": output.loss, **output.metric_sums}.items():
                 sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
-        return {name: value.item() / (1 if name == "loss" else len(lengths)) for name, value in sums.items()}
+        return {name: value.item() / (1 if name == "loss" else len(batch.weights)) for name, value in sums.items()}
 
     def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
         """Logits, float32, on the CPU."""
         scores = torch.zeros(len(token_ids))
-        for rows in token_budget_batches([len(row) for row in token_ids], self.config.tokens_per_microbatch):
+        for rows in self._microbatches(token_ids):
             with self._inference_pass():
                 scores[rows] = self._logits([token_ids[i] for i in rows]).float().cpu()
         return scores
@@ -103,19 +102,14 @@ class TorchRewardModelLearner(TorchLearner):
             raise ValueError("a reward-model input is empty")
         lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
         if self._reads_last_token:
-            tokens_BT = pad_tokens(token_ids, 0, self.device)
-            logits_B1 = _last_token_logits(self.model, tokens_BT, lengths_B)
+            hidden_TH, places_BL = self._hidden_states(token_ids)
+            last_B = places_BL.gather(1, lengths_B[:, None] - 1).squeeze(1)
+            logits_B1 = self.model.get_submodule("score")(hidden_TH.index_select(0, last_B))
         else:
             tokens_BT = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
             mask_BT = length_mask(lengths_B, tokens_BT.shape[1])
             logits_B1 = self.model(tokens_BT, attention_mask=mask_BT.long()).logits
         return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32))
-
-
-def _last_token_logits(model: PreTrainedModel, tokens_BT: Tensor, lengths_B: Tensor) -> Float[Tensor, "B 1"]:
-    hidden_BTH = model.base_model(tokens_BT, use_cache=False).last_hidden_state
-    rows_B = torch.arange(len(tokens_BT), device=tokens_BT.device)
-    return model.get_submodule("score")(hidden_BTH[rows_B, lengths_B - 1])
 
 
 @torch.no_grad()
@@ -125,5 +119,6 @@ def _reads_last_token(model: PreTrainedModel) -> bool:
         return False
     pad = model.config.pad_token_id
     tokens_1T = torch.tensor([[token for token in range(5) if token != pad]], device=model.device)
-    own = _last_token_logits(model, tokens_1T, torch.tensor([tokens_1T.shape[1]], device=model.device))
+    hidden_1TH = model.base_model(tokens_1T, use_cache=False).last_hidden_state
+    own = model.get_submodule("score")(hidden_1TH[:, -1])
     return torch.allclose(own, model(tokens_1T, use_cache=False).logits, rtol=1e-4, atol=1e-4)

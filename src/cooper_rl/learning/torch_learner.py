@@ -1,19 +1,23 @@
 """What the in-process learners of the policy and the reward model share: optimizer, schedule, checkpoints."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.errors import InputError
+from cooper_rl.learning.batches import pad_tokens, token_budget_batches
 from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.learning.device import resolve_device
 from cooper_rl.learning.fast_linear import use_fast_linear
 from cooper_rl.learning.learner import Metrics
+from cooper_rl.learning.prefix_attention import enable_packing, packed_hidden_states
+from cooper_rl.learning.prefix_packing import families, pack_rows
 from cooper_rl.learning.schedule import learning_rate_factor
 from cooper_rl.learning.trainer_state import load_trainer_state, save_trainer_state
 
@@ -53,6 +57,7 @@ class TorchLearner:
         self.model.requires_grad_(trainable)
         if self.device.type == "cpu":
             use_fast_linear(self.model, config.cpu_kernels)
+        self._packs = config.packing and enable_packing(self.model)
         if trainable and config.gradient_checkpointing:
             _enable_checkpointing(self.model)
 
@@ -136,6 +141,25 @@ class TorchLearner:
     def _clear_gradients(self) -> None:
         self.model.zero_grad(set_to_none=True)
         self._losses_finite = torch.tensor(True, device=self.device)
+
+    def _microbatches(self, *inputs: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Rows of each micro-batch; row i is `inputs[0][i]`, with `inputs[1][i]` beside it where there are pairs."""
+        lengths = [max(map(len, row)) for row in zip(*inputs, strict=True)]
+        relatives = [family.rows for family in families(inputs[0])] if self._packs else None
+        return token_budget_batches(lengths, self.config.tokens_per_microbatch // len(inputs), relatives)
+
+    def _hidden_states(self, token_ids: Sequence[Sequence[int]]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
+        """Last hidden states under a causal model, and the place of every token of every row among them.
+
+        No row sees another or its padding, so what is computed does not depend on the batch. Rows are packed, or padded
+        on the right without an attention mask: causal attention needs none there, and its fast kernels take none.
+        """
+        if self._packs:
+            packed = pack_rows(token_ids, self.model.dtype, self.device)
+            return packed_hidden_states(self.model, packed), packed.places
+        tokens_BL = pad_tokens(token_ids, 0, self.device)
+        hidden_BLH = self.model.base_model(tokens_BL, use_cache=False).last_hidden_state
+        return hidden_BLH.flatten(0, 1), torch.arange(tokens_BL.numel(), device=self.device).view_as(tokens_BL)
 
     def _backward(self, loss: Tensor) -> None:
         self._losses_finite &= torch.isfinite(loss.detach())

@@ -1,0 +1,149 @@
+"""Rows of tokens laid out as one sequence in which a prefix that several rows share stands once.
+
+The completions of a group share their prompt, the reward model's inputs of a problem share question and reference, and
+a pair often shares the first steps of its solutions. A causal model computes the same for such a prefix in every row,
+so once is enough; and one sequence of all rows needs no padding.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+_LARGEST_FAMILY = 64
+"""Bounds the search for the best division."""
+
+
+@dataclass(frozen=True)
+class AttentionLayout:
+    """Who attends to whom in a packed sequence of T tokens: G prefixes to themselves, S suffixes to both.
+
+    Indices are places in the sequence; padding points to place 0, and nothing that is read depends on it.
+    """
+
+    prefixes: Int[Tensor, "G P"]
+    suffixes: Int[Tensor, "S C"]
+    suffix_keys: Int[Tensor, "S P+C"]
+    suffix_bias: Float[Tensor, "S 1 C P+C"]
+    origin: Int[Tensor, " T"]
+    """Where each token is in prefixes and suffixes, flattened one behind the other."""
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """B rows, the longest of L tokens, as one sequence of T tokens."""
+
+    token_ids: Int[Tensor, "1 T"]
+    position_ids: Int[Tensor, "1 T"]
+    places: Int[Tensor, "B L"]
+    """The place in the sequence of every token of every row; 0 behind a row's end."""
+    layout: AttentionLayout
+
+
+@dataclass(frozen=True)
+class Family:
+    """Rows (their indices) that share their first `prefix` tokens."""
+
+    prefix: int
+    rows: list[int]
+
+
+def families(rows: Sequence[Sequence[int]]) -> list[Family]:
+    """Divide rows into families so that as many tokens as possible are shared; a row may be a family of its own.
+
+    Rows are taken in dictionary order, which makes relatives neighbours, and divided by dynamic programming.
+    """
+    order = sorted(range(len(rows)), key=lambda i: list(rows[i]))
+    ordered = [rows[i] for i in order]
+    common = [0, *(_common_prefix(*pair) for pair in pairwise(ordered))]
+    saved, start = [0] * (len(rows) + 1), [0] * (len(rows) + 1)  # of the best division of the first `end` rows
+    for end in range(1, len(rows) + 1):
+        saved[end], start[end] = saved[end - 1], end - 1
+        prefix = common[end - 1]
+        for first in range(end - 2, max(-1, end - 1 - _LARGEST_FAMILY), -1):
+            if prefix == 0:
+                break
+            if (gain := saved[first] + prefix * (end - 1 - first)) > saved[end]:
+                saved[end], start[end] = gain, first
+            prefix = min(prefix, common[first])
+    found: list[Family] = []
+    end = len(rows)
+    while end:
+        members = order[start[end] : end]
+        prefix = min(common[start[end] + 1 : end], default=len(rows[members[0]]))
+        found.append(Family(prefix, members))
+        end = start[end]
+    return found[::-1]
+
+
+def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    differing = (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differing, min(len(one), len(other)))
+
+
+def pack_rows(rows: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.device) -> PackedRows:
+    """Pack rows, none of them empty. `dtype` is that of the attention bias."""
+    token_ids: list[int] = []
+    position_ids: list[int] = []
+    places: list[list[int]] = [[] for _ in rows]
+    prefixes: list[range] = []
+    suffixes: list[range] = []
+    prefix_of_suffix: list[int] = []
+
+    def append(tokens: Sequence[int], position: int) -> range:
+        start = len(token_ids)
+        token_ids.extend(tokens)
+        position_ids.extend(range(position, position + len(tokens)))
+        return range(start, len(token_ids))
+
+    for number, family in enumerate(families(rows)):
+        prefixes.append(append(rows[family.rows[0]][: family.prefix], 0))
+        for row in family.rows:
+            suffix = append(rows[row][family.prefix :], family.prefix)
+            places[row] = [*prefixes[-1], *suffix]
+            if suffix:
+                suffixes.append(suffix)
+                prefix_of_suffix.append(number)
+
+    layout = _attention_layout(prefixes, suffixes, prefix_of_suffix, dtype)
+    return PackedRows(
+        token_ids=torch.tensor([token_ids], device=device),
+        position_ids=torch.tensor([position_ids], device=device),
+        places=_padded(places).to(device),
+        layout=AttentionLayout(**{name: tensor.to(device) for name, tensor in vars(layout).items()}),
+    )
+
+
+def _attention_layout(
+    prefixes: list[range], suffixes: list[range], prefix_of_suffix: list[int], dtype: torch.dtype
+) -> AttentionLayout:
+    prefixes_GP, suffixes_SC = _padded(prefixes), _padded(suffixes)
+    width, length = prefixes_GP.shape[1], suffixes_SC.shape[1]
+    of_suffix = torch.tensor(prefix_of_suffix, dtype=torch.long)
+    prefix_lengths = torch.tensor([len(prefix) for prefix in prefixes])[of_suffix]
+    # A suffix sees its whole prefix and itself up to each token. Its padding sees what is before, so no row of the
+    # bias is all minus infinity.
+    sees_prefix = (torch.arange(width) < prefix_lengths[:, None])[:, None].expand(-1, length, -1)
+    sees_itself = torch.ones(length, length, dtype=torch.bool).tril().expand(len(suffixes), -1, -1)
+    sees = torch.cat((sees_prefix, sees_itself), dim=-1)[:, None]
+    tokens = sum(map(len, prefixes)) + sum(map(len, suffixes))
+    origin = torch.zeros(tokens, dtype=torch.long)
+    for block, start, ranges in ((prefixes_GP, 0, prefixes), (suffixes_SC, prefixes_GP.numel(), suffixes)):
+        for number, places in enumerate(ranges):
+            first = start + number * block.shape[1]
+            origin[places.start : places.stop] = torch.arange(first, first + len(places))
+    return AttentionLayout(
+        prefixes=prefixes_GP,
+        suffixes=suffixes_SC,
+        suffix_keys=torch.cat((prefixes_GP[of_suffix], suffixes_SC), dim=1),
+        suffix_bias=torch.zeros(sees.shape, dtype=dtype).masked_fill_(~sees, -torch.inf),
+        origin=origin,
+    )
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "rows longest"]:
+    width = max(map(len, rows), default=0)
+    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=torch.long).reshape(len(rows), width)
