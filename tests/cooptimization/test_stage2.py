@@ -15,6 +15,7 @@ from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.presets import COOPER, PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.rewards.labelled import LabelledCompletion
+from cooper_rl.rewards.reward_model import RewardModelReward
 from cooper_rl.sampling.chat import ChatClient, ChatConfig
 
 RIGHT, WRONG = answer_text(7), answer_text(9, work="Guessing.")
@@ -123,9 +124,10 @@ def test_a_slow_assistant_does_not_hold_up_the_policys_update(verifier):
 
 
 def test_the_loss_is_the_mean_over_the_valid_pairs(verifier, make_learner, encoder):
-    stage2 = cooptimizer(verifier, PAPER)
-    pairs = make_pairs(stage2, verifier, mixed_groups(5))
-    scored, metrics = stage2.update(pairs, make_learner(tokens_per_microbatch=400), encoder)
+    stage2, learner, groups = cooptimizer(verifier, PAPER), make_learner(tokens_per_microbatch=400), mixed_groups(5)
+    pairs = make_pairs(stage2, verifier, groups, RewardModelReward(learner, encoder).score(groups).parts["logit"])
+    assert all(pair.positive_logit_before is not None for pair in pairs)
+    scored, metrics = stage2.update(pairs, learner, encoder)
     logits = [(pair.positive_logit_before, pair.negative_logit_before) for pair in scored]
     margins = [positive - negative for positive, negative in logits if positive is not None and negative is not None]
     assert metrics["reward_model/loss"] == pytest.approx(sum(math.log1p(math.exp(-m)) for m in margins) / 5, rel=1e-5)

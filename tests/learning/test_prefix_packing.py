@@ -1,6 +1,7 @@
 import json
 import random
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -37,7 +38,7 @@ ROWS = [
     [50, 51],
     [5],
 ]
-SMALL = {
+SMALL: dict[str, Any] = {
     "vocab_size": 64,
     "hidden_size": 32,
     "intermediate_size": 48,

@@ -32,6 +32,8 @@ class Solved:
     problem: Problem
     positives: list[str]
     origin: PositiveOrigin
+    logits: dict[str, float]
+    """What the reward model said on the group's completions, normalised, before any update of the step."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,11 @@ class Cooptimizer:
     ) -> Stage2:
         """Choose positives and on-policy negatives and set the assistant to work; returns at once.
 
-        `verdicts[p][i]` is the rule's (`correct`, `wrong`, `unparsed`, `timeout`) on completion i of problem p.
+        `verdicts[p][i]` is the rule's (`correct`, `wrong`, `unparsed`, `timeout`) on completion i of problem p,
+        `rm_logits` are the reward model's under the weights that the step's update starts from.
         """
         config, rng = self.config, self._choices
-        solved = self._choose_positives(groups, verdicts)
+        solved = self._choose_positives(groups, verdicts, rm_logits.tolist())
         on_policy: list[Pair] = []
         asked: list[tuple[Solved, Request]] = []
         for item, group, verdict_row, logit_row in zip(solved, groups, verdicts, rm_logits.tolist(), strict=True):
@@ -161,14 +164,20 @@ class Cooptimizer:
         restore_rng(self._choices, state["choices"])
         restore_rng(self._replay_choices, state["replay_choices"])
 
-    def _choose_positives(self, groups: Sequence[Group], verdicts: Sequence[Sequence[str]]) -> list[Solved | None]:
+    def _choose_positives(
+        self, groups: Sequence[Group], verdicts: Sequence[Sequence[str]], rm_logits: Sequence[Sequence[float]]
+    ) -> list[Solved | None]:
         """Each group's positives, or None; a reference solution serves only if the rule accepts it."""
         config = self.config
+        wanted = config.pairs_per_problem if "rollout" in config.positives else 0
+        logits = [
+            {normalise(completion.text): logit for completion, logit in zip(group.completions, row, strict=True)}
+            for group, row in zip(groups, rm_logits, strict=True)
+        ]
         solved: list[Solved | None] = []
-        for group, row in zip(groups, verdicts, strict=True):
-            wanted = config.pairs_per_problem if "rollout" in config.positives else 0
+        for group, row, known in zip(groups, verdicts, logits, strict=True):
             positives = choose_positives(group, row, wanted, self._choices)
-            solved.append(Solved(group.problem, positives, "rollout") if positives else None)
+            solved.append(Solved(group.problem, positives, "rollout", known) if positives else None)
         if "reference_solution" not in config.positives:
             return solved
         unsolved = [
@@ -179,7 +188,7 @@ class Cooptimizer:
         accepted = self._verifier.verify_many([(problem.answer, solution) for _, problem, solution in unsolved])
         for (p, problem, solution), verdict in zip(unsolved, accepted, strict=True):
             if verdict == "correct":
-                solved[p] = Solved(problem, [solution], "reference_solution")
+                solved[p] = Solved(problem, [solution], "reference_solution", logits[p])
         return solved
 
     def _problem_metrics(self, solved: Sequence[Solved], problems: int) -> Metrics:
@@ -203,6 +212,16 @@ class Cooptimizer:
 
 
 def make_pair(solved: Solved, positive: str, negative: str, negative_origin: NegativeOrigin) -> Pair:
-    """A pair of a solved problem."""
+    """A pair of a solved problem, with the logits that are known."""
     problem = solved.problem
-    return Pair(problem.id, problem.question, problem.answer, positive, negative, solved.origin, negative_origin)
+    return Pair(
+        problem.id,
+        problem.question,
+        problem.answer,
+        positive,
+        negative,
+        solved.origin,
+        negative_origin,
+        positive_logit_before=solved.logits.get(positive),
+        negative_logit_before=solved.logits.get(negative),
+    )

@@ -32,10 +32,12 @@ def update_reward_model(
     """`config.epochs` updates, each on all `pairs` and a fresh draw of past pairs and labelled completions.
 
     Every pair of an update, new or past, has the same share 1 / (their number) of the pairwise loss. Returns the pairs
-    with the logits before and after, and metrics; those of the loss and the optimizer are the last update's.
+    with the logits before (those that they do not bring along are computed) and after, and metrics; those of the loss
+    and the optimizer are the last update's.
     """
     positives, negatives = encode_pairs(pairs, encoder)
-    before = _score(learner, positives, negatives)
+    known = [[pair.positive_logit_before for pair in pairs], [pair.negative_logit_before for pair in pairs]]
+    before = _score(learner, positives, negatives, known)
     metrics: Metrics = {}
     for _ in range(config.epochs):
         past = sample_pairs()
@@ -105,9 +107,16 @@ def pair_accuracy(pairs: Sequence[Pair], logits: Float[Tensor, "2 P"], when: str
     return metrics
 
 
-def _score(learner: RewardModelLearner, positives: list[list[int]], negatives: list[list[int]]) -> Float[Tensor, "2 P"]:
-    """Logits of the positives (row 0) and the negatives (row 1). A positive of several pairs is scored once."""
+def _score(
+    learner: RewardModelLearner,
+    positives: list[list[int]],
+    negatives: list[list[int]],
+    known: Sequence[Sequence[float | None]] | None = None,
+) -> Float[Tensor, "2 P"]:
+    """Logits of the positives (row 0) and the negatives (row 1), those that are not `known`; equal inputs once."""
     rows = [tuple(row) for row in positives + negatives]
-    place = {row: index for index, row in enumerate(dict.fromkeys(rows))}
-    logits = learner.score([list(row) for row in place])
-    return logits[torch.tensor([place[row] for row in rows], dtype=torch.long)].reshape(2, len(positives))
+    given = [logit for side in known for logit in side] if known else [None] * len(rows)
+    logits = {row: logit for row, logit in zip(rows, given, strict=True) if logit is not None}
+    unknown = [row for row in dict.fromkeys(rows) if row not in logits]
+    logits |= zip(unknown, learner.score([list(row) for row in unknown]).tolist(), strict=True)
+    return torch.tensor([logits[row] for row in rows]).reshape(2, len(positives))
