@@ -16,6 +16,7 @@ from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM
 from transformers.cache_utils import Cache
 
 from cooper_rl.learning.fast_linear import FastLinear, PackedLinear
+from cooper_rl.sampling.grouped_cache import GroupedCache
 from cooper_rl.sampling.kv_cache import BufferedLayer
 
 _ARCHITECTURES = (LlamaForCausalLM, Qwen2ForCausalLM)
@@ -52,35 +53,30 @@ class CompactDecoder:
         self._head = PackedLinear([model.get_output_embeddings()], dtype)  # pyright: ignore[reportArgumentType]
 
     def step(
-        self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], mask: Tensor | None, cache: Cache
+        self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], cache: GroupedCache
     ) -> Float[Tensor, "rows vocab"]:
-        """Append one token to every row and return the logits of the next.
-
-        `mask` [rows, length], the new token included, is 1 where there is a token and 0 for padding.
-        """
+        """Append one token to every row and return the logits of the next."""
         rows = len(token_ids)
         x = F.embedding(token_ids, self._embedding)
         cos, sin = self._rotary(x[:, None], positions)
         cos, sin = cos.transpose(0, 1).reshape(rows, 1, -1), sin.reshape(rows, 1, -1)
-        bias = None if mask is None else torch.zeros_like(mask, dtype=x.dtype).masked_fill_(mask == 0, -torch.inf)
-        bias = None if bias is None else bias[:, None, None]
-        for block, keys_values in zip(self._blocks, cache.layers, strict=True):
-            x = x + self._attention(block, self._normed(x, block.norm), cos, sin, bias, keys_values)
+        for layer, block in enumerate(self._blocks):
+            x = x + self._attention(layer, self._normed(x, block.norm), cos, sin, cache)
             gate, up = block.gate_up(self._normed(x, block.mlp_norm)).chunk(2, dim=-1)
             x = x + block.down(F.silu(gate) * up)
         return self._head(self._normed(x, self._norm))
 
-    def _attention(self, block: _Block, x: Tensor, cos: Tensor, sin: Tensor, bias: Tensor | None, cache: Any) -> Tensor:
+    def _attention(self, layer: int, x: Tensor, cos: Tensor, sin: Tensor, cache: GroupedCache) -> Tensor:
         rows, heads, kv_heads = len(x), self._heads, self._kv_heads
-        projected = block.query_key_value(x).view(rows, heads + 2 * kv_heads, -1)
+        projected = self._blocks[layer].query_key_value(x).view(rows, heads + 2 * kv_heads, -1)
         turned = projected[:, : heads + kv_heads]
         low, high = turned.chunk(2, dim=-1)
         turned = turned * cos + torch.cat((-high, low), dim=-1) * sin
-        keys, values = cache.update(turned[:, heads:, None], projected[:, heads + kv_heads :, None])
         # The query heads that share a key head become its queries: keys are not repeated.
         queries = turned[:, :heads].reshape(rows, kv_heads, heads // kv_heads, -1)
-        attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias)
-        return block.output(attended.reshape(rows, -1))
+        values = projected[:, heads + kv_heads :, None]
+        attended = cache.attend(layer, queries, turned[:, heads:, None], values)
+        return self._blocks[layer].output(attended.reshape(rows, -1))
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
         return F.rms_norm(x, weight.shape, weight, self._eps)
@@ -100,7 +96,7 @@ def can_be_compact(model: PreTrainedModel) -> bool:
 
 
 def is_buffered(cache: Cache) -> bool:
-    """Whether every layer of the cache is one that `CompactDecoder` can append to."""
+    """Whether every layer of the cache is one that a `GroupedCache` can take its prompts from."""
     return all(isinstance(layer, BufferedLayer) for layer in cache.layers)
 
 

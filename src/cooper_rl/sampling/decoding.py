@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from cooper_rl.sampling.compact import CompactDecoder, is_buffered
+from cooper_rl.sampling.grouped_cache import GroupedCache
 from cooper_rl.sampling.kv_cache import build_cache, select_rows
 
 
@@ -25,6 +26,7 @@ class DecodingBatch:
         self._pass_positions = "position_ids" in accepted or takes_anything
         self._cache_name = "cache_params" if "cache_params" in accepted else "past_key_values"
         self._keep_logits = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+        self._grouped: GroupedCache | None = None
         self._positions = torch.empty(0, 1, dtype=torch.long)
         self._mask: Tensor | None = None
 
@@ -43,22 +45,29 @@ class DecodingBatch:
         logits = self._forward(tokens.to(self._device), positions)
         self._positions = positions[:, -1:]
         copies = torch.repeat_interleave(torch.arange(len(prompts)), torch.tensor(repeats)).to(self._device)
-        self.keep(copies)
+        if self._compact is not None and is_buffered(self._cache):
+            self._grouped = GroupedCache(self._cache, self._mask, repeats)
+            self._positions = self._positions.index_select(0, copies)
+        else:
+            self.keep(copies)
         return logits.index_select(0, copies)
 
     def step(self, token_ids: Int[Tensor, " rows"]) -> Float[Tensor, "rows vocab"]:
         """Append one token to every row and return the logits of the next."""
         self._positions = self._positions + 1
+        if self._compact is not None and self._grouped is not None:
+            return self._compact.step(token_ids, self._positions, self._grouped)
         if self._mask is not None:
             self._mask = torch.cat([self._mask, self._mask.new_ones(len(token_ids), 1)], dim=-1)
-        if self._compact is not None and is_buffered(self._cache):
-            return self._compact.step(token_ids, self._positions, self._mask, self._cache)
         return self._forward(token_ids[:, None], self._positions)
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
         """Continue with these rows only, in this order."""
-        select_rows(self._cache, rows)
         self._positions = self._positions.index_select(0, rows)
+        if self._grouped is not None:
+            self._grouped.keep(rows)
+            return
+        select_rows(self._cache, rows)
         if self._mask is not None:
             self._mask = self._mask.index_select(0, rows)
 

@@ -79,6 +79,13 @@ class BufferedLayer(CacheLayerMixin):
         self.is_initialized, self.length = False, 0
 
 
+def filled(layer: BufferedLayer) -> tuple[Tensor, Tensor]:
+    """Keys and values of a layer's tokens so far, [rows, heads, length, size]."""
+    assert layer.keys is not None
+    assert layer.values is not None
+    return layer.keys[:, :, : layer.length], layer.values[:, :, : layer.length]
+
+
 def _copied(buffer: Tensor, filled: int, capacity: int, rows: Tensor | None = None) -> Tensor:
     """A buffer with `capacity` columns holding the `filled` ones of `rows` (default: all)."""
     source = buffer[:, :, :filled]
