@@ -3,20 +3,27 @@
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server sends: after `delay` seconds, `body`, of which it announces `missing` bytes more than it has."""
+    """What the server sends: after `delay` seconds, `body`, of which it announces `missing` bytes more than it has.
+
+    `drip` is the seconds after every byte; `endless` repeats the body for a gigabyte; `hang_up` ends the connection
+    without a word.
+    """
 
     body: str
     status: int = 200
     delay: float = 0.0
     missing: int = 0
     drip: float = 0.0
+    headers: dict[str, str] = field(default_factory=dict)
+    endless: bool = False
+    hang_up: bool = False
 
 
 def completion(
@@ -33,13 +40,17 @@ def completion(
 
 
 class ChatServer:
-    """`respond(request body, number of the request from 0) -> Answer`, one thread a connection."""
+    """`respond(request body, number of the request from 0) -> Answer`, one thread a connection.
 
-    def __init__(self, respond: Callable[[dict[str, Any], int], Answer]):
+    `port` is where an earlier server stood; by default a free one.
+    """
+
+    def __init__(self, respond: Callable[[dict[str, Any], int], Answer], port: int = 0):
         self.requests: list[dict[str, Any]] = []
         self.busiest = 0
+        self.sent = 0
         self._busy = 0
-        self._respond = respond
+        self.respond = respond
         self._lock = threading.Lock()
         self._closing = threading.Event()
         owner = self
@@ -61,8 +72,9 @@ class ChatServer:
             def handle_error(self, *arguments: object) -> None:
                 """Clients hang up on slow answers; that is no error of the server."""
 
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        self._server = Server(("127.0.0.1", port), Handler)
+        self.port = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/v1"
         threading.Thread(target=lambda: self._server.serve_forever(poll_interval=0.02), daemon=True).start()
 
     def serve(self, handler: BaseHTTPRequestHandler, request: dict[str, Any]) -> None:
@@ -71,14 +83,20 @@ class ChatServer:
             self.requests.append(request)
             self._busy += 1
             self.busiest = max(self.busiest, self._busy)
-        answer = self._respond(request, number)
+        answer = self.respond(request, number)
         self._closing.wait(answer.delay)
         with self._lock:
             self._busy -= 1
+        if answer.hang_up or self._closing.is_set():  # a server that is gone answers on no open connection either
+            handler.close_connection = True
+            return
         body = answer.body.encode()
+        length = 2**30 if answer.endless else len(body) + answer.missing
         handler.send_response(answer.status)
         handler.send_header("Content-Type", "application/json")
-        handler.send_header("Content-Length", str(len(body) + answer.missing))
+        handler.send_header("Content-Length", str(length))
+        for name, value in answer.headers.items():
+            handler.send_header(name, value)
         handler.end_headers()
         if answer.drip:
             for byte in body:
@@ -86,7 +104,9 @@ class ChatServer:
                 handler.wfile.flush()
                 self._closing.wait(answer.drip)
         else:
-            handler.wfile.write(body)
+            for _ in range(length // len(body) if answer.endless else 1):
+                handler.wfile.write(body)
+                self.sent += len(body)
         if answer.missing:
             handler.close_connection = True
 
@@ -94,6 +114,10 @@ class ChatServer:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Answer nothing more, on no connection."""
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()

@@ -116,6 +116,8 @@ def assemble(config: RunConfig) -> Parts:
     test_set = _test_set(config, verifier, tokenizer, room)
     _gold(config.problems)  # a gold function that cannot be called is told now
     assistant = build_assistant(config.cooptimization, verifier) if config.trains_reward_model else None
+    if assistant is not None:
+        assistant.check()  # before any weights are loaded
     replay = config.cooptimization.replay.labelled if config.trains_reward_model else None
     replayed = read_labelled(replay) if replay else []
 
@@ -129,7 +131,6 @@ def assemble(config: RunConfig) -> Parts:
         encoder = RewardModelInput(reward_model.tokenizer, config.reward_model.max_input_tokens)
         if config.trains_reward_model:
             cooptimizer = Cooptimizer(config.cooptimization, verifier, assistant, config.seed, replayed)
-            cooptimizer.check()
             judge = LearningJudge(reward_model, encoder, cooptimizer)
     main = _main_reward(config, verifier, reward_model, encoder)
     extra = [FunctionReward(reward.function, reward.weight) for reward in config.extra_rewards]

@@ -37,7 +37,7 @@ def wrong(body, number) -> Answer:
 
 def test_wrong_solutions_are_accepted_in_the_order_of_the_requests(verifier):
     result, server = rewrite(wrong, [request(i) for i in (7, 20, 35)], verifier)
-    assert result == Rewrites([answer_text(8), answer_text(21), answer_text(36)], {"attempts": 3})
+    assert result == Rewrites([answer_text(8), answer_text(21), answer_text(36)], {"attempts": 3, "accepted": 3})
     assert len(server.requests) == 3
 
 
@@ -46,6 +46,7 @@ UNFIT = {
     "the right answer in another form": (answer_text(7).replace("7", r"\frac{14}{2}"), "rejected_correct"),
     "the positive itself": (answer_text(7) + " \n", "rejected_equals_positive"),
     "no answer": ("I would rather not.", "rejected_unparsed"),
+    "a wrong answer in ten thousand words": ("Well. " * 10_000 + answer_text(8), "rejected_overlong"),
     "nothing inside a fence": ("```\n\n```", "rejected_empty"),
     "nothing": ("", "failures_empty"),
 }
@@ -60,7 +61,7 @@ def test_an_unfit_reply_is_counted_and_never_a_negative(name, verifier):
 
 
 FAULTS = {
-    "500": (Answer("{}", status=500), "failures_http_status"),
+    "500": (Answer("{}", status=500), "failures_http_5xx"),
     "slow": (completion(answer_text(8), delay=2), "failures_timeout"),
     "cut JSON": (Answer('{"choices": [{"mess'), "failures_malformed"),
     "cut text": (completion("Adding", finish_reason="length"), "failures_truncated"),
@@ -72,7 +73,8 @@ def test_a_faulty_server_costs_negatives_and_nothing_else(name, verifier):
     fault, kind = FAULTS[name]
     requests = [request(7), request(20)]
     result, _ = rewrite(lambda b, n: fault if asked_number(b) == 7 else wrong(b, n), requests, verifier)
-    assert result == Rewrites([None, answer_text(21)], {"attempts": 4, kind: 3})
+    attempts = 4 if kind == "failures_truncated" else 2  # what the client has retried is not tried again
+    assert result == Rewrites([None, answer_text(21)], {"attempts": attempts, "accepted": 1, kind: attempts - 1})
 
 
 def test_only_what_failed_is_tried_again_with_another_seed(verifier):
@@ -104,9 +106,23 @@ def test_a_corrupter_stands_in_and_is_tried_again_too(verifier):
         answer_text(21),
     ]
     again = CorrupterAssistant(unchanged_then_flip, verifier, tries=2).submit(requests).result(timeout=0)
-    assert again == Rewrites([answer_text(9), answer_text(22)], {"attempts": 4, "rejected_equals_positive": 2})
+    assert again == Rewrites(
+        [answer_text(9), answer_text(22)], {"attempts": 4, "rejected_equals_positive": 2, "accepted": 2}
+    )
 
 
 def test_a_corrupter_that_writes_nothing_gives_no_negative(verifier):
     result = CorrupterAssistant(lambda *arguments: " ", verifier).submit([request(7)]).result(timeout=0)
     assert result == Rewrites([None], {"attempts": 3, "failures_empty": 3})
+
+
+def test_a_step_goes_on_without_what_is_missing_at_its_deadline(verifier):
+    def hangs_on_7(body, number):
+        return completion(answer_text(8), delay=60) if asked_number(body) == 7 else wrong(body, number)
+
+    with ChatServer(hangs_on_7) as server:
+        client = ChatClient(ChatConfig(base_url=server.url, model="test"))
+        assistant = ChatAssistant(client, verifier, step_timeout_s=3.0)
+        result = assistant.submit([request(7), request(20)]).result(timeout=30)
+        assistant.close()
+    assert result == Rewrites([None, answer_text(21)], {"attempts": 2, "accepted": 1, "failures_deadline": 1})

@@ -70,9 +70,10 @@ def test_fences_inside_a_solution_stay():
     assert unframe(reply, like="plain") == reply
 
 
-def test_long_runs_of_white_space_take_no_time():
+def test_long_runs_of_white_space_and_end_markers_take_no_time():
     start = time.process_time()
     unframe("x" + " " * 200_000 + "y" + "\n" * 200_000 + "z", like="plain")
+    assert unframe("x" + "</s>" * 200_000, like="plain") == "x"
     assert time.process_time() - start < 2
 
 

@@ -100,8 +100,10 @@ def test_validity_is_reported_by_origin(verifier, make_learner, encoder):
         "pairs/count": 2,
         "pairs/assistant_valid_rate": 0.5,
         "pairs/on_policy_valid_rate": 0.5,
+        "pairs/steps_without": 0,
         "pairs/problems_with_positive": 2 / 3,
         "assistant/attempts": 4,
+        "assistant/accepted": 1,
         "assistant/rejected_equals_positive": 3,
         "assistant/rejected_correct": 0,
         "assistant/failures_timeout": 0,
@@ -164,6 +166,19 @@ def test_a_step_without_any_data_leaves_the_reward_model_alone(verifier, make_le
     scored, _ = stage2.update(make_pairs(stage2, verifier, [make_group([WRONG])]), learner, encoder)
     assert scored == []
     assert torch.equal(learner.score(tokens), before)
+
+
+def test_steps_without_a_pair_are_counted_over_a_resume(verifier, make_learner, encoder):
+    def step(stage2: Cooptimizer, answer: int) -> float:
+        pairs = make_pairs(stage2, verifier, [make_group([answer_text(answer)])])
+        return stage2.update(pairs, learner, encoder)[1]["pairs/steps_without"]
+
+    learner = make_learner()
+    stage2 = cooptimizer(verifier, PAPER)
+    assert [step(stage2, 9), step(stage2, 9)] == [1, 2]
+    resumed = cooptimizer(verifier, PAPER)
+    resumed.restore(json.loads(json.dumps(stage2.state())))
+    assert [step(resumed, 9), step(resumed, 7), step(resumed, 9)] == [3, 0, 1]
 
 
 def test_two_epochs_are_two_updates_on_the_same_pairs(verifier, make_learner, encoder):

@@ -43,16 +43,26 @@ def test_a_request_carries_the_settings_and_the_seed():
 
 
 FAULTS = {
-    "server error": (Answer('{"error": "broken"}', status=500), "http_status", 3),
-    "overloaded": (Answer("{}", status=429), "http_status", 3),
-    "no such model": (Answer('{"error": {"message": "unknown"}}', status=404), "http_status", 1),
+    "server error": (Answer('{"error": "broken"}', status=500), "http_5xx", 3),
+    "overloaded": (Answer("{}", status=429), "http_429", 3),
+    "overloaded for an hour": (Answer("{}", status=429, headers={"Retry-After": "3600"}), "http_429", 1),
+    "in need of a key": (Answer("{}", status=401), "http_4xx", 1),
+    "an odd charset": (Answer("{}", status=500, headers={"Content-Type": "text/plain; charset=hex"}), "http_5xx", 3),
+    "an endless error": (Answer("x" * 2**16, status=400, endless=True), "http_4xx", 1),
+    "an endless reply": (Answer("x" * 2**16, endless=True), "oversized", 1),
+    "no such model": (Answer('{"error": {"message": "unknown"}}', status=404), "http_4xx", 1),
     "slow": (completion("late", delay=5), "timeout", 3),
     "dripping": (completion("late", drip=0.05), "timeout", 3),
     "cut JSON": (Answer('{"choices": [{"message": {"con'), "malformed", 3),
     "a web page": (Answer("<html>login</html>"), "malformed", 3),
     "not an object": (Answer("[1, 2]"), "malformed", 3),
+    "a thousand levels deep": (Answer('{"choices": ' + "[" * 100_000), "malformed", 3),
+    "no probability": (completion("yes", first_token={"yes": float("nan")}), "malformed", 3),
+    "a huge probability": (completion("yes", first_token={"yes": 10**400}), "malformed", 3),
     "null choices": (Answer('{"choices": null}'), "malformed", 3),
     "no choices": (Answer('{"choices": []}'), "malformed", 3),
+    "hangs up": (Answer("", hang_up=True), "connection", 3),
+    "not compressed": (Answer("garbage", headers={"Content-Encoding": "gzip"}), "connection", 3),
     "lost connection": (Answer('{"choices": [', missing=100), "connection", 3),
     "null text": (completion(None), "empty", 1),
     "blank text": (completion(" \n"), "empty", 1),
@@ -69,6 +79,7 @@ def test_every_fault_is_a_counted_failure_and_only_passing_ones_are_retried(name
         [reply] = client.submit([say("hello")]).result(timeout=10)
     assert (reply.text, reply.failure) == ("1 + 1 =" if kind == "truncated" else "", kind)
     assert len(server.requests) == requests
+    assert server.sent < 2**28  # a quarter of what an endless one would send
 
 
 def test_a_server_that_is_not_there_is_a_connection_failure():
@@ -88,6 +99,51 @@ def test_a_passing_fault_costs_only_a_retry():
     with ChatServer(recovers) as server, client_of(server.url) as client:
         [reply] = client.submit([say("hello")]).result(timeout=10)
     assert (reply.text, reply.failure, len(server.requests)) == ("fine", None, 3)
+
+
+def test_a_server_that_names_a_time_is_asked_again_then():
+    def overloaded(request, number):
+        times.append(time.monotonic())
+        return completion("fine") if number else Answer("{}", status=429, headers={"Retry-After": "1"})
+
+    times: list[float] = []
+    with ChatServer(overloaded) as server, client_of(server.url) as client:
+        [reply] = client.submit([say("hello")]).result(timeout=10)
+    assert reply.text == "fine"
+    assert times[1] - times[0] >= 1
+
+
+def test_a_server_that_answers_nothing_is_asked_once_until_it_is_back(caplog):
+    broken = {"on": True}
+
+    def respond(request, number):
+        return Answer("{}", status=503) if broken["on"] else echo(request, number)
+
+    def failures(count: int) -> list[str | None]:
+        before = len(server.requests)
+        replies = client.submit([say(str(i)) for i in range(count)]).result(timeout=10)
+        asked.append(len(server.requests) - before)
+        return [reply.failure for reply in replies]
+
+    asked: list[int] = []
+    with ChatServer(respond) as server, client_of(server.url) as client:
+        assert failures(2) == ["http_5xx"] * 2
+        assert failures(3) == ["http_5xx", "not_sent", "not_sent"]
+        broken["on"] = False
+        assert failures(3) == [None] * 3
+        assert failures(0) == []
+        assert asked == [6, 1, 3, 0]
+    assert [text.split("/v1 ")[1].split(" (")[0] for text in caplog.messages] == [
+        "answered none of 2 requests",
+        "answers again",
+    ]
+
+
+def test_half_a_character_does_not_reach_a_file():
+    half = Answer('{"choices": [{"message": {"content": "7 \\ud800"}, "finish_reason": "stop"}]}')
+    with ChatServer(lambda request, number: half) as server, client_of(server.url) as client:
+        [reply] = client.submit([say("hello")]).result(timeout=10)
+    assert reply.text == "7 ?"
 
 
 def test_one_bad_request_does_not_spoil_the_others():

@@ -6,15 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chat_server import Answer, ChatServer, completion
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.verifyrm.attacks import ATTACKS
-from cooper_rl.verifyrm.bench import bench
+from cooper_rl.verifyrm.bench import BenchResult, bench
 from cooper_rl.verifyrm.bench_data import BenchRow, read_bench
 from cooper_rl.verifyrm.bench_metrics import estimates
 from cooper_rl.verifyrm.bench_report import markdown, mean_attack_rate, write_bench
 from cooper_rl.verifyrm.combination import Combination
-from cooper_rl.verifyrm.methods import Opinion, RewardModelMethod, RuleMethod, ScoringConfig
+from cooper_rl.verifyrm.judge_config import ChatJudgeConfig
+from cooper_rl.verifyrm.methods import JudgeMethod, Opinion, RewardModelMethod, RuleMethod, ScoringConfig
 
 VERIFYBENCH = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "verifybench_format_sample.jsonl"
 
@@ -82,6 +84,35 @@ def test_an_interrupted_bench_asks_only_what_is_missing(tmp_path):
     journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:-1]))
     assert bench(rows(), {"believer": believer}, [], tmp_path, 5) == first
     assert asked < believer.asked < 2 * asked
+
+
+def test_what_a_judges_server_failed_on_is_told_and_asked_again(tmp_path):
+    broken = {"on": True}
+
+    def says_yes_to_right(request, number):
+        if broken["on"] and number % 5 == 3:
+            return Answer("{}", status=503)
+        return completion("yes" if "right" in request["messages"][-1]["content"].split("<<<")[-1] else "no")
+
+    def ask(folder: str) -> BenchResult:
+        judge = JudgeMethod(ChatJudgeConfig(base_url=server.url, model="m", max_retries=0))
+        result = bench(rows(), {"judge": judge}, [], tmp_path / folder, 5)
+        judge.close()
+        write_bench(result, tmp_path / folder)
+        return result
+
+    with ChatServer(says_yes_to_right) as server:
+        first = ask("a")
+        unheard = first.methods["judge"].unheard
+        assert unheard == len(range(3, len(server.requests), 5))
+        assert not any(mistake.verdict == "unreadable" for mistake in first.methods["judge"].mistakes)
+        for page in ("bench.md", "bench.html"):
+            assert f"judge: {unheard} opinions are missing" in (tmp_path / "a" / page).read_text()
+        broken["on"], before = False, len(server.requests)
+        second = ask("a")
+        assert len(server.requests) - before == 1 + unheard  # the check, and what is missing
+        assert second == ask("b")
+    assert "missing" not in markdown(second)
 
 
 def test_the_page_shows_model_text_and_the_table_has_every_method(tmp_path):

@@ -104,12 +104,12 @@ def test_failed_requests_are_counted_and_only_they_are_asked_again(tmp_path, tin
             {"name": "served", "kind": "chat", "base_url": server.url, "model": "m", "max_retries": 0, "concurrency": 1}
         ])  # fmt: skip
         first = collect(config)
-        failed = sum(count["http_status"] for count in first.counts.values())
+        failed = sum(count["http_4xx"] for count in first.counts.values())
         assert failed >= 2
         broken["on"] = False
         before = len(server.requests)
         second = collect(config)
-    assert sum(count["http_status"] for count in second.counts.values()) == 0
+    assert sum(count["http_4xx"] for count in second.counts.values()) == 0
     assert len(server.requests) - before <= 2 * failed + 1  # whole problems, and the check
 
 

@@ -73,7 +73,7 @@ def test_a_server_that_fails_or_keeps_its_probabilities_is_told_apart_from_a_no(
     with ChatServer(fails) as server:
         judge = build_judge(ChatJudgeConfig(base_url=server.url, model="m", max_retries=0))
         assert [(j.verdict, j.failed) for j in judge.judge(ROWS[:1])] == [("unreadable", True)]
-        with pytest.raises(InputError, match="http_status"):
+        with pytest.raises(InputError, match="http_4xx"):
             judge.check()
         judge.close()
     with ChatServer(lambda request, number: completion("yes")) as server:

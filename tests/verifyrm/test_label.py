@@ -67,7 +67,13 @@ def test_rows_are_kept_where_both_agree_and_the_others_are_saved_for_reading(dat
     }
     assert {row["judge_reply"] for row in others} == {"yes", "perhaps"}
     assert confusion(labelled)["sums", "a"] == dict.fromkeys(COMPLETIONS.values(), 8)
-    assert agreement_counts(labelled) == {"right": 16, "wrong": 32, "disagree": 32, "no opinion": 16}
+    assert agreement_counts(labelled) == {
+        "right": 16,
+        "wrong": 32,
+        "disagree": 32,
+        "no opinion": 16,
+        "judge not heard": 0,
+    }
     assert seen == [(64, 96), (96, 96)]
     assert len(read_labelled(out)) == 48  # loads as it is
 
@@ -82,7 +88,8 @@ def test_an_interrupted_labelling_continues_and_failed_requests_are_asked_again(
     with ChatServer(sometimes) as server:
         config = judge_config(server.url, concurrency=1)
         first = label_completions(data, config, out)
-        assert sum(item.judgement.failed for item in first) == 1
+        assert agreement_counts(first)["judge not heard"] == 1
+        assert [item.label for item in first if item.judgement.failed] == [None]
         broken["on"] = False
         journal = tmp_path / "labelled.journal.jsonl"
         lines = journal.read_text().splitlines(keepends=True)

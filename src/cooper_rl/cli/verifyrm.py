@@ -78,8 +78,11 @@ def label(
     for (dataset, model), counts in tables.items():
         table.add_row(dataset, model, *(str(counts[pair]) for pair in shown))
     console.print(table)
-    counted = ", ".join(f"{name} {count}" for name, count in agreement_counts(labelled).items())
+    counts = agreement_counts(labelled)
+    counted = ", ".join(f"{name} {count}" for name, count in counts.items())
     console.print(f"{counted}\nlabelled: {out}\nothers: {disagreements_path(out)}", highlight=False, soft_wrap=True)
+    if counts["judge not heard"]:
+        console.print("the judge's server failed on some rows; the same command asks for them again")
 
 
 @verifyrm.command("train")

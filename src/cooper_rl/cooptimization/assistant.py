@@ -11,7 +11,8 @@ from cooper_rl.cooptimization.rewriting import AnswerVerifier, Attempts, Request
 from cooper_rl.errors import InputError
 from cooper_rl.problems.problem import Problem
 from cooper_rl.rewards.functions import load_function
-from cooper_rl.sampling.chat import ChatClient, ChatReply
+from cooper_rl.sampling.chat import ChatClient
+from cooper_rl.sampling.chat_reply import ChatReply
 
 Corrupter = Callable[[Problem, str, int, int], str]
 """(problem, completion text, attempt from 0, seed) -> a wrong solution in the same style."""
@@ -38,13 +39,14 @@ class ChatAssistant:
     """A language model behind an OpenAI-compatible server.
 
     Requests, retries and the rule's checks run in the client's thread and the verifier's processes, so the policy can
-    be updated meanwhile.
+    be updated meanwhile. What the server has not answered after `step_timeout_s` seconds is given up.
     """
 
-    def __init__(self, client: ChatClient, verifier: AnswerVerifier, tries: int = 3):
+    def __init__(self, client: ChatClient, verifier: AnswerVerifier, tries: int = 3, step_timeout_s: float = 300.0):
         self._client = client
         self._verifier = verifier
         self._tries = tries
+        self._step_timeout_s = step_timeout_s
 
     def submit(self, requests: Sequence[Request]) -> "Future[Rewrites]":
         """See `Assistant`."""
@@ -59,10 +61,11 @@ class ChatAssistant:
         self._client.close()
 
     async def _rewrite(self, attempts: Attempts) -> Rewrites:
+        deadline = asyncio.get_running_loop().time() + self._step_timeout_s
         while pending := attempts.pending:
             chats = [rewriting_chat(request.problem, request.positive) for request in pending]
             seeds = [request.seed + attempts.attempt for request in pending]
-            replies = await self._client.complete(chats, seeds)
+            replies = await self._client.complete(chats, seeds, deadline)
             await asyncio.to_thread(attempts.take, replies)  # the rule may take seconds; connections go on
         return attempts.result()
 
@@ -108,7 +111,8 @@ def build_assistant(config: CooptimizationConfig, verifier: AnswerVerifier) -> A
             "(kind: chat with base_url and model, or kind: corrupter with function), or set negatives: [on_policy]"
         )
     if isinstance(config.assistant, ChatAssistantConfig):
-        return ChatAssistant(ChatClient(config.assistant), verifier, config.assistant.tries)
+        chat = config.assistant
+        return ChatAssistant(ChatClient(chat), verifier, chat.tries, chat.step_timeout_s)
     return CorrupterAssistant(
         load_function(config.assistant.function, CORRUPTER_PARAMETERS), verifier, config.assistant.tries
     )

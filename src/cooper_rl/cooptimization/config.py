@@ -18,6 +18,9 @@ class ChatAssistantConfig(ChatConfig):
     """Names this kind of assistant."""
     tries: int = Field(default=3, ge=1)
     """Replies asked for until one is accepted as a negative."""
+    step_timeout_s: float = Field(default=300.0, gt=0)
+    """Seconds from the start of a step's rewriting, which runs beside the policy's update, until the step goes on
+    without what is missing; retries and waits count."""
 
 
 class CorrupterConfig(Config):

@@ -21,7 +21,7 @@ from cooper_rl.learning.learner import Metrics, RewardModelLearner
 from cooper_rl.problems.problem import Problem
 from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
 from cooper_rl.rewards.text import has_content, normalise
-from cooper_rl.sampling.chat import FailureKind
+from cooper_rl.sampling.chat_reply import FailureKind
 from cooper_rl.sampling.sampler import Group
 
 
@@ -73,6 +73,7 @@ class Cooptimizer:
         self._choices = Random(f"choices {seed}")
         self._replay_choices = Random(f"replay {seed}")
         self._pair_metrics: Metrics = {}
+        self._steps_without_pairs = 0
 
     def start(
         self, groups: Sequence[Group], verdicts: Sequence[Sequence[str]], rm_logits: Float[Tensor, "P N"]
@@ -107,7 +108,7 @@ class Cooptimizer:
         return Stage2(found, on_policy, asked, rewrites, self._problem_metrics(found, len(groups)))
 
     def finish(self, stage2: Stage2) -> list[Pair]:
-        """Wait for the assistant; returns the step's valid pairs, the assistant's first."""
+        """Wait for the assistant, as long as its settings allow; returns the step's valid pairs, its own first."""
         result = stage2.rewrites.result() if stage2.rewrites is not None else Rewrites([], {})
         pairs = [
             make_pair(item, request.positive, negative, "assistant")
@@ -115,6 +116,7 @@ class Cooptimizer:
             if negative is not None
         ]
         pairs = list(dict.fromkeys(pairs + stage2.on_policy))
+        self._steps_without_pairs = 0 if pairs else self._steps_without_pairs + 1
         self._pair_metrics = stage2.metrics | self._validity(stage2, pairs, result)
         return pairs
 
@@ -140,11 +142,6 @@ class Cooptimizer:
         metrics["pairs/remembered"] = float(len(self._buffer))
         return scored, self._pair_metrics | metrics
 
-    def check(self) -> None:
-        """Raises InputError when the assistant cannot be reached."""
-        if self._assistant is not None:
-            self._assistant.check()
-
     def close(self) -> None:
         """Give back the assistant's connections."""
         if self._assistant is not None:
@@ -156,6 +153,7 @@ class Cooptimizer:
             "buffer": self._buffer.state(),
             "choices": self._choices.getstate(),
             "replay_choices": self._replay_choices.getstate(),
+            "steps_without_pairs": self._steps_without_pairs,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -163,6 +161,7 @@ class Cooptimizer:
         self._buffer.restore(state["buffer"])
         restore_rng(self._choices, state["choices"])
         restore_rng(self._replay_choices, state["replay_choices"])
+        self._steps_without_pairs = state["steps_without_pairs"]
 
     def _choose_positives(
         self, groups: Sequence[Group], verdicts: Sequence[Sequence[str]], rm_logits: Sequence[Sequence[float]]
@@ -199,14 +198,14 @@ class Cooptimizer:
         }
 
     def _validity(self, stage2: Stage2, pairs: Sequence[Pair], result: Rewrites) -> Metrics:
-        metrics = {"pairs/count": float(len(pairs))}
+        metrics = {"pairs/count": float(len(pairs)), "pairs/steps_without": float(self._steps_without_pairs)}
         wanted = self.config.pairs_per_problem * len(stage2.solved)
         for origin in self.config.negatives:
             valid = sum(pair.negative_origin == origin for pair in pairs)
             if wanted:
                 metrics[f"pairs/{origin}_valid_rate"] = valid / wanted
         if self._assistant is not None:
-            names = ["attempts", *(f"failures_{kind}" for kind in get_args(FailureKind)), *REJECTIONS]
+            names = ["attempts", "accepted", *(f"failures_{kind}" for kind in get_args(FailureKind)), *REJECTIONS]
             metrics |= {f"assistant/{name}": float(result.counts.get(name, 0)) for name in names}
         return metrics
 

@@ -3,6 +3,7 @@
 import re
 
 _END_MARKER = re.compile(r"(?:<\|[a-zA-Z_]+\|>|</s>|<eos>|<end_of_turn>)\Z")
+_LONGEST_MARKER = 64
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -14,9 +15,12 @@ def normalise(text: str) -> str:
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     text = "\n".join(line.rstrip() for line in lines).strip()
-    while marker := _END_MARKER.search(text):
-        text = text[: marker.start()].rstrip()
-    return _BLANK_LINES.sub("\n\n", text)
+    end = len(text)  # a broken model repeats its end marker by the thousand: the text is not searched for each
+    while marker := _END_MARKER.search(text, max(0, end - _LONGEST_MARKER), end):
+        end = marker.start()
+        while end and text[end - 1].isspace():
+            end -= 1
+    return _BLANK_LINES.sub("\n\n", text[:end])
 
 
 def has_content(text: str) -> bool:

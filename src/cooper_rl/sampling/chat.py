@@ -1,32 +1,36 @@
 """A client of OpenAI-compatible chat servers: concurrent, retried, and without exceptions for a bad answer."""
 
 import asyncio
-import json
 import logging
 import os
 import threading
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import openai
 from pydantic import Field
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
 from cooper_rl.configuration import Config
 from cooper_rl.errors import InputError
+from cooper_rl.sampling.chat_reply import (
+    LARGEST_BODY,
+    LONGEST_WAIT_S,
+    OUTAGE,
+    ChatReply,
+    RequestFailed,
+    raise_for_status,
+    read_reply,
+    read_to,
+)
 
 logger = logging.getLogger(__name__)
 
-FailureKind = Literal["timeout", "connection", "http_status", "malformed", "empty", "truncated"]
 Message = dict[str, str]
 """`{"role": "system" | "user" | "assistant", "content": …}`."""
 
-LONGEST_WAIT_S = 20.0
-RETRIED_STATUS = (408, 409, 429)
 T = TypeVar("T")
-
 
 HANDLING = frozenset({"api_key_env", "timeout_s", "max_retries", "retry_wait_s", "concurrency"})
 """Settings of `ChatConfig` that decide how a server is asked and not what it says."""
@@ -50,7 +54,8 @@ class ChatConfig(Config):
     max_retries: int = Field(default=3, ge=0)
     """Further tries after a time-out, a lost connection, a malformed body, or HTTP 408, 409, 429 or 5xx."""
     retry_wait_s: float = Field(default=0.5, ge=0)
-    """Seconds before the first retry; each later wait is about twice as long, up to 20 s."""
+    """Seconds before the first retry; each later wait is about twice as long, up to 20 s. A server's `Retry-After` is
+    kept to up to 20 s; a request that is to wait longer fails at once."""
     concurrency: int = Field(default=16, ge=1)
     """Most requests under way at once."""
     send_seed: bool = True
@@ -61,27 +66,6 @@ class ChatConfig(Config):
     """Further fields of the request body, such as `{"chat_template_kwargs": {"enable_thinking": false}}`."""
 
 
-@dataclass(frozen=True)
-class ChatReply:
-    """The outcome of one request: `text`, or the `failure` that took its place with what is known about it.
-
-    A `truncated` reply has its text too. `first_token` maps candidates for the first token to log-probabilities
-    (nats), where `top_logprobs` asked for them and the server sent them.
-    """
-
-    text: str = ""
-    failure: FailureKind | None = None
-    detail: str = ""
-    first_token: dict[str, float] = field(default_factory=dict)
-
-
-class _RequestFailed(Exception):
-    def __init__(self, kind: FailureKind, detail: str, transient: bool):
-        super().__init__(detail)
-        self.kind: FailureKind = kind
-        self.transient = transient
-
-
 class ChatClient:
     """Sends chats from an event loop in a thread of its own, so that the caller can train a model meanwhile.
 
@@ -90,8 +74,11 @@ class ChatClient:
 
     def __init__(self, config: ChatConfig):
         self.config = config
+        self.responding = True
+        """Whether the server answered anything in the last call."""
+        http_client = openai.DefaultAsyncHttpxClient(event_hooks={"response": [raise_for_status]})
         self._openai = openai.AsyncOpenAI(
-            base_url=config.base_url, api_key=_api_key(config), max_retries=0, timeout=config.timeout_s
+            base_url=config.base_url, api_key=_api_key(config), max_retries=0, timeout=None, http_client=http_client
         )
         self._slots = asyncio.Semaphore(config.concurrency)
         self._loop = asyncio.new_event_loop()
@@ -109,14 +96,33 @@ class ChatClient:
             raise RuntimeError("the chat client is closed")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    async def complete(self, chats: Sequence[list[Message]], seeds: Sequence[int] | None = None) -> list[ChatReply]:
-        """`submit` for code that runs on the client's event loop."""
+    async def complete(
+        self, chats: Sequence[list[Message]], seeds: Sequence[int] | None = None, deadline: float | None = None
+    ) -> list[ChatReply]:
+        """`submit` for code that runs on the client's event loop; at `deadline`, a time of that loop, all is given up.
+
+        After a call in which the server answered nothing the first chat goes alone and once, and the others only if it
+        is answered: a server that is down costs one request a call, and is found again when it is back.
+        """
         chat_seeds: Sequence[int | None] = [None] * len(chats) if seeds is None else seeds
-        return await asyncio.gather(*(self._reply(chat, seed) for chat, seed in zip(chats, chat_seeds, strict=True)))
+        asked = list(zip(chats, chat_seeds, strict=True))
+        replies: list[ChatReply] = []
+        if not self.responding and asked:
+            replies = [await self._reply(*asked[0], deadline, max_retries=0)]
+            if replies[0].failure in OUTAGE:
+                detail = f"the server does not answer: {replies[0].failure}"
+                return replies + [ChatReply(failure="not_sent", detail=detail)] * (len(asked) - 1)
+        rest = asked[len(replies) :]
+        replies += await asyncio.gather(
+            *(self._reply(chat, seed, deadline, self.config.max_retries) for chat, seed in rest)
+        )
+        self._note(replies)
+        return replies
 
     def check(self) -> None:
         """Send one short chat. Raises InputError, saying what to look at, when the server does not answer it."""
-        [reply] = self.submit([[{"role": "user", "content": "Reply with the word ready."}]]).result()
+        chat = [{"role": "user", "content": "Reply with the word ready."}]
+        reply = self.run(self._reply(chat, None, None, self.config.max_retries)).result()
         if reply.failure not in (None, "empty", "truncated"):
             raise InputError(
                 f"chat server {self.config.base_url}, model {self.config.model!r}: {reply.failure}: {reply.detail}; "
@@ -146,64 +152,71 @@ class ChatClient:
         await self._openai.close()
         await asyncio.get_running_loop().shutdown_default_executor()
 
-    async def _reply(self, chat: list[Message], seed: int | None) -> ChatReply:
-        config, reply = self.config, ChatReply(failure="malformed")
+    def _note(self, replies: Sequence[ChatReply]) -> None:
+        """Tell once that the server stopped answering, and once that it is back."""
+        responding = not replies or any(reply.failure not in OUTAGE for reply in replies)
+        if self.responding and not responding:
+            logger.warning(
+                "chat server %s answered none of %d requests (%s: %s); it is asked one at a time until it does",
+                self.config.base_url, len(replies), replies[-1].failure, replies[-1].detail,
+            )  # fmt: skip
+        elif responding and not self.responding:
+            logger.warning("chat server %s answers again", self.config.base_url)
+        self.responding = responding
+
+    async def _reply(
+        self, chat: list[Message], seed: int | None, deadline: float | None, max_retries: int
+    ) -> ChatReply:
+        reply = ChatReply(failure="malformed")
         retrying = AsyncRetrying(
-            stop=stop_after_attempt(config.max_retries + 1),
-            wait=wait_exponential_jitter(initial=config.retry_wait_s, max=LONGEST_WAIT_S, jitter=config.retry_wait_s),
-            retry=retry_if_exception(lambda error: isinstance(error, _RequestFailed) and error.transient),
+            stop=stop_after_attempt(max_retries + 1),
+            wait=self._wait_s,
+            retry=retry_if_exception(lambda error: isinstance(error, RequestFailed) and error.transient),
             reraise=True,
         )
         try:
-            async with self._slots:
+            async with asyncio.timeout_at(deadline), self._slots:
                 async for attempt in retrying:
                     with attempt:
                         reply = await self._request(chat, seed)
-        except _RequestFailed as error:
+        except TimeoutError:
+            return ChatReply(failure="deadline", detail="the time for all requests together was up")
+        except RequestFailed as error:
             logger.debug("chat request failed: %s: %s", error.kind, error)
             return ChatReply(failure=error.kind, detail=str(error))
         return reply
 
+    def _wait_s(self, state: RetryCallState) -> float:
+        """The ordinary wait before a retry, or the server's `Retry-After` where that is longer."""
+        wait = self.config.retry_wait_s
+        error = state.outcome.exception() if state.outcome else None
+        asked_for = error.wait_s if isinstance(error, RequestFailed) else 0.0
+        return max(wait_exponential_jitter(initial=wait, max=LONGEST_WAIT_S, jitter=wait)(state), asked_for)
+
     async def _request(self, chat: list[Message], seed: int | None) -> ChatReply:
         config = self.config
+        sending = self._openai.chat.completions.with_streaming_response.create(
+            model=config.model,
+            messages=chat,  # pyright: ignore[reportArgumentType]
+            temperature=config.temperature,
+            max_tokens=config.max_tokens,
+            extra_body=config.extra_body,
+            seed=openai.omit if seed is None or not config.send_seed else seed,
+            logprobs=True if config.top_logprobs else openai.omit,
+            top_logprobs=config.top_logprobs or openai.omit,
+        )
         try:
-            # openai's own time-out restarts with every chunk, so a dripping server needs this outer one.
-            async with asyncio.timeout(config.timeout_s):
-                response = await self._openai.chat.completions.with_raw_response.create(
-                    model=config.model,
-                    messages=chat,  # pyright: ignore[reportArgumentType]
-                    temperature=config.temperature,
-                    max_tokens=config.max_tokens,
-                    extra_body=config.extra_body,
-                    seed=openai.omit if seed is None or not config.send_seed else seed,
-                    logprobs=True if config.top_logprobs else openai.omit,
-                    top_logprobs=config.top_logprobs or openai.omit,
-                )
-        except (TimeoutError, openai.APITimeoutError) as error:
-            raise _RequestFailed("timeout", f"no reply within {config.timeout_s} s", transient=True) from error
-        except openai.APIConnectionError as error:
-            raise _RequestFailed("connection", str(error.__cause__ or error), transient=True) from error
-        except openai.APIStatusError as error:
-            transient = error.status_code in RETRIED_STATUS or error.status_code >= 500
-            raise _RequestFailed("http_status", f"HTTP {error.status_code}: {error.message}", transient) from error
-        return _read_body(response.http_response.text)
-
-
-def _read_body(body: str) -> ChatReply:
-    """The reply in a chat-completions response body. The client reads it itself: openai lets odd bodies through."""
-    try:
-        choice = json.loads(body)["choices"][0]
-        content, finish_reason = choice["message"]["content"], choice.get("finish_reason")
-        tokens = (choice.get("logprobs") or {}).get("content") or []
-        first_token = {c["token"]: float(c["logprob"]) for c in tokens[0]["top_logprobs"]} if tokens else {}
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise _RequestFailed("malformed", f"not a chat completion: {body[:200]!r}", transient=True) from error
-    text = content if isinstance(content, str) else ""
-    if finish_reason == "length":
-        return ChatReply(text, "truncated", "the reply reached max_tokens", first_token)
-    if not text.strip():
-        return ChatReply("", "empty", "the reply has no text", first_token)
-    return ChatReply(text, first_token=first_token)
+            # The HTTP client's own time-out restarts with every chunk, so a dripping server would never meet it.
+            async with asyncio.timeout(config.timeout_s), sending as response:
+                body = await read_to(response.iter_bytes(), LARGEST_BODY)
+        except TimeoutError as error:
+            raise RequestFailed("timeout", f"no reply within {config.timeout_s} s", transient=True) from error
+        except Exception as error:  # openai lets its HTTP library's errors through, which have no fixed name
+            cause = error.__cause__ or error
+            if isinstance(cause, RequestFailed):
+                raise cause from None
+            raise RequestFailed("connection", str(cause) or type(cause).__name__, transient=True) from error
+        return read_reply(body)
 
 
 def _api_key(config: ChatConfig) -> str:

@@ -23,6 +23,7 @@ from cooper_rl.verifyrm.metrics import ReliabilityBin, expected_calibration_erro
 CHUNK = 128
 """Completions judged before they are written down: what an interruption can lose."""
 EXAMPLES = 8
+NOT_ASKED = {"verdict": "unreadable", "failed": True}
 
 Measured = dict[str, Estimate]
 Progress = Callable[[int, int], None]
@@ -49,7 +50,10 @@ class Mistake:
 
 @dataclass(frozen=True)
 class MethodResult:
-    """One method's, or combination's, figures. `attacks` maps a pattern to the share of its completions accepted."""
+    """One method's, or combination's, figures. `attacks` maps a pattern to the share of its completions accepted.
+
+    `unheard` counts the completions, attacks among them, whose opinion is missing since the judge's server failed.
+    """
 
     overall: Measured
     by_category: dict[str, Measured]
@@ -58,6 +62,7 @@ class MethodResult:
     verdicts: dict[str, int] = field(default_factory=dict)
     calibration: Calibration | None = None
     mistakes: list[Mistake] = field(default_factory=list)
+    unheard: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,8 @@ def bench(
 ) -> BenchResult:
     """Ask every method for its opinion of every row and every attack, and measure.
 
-    Opinions are written to `output_dir` as they come, one journal a method, so an interrupted bench continues.
+    Opinions are written to `output_dir` as they come, one journal a method, so an interrupted bench continues; what a
+    judge's server failed on is asked again.
     Raises InputError, before anybody is asked, for a combination that names no method.
     """
     combined = {expression: Combination(expression, list(methods)) for expression in combinations}
@@ -110,9 +116,13 @@ def _ask(
         for start in range(0, len(asked), CHUNK):
             chunk: Sequence[Asked] = asked[start : start + CHUNK]
             key = f"{start} {_digest(chunk)}"
-            if key not in journal:
-                journal.put(key, [asdict(opinion) for opinion in method.opinions(chunk)])
-            found += [Opinion(**value) for value in journal.get(key)]
+            opinions = [Opinion(**value) for value in journal.get(key) or [NOT_ASKED] * len(chunk)]
+            missing = [row for row, opinion in zip(chunk, opinions, strict=True) if opinion.failed]
+            if missing:
+                new = iter(method.opinions(missing))
+                opinions = [next(new) if opinion.failed else opinion for opinion in opinions]
+                journal.put(key, [asdict(opinion) for opinion in opinions])
+            found += opinions
             advance(len(found))
     return found
 
@@ -131,13 +141,14 @@ def _own_result(opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns:
     mistakes = [
         Mistake(row, opinion.verdict, opinion.probability)
         for row, opinion in zip(rows, own, strict=True)
-        if opinion.accepts != (row.labelled.label > 0.5)
+        if opinion.accepts != (row.labelled.label > 0.5) and not opinion.failed
     ]
     return replace(
         result,
         verdicts={verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))},
         calibration=_calibration(own, rows),
         mistakes=_examples(mistakes),
+        unheard=sum(opinion.failed for opinion in opinions),
     )
 
 

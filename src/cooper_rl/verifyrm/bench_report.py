@@ -38,6 +38,7 @@ def write_bench(result: BenchResult, output_dir: Path) -> None:
     page = environment.get_template("bench.html.j2").render(
         **about,
         methods=result.methods,
+        unheard=unheard(result),
         measures=MEASURES,
         breakdowns={"category": breakdown(result, "by_category"), "completion model": breakdown(result, "by_model")},
         attacks=attack_table(result.methods),
@@ -54,6 +55,7 @@ def markdown(result: BenchResult) -> str:
     parts = [f"{len(result.rows)} completions; 95 % bootstrap intervals over problems in brackets.", ""]
     rows = [[name, *(cell(result.methods[name].overall.get(measure)) for measure in MEASURES)] for name in names]
     parts += _table(["method", *(measure.replace("_", " ") for measure in MEASURES)], rows)
+    parts += ["", *unheard(result)]
     for title, by in (("category", "by_category"), ("completion model", "by_model")):
         rows = [[value, str(count), *cells] for value, count, cells in breakdown(result, by)]
         parts += ["", f"Accuracy by {title}:", "", *_table([title, "rows", *names], rows)]
@@ -70,6 +72,16 @@ def markdown(result: BenchResult) -> str:
             c = method.calibration
             parts += ["", f"{name}: expected calibration error {c.ece:.4f}, ROC-AUC {c.roc_auc:.4f}."]
     return "\n".join(parts) + "\n"
+
+
+def unheard(result: BenchResult) -> list[str]:
+    """A warning for every method that has opinions missing."""
+    return [
+        f"{name}: {method.unheard} opinions are missing since its server failed, and count as rejections here. "
+        "The same command asks for them again."
+        for name, method in result.methods.items()
+        if method.unheard
+    ]
 
 
 def breakdown(result: BenchResult, by: str) -> list[tuple[str, int, list[str]]]:

@@ -10,7 +10,8 @@ from transformers import PreTrainedTokenizerBase
 from cooper_rl.errors import InputError
 from cooper_rl.problems.prompts import render_chat
 from cooper_rl.rewards.labelled import Asked
-from cooper_rl.sampling.chat import HANDLING, ChatClient, ChatReply
+from cooper_rl.sampling.chat import HANDLING, ChatClient
+from cooper_rl.sampling.chat_reply import ChatReply
 from cooper_rl.sampling.native import NativeSampler
 from cooper_rl.sampling.sampler import SamplingParams
 from cooper_rl.verifyrm.judge_config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
@@ -92,8 +93,7 @@ class ChatJudge:
             probabilities = {token: math.exp(logprob) for token, logprob in reply.first_token.items()}
             return from_probabilities(probabilities, reply.text)
         if reply.failure is not None:
-            heard = reply.failure in ("empty", "truncated")
-            return Judgement("unreadable", detail=f"{reply.failure}: {reply.detail}", failed=not heard)
+            return Judgement("unreadable", detail=f"{reply.failure}: {reply.detail}", failed=not reply.heard)
         return Judgement(parse_reply(reply.text), detail=reply.text)
 
 

@@ -182,8 +182,12 @@ def _collected(row: Row) -> CollectedRow:
 
 
 def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:
-    """Rows kept as right, kept as wrong, dropped for disagreement, and dropped for want of an opinion."""
+    """Rows kept as right, kept as wrong, dropped for disagreement, and dropped for want of an opinion.
+
+    Of the last, `judge not heard` are those that the judge's server failed on.
+    """
     silent = [item for item in labelled if item.rule == "timeout" or item.judgement.verdict == "unreadable"]
     right, wrong = (sum(item.label == value for item in labelled) for value in (1, 0))
     disagree = len(labelled) - right - wrong - len(silent)
-    return {"right": right, "wrong": wrong, "disagree": disagree, "no opinion": len(silent)}
+    counts = {"right": right, "wrong": wrong, "disagree": disagree, "no opinion": len(silent)}
+    return counts | {"judge not heard": sum(item.judgement.failed for item in labelled)}

@@ -21,11 +21,13 @@ class Opinion:
     """What a method says of one completion.
 
     `verdict` is the rule's (`correct`, `wrong`, `unparsed`, `timeout`), or `yes`, `no`, `unreadable`, `too_long`;
-    `correct` and `yes` accept. `probability` of being right, where the method has one.
+    `correct` and `yes` accept. `probability` of being right, where the method has one. `failed` says that the method
+    was not heard at all, and may be asked again.
     """
 
     verdict: str
     probability: float | None = None
+    failed: bool = False
 
     @property
     def accepts(self) -> bool:
@@ -117,7 +119,7 @@ class JudgeMethod:
         if self._judge is None:
             self._judge = build_judge(self._config)
             self._judge.check()
-        return [Opinion(judgement.verdict, judgement.probability) for judgement in self._judge.judge(rows)]
+        return [Opinion(said.verdict, said.probability, said.failed) for said in self._judge.judge(rows)]
 
     def close(self) -> None:
         """See `Method`."""

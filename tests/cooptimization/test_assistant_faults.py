@@ -1,0 +1,72 @@
+"""Whatever an assistant's server does over a run, no wrong pair is used and every attempt is accounted for."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chat_server import Answer, ChatServer
+from cooper_rl.cooptimization.assistant import ChatAssistant
+from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.cooptimization.presets import PAPER
+from cooper_rl.cooptimization.stage2 import Cooptimizer
+from cooper_rl.problems.arithmetic import arithmetic_problems
+from cooper_rl.rewards.rule_verifier import RuleVerifier
+from cooper_rl.sampling.chat import ChatClient, ChatConfig
+from cooper_rl.sampling.sampler import Completion, Group
+from faulty_assistant import QUICK, FaultyAssistant
+
+ENDLESS = [fault for fault in QUICK if "endless" in fault or "gigabyte" in fault]
+"""Covered one by one elsewhere: megabytes a request are too much for hundreds of them."""
+FAULTS = st.sampled_from([None, *(fault for fault in QUICK if fault not in ENDLESS)])
+PROBLEMS = arithmetic_problems("train", 12)
+STEPS, A_STEP = 4, 3
+
+
+class Server:
+    """Answers the requests of a run as a drawn sequence says, over and over."""
+
+    def __init__(self):
+        self.faults: list[str | None] = [None]
+        self.answered = 0
+
+    def __call__(self, body, number: int) -> Answer:
+        self.answered += 1
+        return FaultyAssistant(self.faults[self.answered % len(self.faults)])(body, number)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    with ChatServer(Server()) as running:
+        yield running
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(faults=st.lists(FAULTS, min_size=1, max_size=12), max_retries=st.integers(0, 1), tries=st.integers(1, 3))
+def test_any_sequence_of_faults(
+    server, verifier: RuleVerifier, make_learner, encoder, faults: list[str | None], max_retries: int, tries: int
+):
+    learner = make_learner()
+    server.respond.faults, server.respond.answered = faults, 0
+    chat = ChatConfig(base_url=server.url, model="m", max_retries=max_retries, retry_wait_s=0.0, concurrency=2)
+    assistant = ChatAssistant(ChatClient(chat), verifier, tries)
+    stage2 = Cooptimizer(CooptimizationConfig.model_validate(PAPER), verifier, assistant)
+    barren = 0
+    for step in range(STEPS):
+        problems = PROBLEMS[step * A_STEP : (step + 1) * A_STEP]
+        groups = [Group(problem, [], [Completion(problem.solution or "", [], [], "stop")]) for problem in problems]
+        pairs = stage2.finish(stage2.start(groups, [["correct"]] * A_STEP, torch.zeros(A_STEP, 1)))
+        barren = 0 if pairs else barren + 1
+        _, metrics = stage2.update([], learner, encoder)
+        rejected_or_failed = [v for k, v in metrics.items() if k.startswith(("assistant/f", "assistant/r"))]
+        assert metrics["assistant/attempts"] == metrics["assistant/accepted"] + sum(rejected_or_failed)
+        assert metrics["assistant/accepted"] == metrics["pairs/count"] == len(pairs)
+        assert metrics["pairs/steps_without"] == barren
+        for pair in pairs:
+            assert verifier.verify(pair.answer, pair.negative) == "wrong"
+            assert pair.negative not in ("", pair.positive)
+            assert len(pair.negative) <= 4 * len(pair.positive) + 400
+        assert pairs or faults != [None]
+    stage2.close()
