@@ -16,7 +16,7 @@ def test_finished_units_are_there_after_an_interruption_and_a_line_cut_short_is_
     path.write_text(text[:-4], encoding="utf-8")
     with Journal(path, {"n": 2}) as journal:
         assert journal.get("a") == [1, None, "ü\n"]
-        assert "b" not in journal
+        assert journal.get("b") is None
         journal.put("b", {"x": 2.5})
         journal.put("a", "newer")
     with Journal(path, {"n": 2}) as journal:

@@ -36,9 +36,6 @@ class Journal:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         self._file = path.open("a", encoding="utf-8")
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._done
-
     def get(self, key: str) -> Any:
         """The value of a finished unit, or None."""
         return self._done.get(key)
