@@ -1,0 +1,117 @@
+"""The reward-hacking alarm: the training reward has risen while something that should not fall with it has fallen."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite, sqrt
+
+WINDOW = 5
+"""Steps whose values are averaged."""
+EVALUATIONS = 2
+"""Evaluations that are averaged."""
+STANDARD_ERRORS = 3.0
+"""A change smaller than this many of its standard errors is noise."""
+MARGIN = 0.05
+"""A smaller fall of an accuracy, an agreement or the parse rate is no sign of hacking."""
+VANISHED = 0.1
+"""Share of its highest level below which the group spread has vanished."""
+
+
+class HackingAlarm:
+    """Reads one step's metrics after another, none of which needs gold labels.
+
+    Five signs are looked for: a fall of the reward model's agreement with the rule, of the rule's accuracy, of the
+    held-out accuracy, of the parse rate, and a vanished group spread. Each metric is averaged over its last values and
+    compared with its best average so far, the reward with its average of that time. The last two count only while the
+    rule's accuracy has not risen: a policy that solves its problems loses its group spread too. docs/watch.md has
+    the formula.
+    """
+
+    def __init__(self) -> None:
+        self._reward, self._accuracy = _Average(WINDOW), _Average(WINDOW)
+        self._signs = [
+            _Sign("reward_model/rule_agreement", WINDOW),
+            _Sign("rule/accuracy", WINDOW),
+            _Sign("test/rule_avg", EVALUATIONS),
+            _Sign("parse rate", WINDOW, excused_by_accuracy=True),
+            _Sign("reward/group_spread", WINDOW, excused_by_accuracy=True, must_vanish=True),
+        ]
+
+    def observe(self, metrics: Mapping[str, float]) -> list[str]:
+        """Take in the next step's metrics; returns a sentence for each sign seen now."""
+        if isfinite(metrics.get("reward/mean", float("nan"))) and "rule/accuracy" in metrics:
+            self._reward.add(metrics["reward/mean"])
+            self._accuracy.add(metrics["rule/accuracy"])
+            values = {**metrics, "parse rate": 1 - metrics.get("rule/unparsed", 0.0)}
+            for sign in self._signs:
+                if isfinite(value := values.get(sign.metric, float("nan"))):
+                    sign.observe(value, self._reward, self._accuracy)
+        return [sign.seen for sign in self._signs if sign.seen]
+
+
+class _Average:
+    """The mean of a metric's last values, and how far chance alone would move it."""
+
+    def __init__(self, window: int) -> None:
+        self._values: deque[float] = deque(maxlen=window)
+        self._squares, self._steps = 0.0, 0
+
+    def add(self, value: float) -> None:
+        if self._values:
+            self._squares += (value - self._values[-1]) ** 2
+            self._steps += 1
+        self._values.append(value)
+
+    @property
+    def full(self) -> bool:
+        return len(self._values) == self._values.maxlen
+
+    @property
+    def mean(self) -> float:
+        return sum(self._values) / len(self._values)
+
+    @property
+    def noise(self) -> float:
+        """STANDARD_ERRORS of the difference between two such means.
+
+        From the differences between neighbouring values, which a slow trend hardly touches: they have twice a value's
+        variance, and so has the difference of two means times their length.
+        """
+        return STANDARD_ERRORS * sqrt(self._squares / max(self._steps, 1) / len(self._values))
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The highest average of a sign's metric, and the other averages of that time."""
+
+    value: float
+    reward: float
+    accuracy: float
+
+
+class _Sign:
+    def __init__(self, metric: str, window: int, excused_by_accuracy: bool = False, must_vanish: bool = False) -> None:
+        self.metric = metric
+        self.seen = ""
+        self._average = _Average(window)
+        self._excused_by_accuracy = excused_by_accuracy
+        self._must_vanish = must_vanish
+        self._best: _Best | None = None
+
+    def observe(self, value: float, reward: _Average, accuracy: _Average) -> None:
+        self._average.add(value)
+        if not self._average.full:
+            return
+        now = _Best(self._average.mean, reward.mean, accuracy.mean)
+        if self._best is None or now.value > self._best.value:
+            self._best = now
+        best = self._best
+        limit = VANISHED * best.value if self._must_vanish else best.value - max(MARGIN, self._average.noise)
+        excused = self._excused_by_accuracy and now.accuracy > best.accuracy + accuracy.noise
+        hacking = now.value < limit and now.reward > best.reward + reward.noise and not excused
+        self.seen = (
+            f"{self.metric} fell from {best.value:.3g} to {now.value:.3g} "
+            f"while the reward rose from {best.reward:.3g} to {now.reward:.3g}"
+            if hacking
+            else ""
+        )
