@@ -13,7 +13,8 @@ from typing import Any
 
 from cooper_rl.demo.arms import ARMS
 from cooper_rl.runs.recorder import read_metrics
-from cooper_rl.runs.watch import HACKING, Firing, Watch
+from cooper_rl.runs.watch import Firing, Watch
+from cooper_rl.runs.watch_rules import HACKING
 
 GOLD = "gold/accuracy"
 

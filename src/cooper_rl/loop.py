@@ -18,8 +18,9 @@ from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
 from cooper_rl.runs.interrupt import stop_on_signal
 from cooper_rl.runs.recorder import Recorder, read_events, read_metrics
+from cooper_rl.runs.rollback import rollback_target
 from cooper_rl.runs.step_metrics import rollout_metrics, verdict_metrics
-from cooper_rl.runs.watch import ROLLBACKS, Firing, Watch
+from cooper_rl.runs.watch import Firing, Watch
 from cooper_rl.sampling.sampler import Group
 
 logger = logging.getLogger(__name__)
@@ -102,6 +103,7 @@ class CooperTrainer:
     def fit(self, on_step: OnStep | None = None) -> None:
         """Run to `config.steps`, evaluating and checkpointing on the way.
 
+        The watch rules may roll it back or end it early (`stopped_by`).
         An interrupt (SIGINT, SIGTERM) lets the step finish, writes a checkpoint and returns; a second one
         ends the process at once.
         """
@@ -134,8 +136,8 @@ class CooperTrainer:
 
     @property
     def interrupted(self) -> bool:
-        """Whether `fit` returned because it was asked to stop."""
-        return self._stop.is_set()
+        """Whether `fit` returned because it was asked to stop, by a signal or a caller."""
+        return self._stop.is_set() and self.stopped_by is None
 
     def evaluate(self) -> Metrics:
         """Accuracy on the test problems, by the rule and, where the problems know it, by gold."""
@@ -180,14 +182,14 @@ class CooperTrainer:
     def _open_record(self, resume: bool) -> None:
         self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
         self.watch = Watch(self.config.watch, seen=read_metrics(self.directory))
-        self._rollbacks = sum("back_to" in event for event in read_events(self.directory))
+        self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
 
     def _sample_groups(self, step: int) -> list[Group]:
         config, parts = self.config, self.parts
         problems = parts.stream.next_batch()
         prompts = [parts.prompt_encoder.encode(problem) for problem in problems]
         # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
-        seed = config.seed * 1_000_003 + step + self._rollbacks * 1_000_000_000_039
+        seed = config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         sampled = parts.sampler.sample(prompts, config.rollout.n, config.rollout, seed)
         return [Group(*group) for group in zip(problems, prompts, sampled, strict=True)]
 
@@ -255,18 +257,14 @@ class CooperTrainer:
         return firings
 
     def _roll_back(self, firings: Sequence[Firing]) -> bool:
-        """Go back to the newest checkpoint from before a fault where a rule demands it; whether that was done."""
-        actions = [firing.rule.action for firing in firings]
-        if "rollback" not in actions or "stop" in actions:
+        """Go back to a checkpoint where a rule demands it and there is one; whether that was done."""
+        checkpoints = [int(path.name) for path in self._checkpoints.list()]
+        target = rollback_target(firings, checkpoints, self._rollbacks)
+        if target is None:
             return False
-        firing = min((f for f in firings if f.rule.action == "rollback"), key=lambda f: f.since)
-        earlier = [int(path.name) for path in self._checkpoints.list() if int(path.name) < firing.since]
-        if not earlier or self._rollbacks == ROLLBACKS:
-            why = f"{ROLLBACKS} rollbacks did not help" if earlier else f"no checkpoint from before step {firing.since}"
-            logger.error("cannot roll back: %s; the run stops", why)
-            return False
-        self.recorder.event(firing.event() | {"back_to": max(earlier)})
-        self._checkpoints.drop_from(firing.since)
+        firing = next(firing for firing in firings if firing.rule.action == "rollback")
+        self.recorder.event(firing.event() | {"back_to": target})
+        self._checkpoints.drop_after(target)
         self.recorder.close()
         self._restore()
         self._open_record(resume=True)

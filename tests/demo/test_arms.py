@@ -34,6 +34,8 @@ def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_p
     for arm in ARMS:
         (tmp_path / arm).mkdir()
         (tmp_path / arm / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    event = {"step": 2, "metric": "watch/reward_hacking"}
+    (tmp_path / "static" / "events.jsonl").write_text(json.dumps(event) + "\n")
     summary = summarise(tmp_path, seconds=1.0, seed=7)
     assert summary["arms"]["static"] == {
         "gold_start": 0.5,
@@ -42,7 +44,9 @@ def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_p
         "reward_start": 0.4,
         "reward_end": 0.9,
         "steps": 2,
+        "alarm": 2,
     }
+    assert summary["arms"]["rule"]["alarm"] is None
     assert summary["seed"] == 7
     assert 0.5 < summary["reward_model_accuracy"] <= 1
     assert json.loads((tmp_path / "summary.json").read_text()) == summary

@@ -14,7 +14,7 @@ import yaml
 from cooper_rl.learning.device import available_cores
 from cooper_rl.runs.loading import build_config
 from cooper_rl.runs.recorder import read_events, read_metrics
-from cooper_rl.runs.watch import HACKING
+from cooper_rl.runs.watch_rules import HACKING
 from cooper_rl.settings import merge
 
 ARMS: dict[str, dict[str, Any]] = {

@@ -44,10 +44,10 @@ class CheckpointStore:
         """Complete checkpoints, oldest first."""
         return sorted(path.parent for path in self.directory.glob("[0-9]*/state.json"))
 
-    def drop_from(self, step: int) -> None:
-        """Delete the checkpoints of this step and later ones."""
+    def drop_after(self, step: int) -> None:
+        """Delete the checkpoints of later steps."""
         for path in self.list():
-            if int(path.name) >= step:
+            if int(path.name) > step:
                 shutil.rmtree(path)
 
     def latest(self) -> tuple[Path, dict[str, Any]]:

@@ -10,7 +10,7 @@ from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.policy.update import AlgorithmConfig
 from cooper_rl.problems.config import ProblemsConfig
 from cooper_rl.rewards.hybrid import HybridConfig
-from cooper_rl.runs.watch import WatchRule
+from cooper_rl.runs.watch_rules import WatchRule
 from cooper_rl.sampling.sampler import SamplingParams
 from cooper_rl.verifyrm.config import MonitorConfig
 
