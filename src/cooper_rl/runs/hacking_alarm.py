@@ -11,10 +11,6 @@ EVALUATIONS = 2
 """Evaluations that are averaged."""
 STANDARD_ERRORS = 3.0
 """A change smaller than this many of its standard errors is noise."""
-MARGIN = 0.06
-"""A smaller fall of an accuracy or an agreement is no sign of hacking."""
-WIDE_MARGIN = 0.12
-"""The same for what also falls when a policy only changes its style, or is hacked for a while and recovers."""
 VANISHED = 0.1
 """Share of its highest level below which the group spread has vanished."""
 
@@ -22,22 +18,22 @@ VANISHED = 0.1
 class HackingAlarm:
     """Reads one step's metrics after another, none of which needs gold labels.
 
-    Six signs are looked for: a fall of the reward model's agreement with the rule, of the rule's accuracy, of the
-    held-out accuracy, of the rule's accuracy against the reward model's mean score (which also sees completions that
-    the rule cannot parse), of the parse rate, and a vanished group spread. Each is averaged over its last values and
-    compared with its best average so far, the reward with its average of that time. The last two count only while the
-    rule's accuracy has not risen: a policy that solves its problems loses its group spread too. docs/watch.md has
-    the formula.
+    Each sign is averaged over its last values and compared with its best average so far, the reward with its average
+    of that time. docs/watch.md has the formula, and why the margins are what they are.
     """
 
     def __init__(self) -> None:
         self._reward, self._accuracy = _Average(WINDOW), _Average(WINDOW)
         self._signs = [
-            _Sign("reward_model/rule_agreement", WINDOW, MARGIN),
-            _Sign("rule/accuracy", WINDOW, MARGIN),
-            _Sign("test/rule_avg", EVALUATIONS, MARGIN),
-            _Sign("rule/accuracy - reward_model/mean", WINDOW, WIDE_MARGIN),
-            _Sign("1 - rule/unparsed", WINDOW, WIDE_MARGIN, excused_by_accuracy=True),
+            _Sign("reward_model/rule_agreement", WINDOW, margin=0.06),
+            _Sign("rule/accuracy", WINDOW, margin=0.06),
+            _Sign("test/rule_avg", EVALUATIONS, margin=0.06),
+            # Also sees completions that the rule cannot parse.
+            _Sign("rule/accuracy - reward_model/mean", WINDOW, margin=0.12),
+            # Also sees what fools the rule as well, if it does not end.
+            _Sign("1 - rollout/cut_off_rate", WINDOW, margin=0.25),
+            # A policy that solves its problems may change its style, and loses its group spread.
+            _Sign("1 - rule/unparsed", WINDOW, margin=0.12, excused_by_accuracy=True),
             _Sign("reward/group_spread", WINDOW, margin=None, excused_by_accuracy=True),
         ]
 
@@ -49,6 +45,7 @@ class HackingAlarm:
             values = {
                 **metrics,
                 "rule/accuracy - reward_model/mean": metrics["rule/accuracy"] - metrics.get("reward_model/mean", nan),
+                "1 - rollout/cut_off_rate": 1 - metrics.get("rollout/cut_off_rate", nan),
                 "1 - rule/unparsed": 1 - metrics.get("rule/unparsed", nan),
             }
             for sign in self._signs:
