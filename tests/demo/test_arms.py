@@ -7,7 +7,8 @@ import pytest
 from cooper_rl.demo.arms import ARMS, arm_settings, run_arms, summarise
 from cooper_rl.demo.picture import draw
 from cooper_rl.runs.loading import build_config
-from cooper_rl.runs.recorder import read_metrics
+from cooper_rl.runs.recorder import read_events, read_metrics
+from cooper_rl.runs.watch_rules import HACKING
 
 
 def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
@@ -63,3 +64,14 @@ def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
     page = draw(tmp_path).read_text()
     assert page.count("<svg") == 1
     assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_alarm_goes_off_on_the_static_arm_before_half_of_its_accuracy_is_lost(tmp_path):
+    run_arms(["static", "cooper"], tmp_path, seed=0)
+    alarms = {arm: [e for e in read_events(tmp_path / arm) if e["metric"] == HACKING] for arm in ("static", "cooper")}
+    assert alarms["cooper"] == []
+    accuracy = [row["gold/accuracy"] for row in read_metrics(tmp_path / "static")[1:]]
+    best = [max(accuracy[: step + 1]) for step in range(len(accuracy))]
+    half_lost = next(step for step in range(1, 41) if accuracy[step - 1] <= best[step - 1] / 2)
+    assert alarms["static"][0]["step"] < half_lost

@@ -35,6 +35,11 @@ def test_a_score_that_leaves_the_rule_behind_is_a_sign_even_where_the_rule_canno
     assert "rule/accuracy - reward_model/mean" in _signs(steps)[-1][0]
 
 
+def test_completions_that_do_not_end_are_a_sign_even_where_the_rule_accepts_them():
+    steps = [_step(0.5 + 0.03 * t, 0.5 + 0.03 * t, **{"rollout/cut_off_rate": 0.03 * t}) for t in range(15)]
+    assert "1 - rollout/cut_off_rate" in _signs(steps)[-1][0]
+
+
 def test_the_held_out_accuracy_is_compared_between_evaluations_only():
     steps = [_step(0.5 + 0.02 * t, 0.5 + 0.02 * t) for t in range(20)]
     for t, accuracy in zip(range(0, 20, 2), [0.5, 0.52, 0.5, 0.51, 0.5, 0.3, 0.3, 0.3, 0.3, 0.3], strict=True):
