@@ -17,11 +17,16 @@ from cooper_rl.runs.checkpoint import CheckpointStore, restore_random_state
 from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
 from cooper_rl.runs.interrupt import stop_on_signal
-from cooper_rl.runs.recorder import Recorder
+from cooper_rl.runs.recorder import Recorder, read_events, read_metrics
+from cooper_rl.runs.rollback import rollback_target
 from cooper_rl.runs.step_metrics import rollout_metrics, verdict_metrics
+from cooper_rl.runs.watch import Firing, Watch
 from cooper_rl.sampling.sampler import Group
 
 logger = logging.getLogger(__name__)
+
+UNSEEN_AFTER = 10
+"""Steps after which a watched metric that no step has recorded is reported."""
 
 OnStep = Callable[[int, Metrics], None]
 
@@ -44,9 +49,11 @@ class CooperTrainer:
         self.probes = ProbeSet()
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint.keep)
         self._stop = threading.Event()
+        self.stopped_by: Firing | None = None
+        """The watch rule that ended the run, if one did."""
         if resume:
             self._restore()
-        self.recorder = Recorder(self.directory, config, resume_at=self.completed_steps if resume else None)
+        self._open_record(resume)
 
     @classmethod
     def from_config(cls, config: RunConfig, resume: bool = False) -> "CooperTrainer":
@@ -96,6 +103,7 @@ class CooperTrainer:
     def fit(self, on_step: OnStep | None = None) -> None:
         """Run to `config.steps`, evaluating and checkpointing on the way.
 
+        The watch rules may roll it back or end it early (`stopped_by`).
         An interrupt (SIGINT, SIGTERM) lets the step finish, writes a checkpoint and returns; a second one
         ends the process at once.
         """
@@ -103,10 +111,12 @@ class CooperTrainer:
             self._record(0, metrics, on_step)
         with stop_on_signal(self.request_stop):
             while self.completed_steps < self.config.steps and not self._stop.is_set():
-                metrics = self.step()
-                metrics |= self._measure()
-                self._record(self.completed_steps, metrics, on_step)
-                if self._due(self.config.checkpoint.every) or self._finished or self._stop.is_set():
+                metrics = self._step_and_measure()
+                firings = self._record(self.completed_steps, metrics, on_step)
+                if self._roll_back(firings):
+                    continue
+                self._stop_for(firings)
+                if self._wants_checkpoint:
                     self.save_checkpoint()
 
     def close(self) -> None:
@@ -126,8 +136,8 @@ class CooperTrainer:
 
     @property
     def interrupted(self) -> bool:
-        """Whether `fit` returned because it was asked to stop."""
-        return self._stop.is_set()
+        """Whether `fit` returned because it was asked to stop, by a signal or a caller."""
+        return self._stop.is_set() and self.stopped_by is None
 
     def evaluate(self) -> Metrics:
         """Accuracy on the test problems, by the rule and, where the problems know it, by gold."""
@@ -169,11 +179,17 @@ class CooperTrainer:
         self.completed_steps = state["step"]
         logger.info("resuming after step %d from %s", self.completed_steps, folder)
 
+    def _open_record(self, resume: bool) -> None:
+        self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
+        self.watch = Watch(self.config.watch, seen=read_metrics(self.directory))
+        self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
+
     def _sample_groups(self, step: int) -> list[Group]:
         config, parts = self.config, self.parts
         problems = parts.stream.next_batch()
         prompts = [parts.prompt_encoder.encode(problem) for problem in problems]
-        seed = config.seed * 1_000_003 + step  # a function of the step: a resumed run samples what it would have
+        # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
+        seed = config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         sampled = parts.sampler.sample(prompts, config.rollout.n, config.rollout, seed)
         return [Group(*group) for group in zip(problems, prompts, sampled, strict=True)]
 
@@ -215,10 +231,57 @@ class CooperTrainer:
     def _finished(self) -> bool:
         return self.completed_steps == self.config.steps
 
-    def _record(self, step: int, metrics: Metrics, on_step: OnStep | None) -> None:
+    def _step_and_measure(self) -> Metrics:
+        step = self.completed_steps + 1
+        metrics: Metrics = {"rollout/non_finite_logits": 0.0}
+        try:
+            metrics |= self.step()
+            metrics |= self._measure()
+        except FloatingPointError as error:  # a policy that has diverged cannot be sampled, in training or evaluation
+            logger.error("step %d: %s", step, error)
+            metrics["rollout/non_finite_logits"] = 1.0
+            self.completed_steps = step
+        return metrics
+
+    def _record(self, step: int, metrics: Metrics, on_step: OnStep | None) -> list[Firing]:
+        firings, found = self.watch.observe(step, metrics)
+        metrics |= found
         self.recorder.metrics(step, metrics)
+        for firing in firings:
+            logger.warning("watch (%s) after step %d: %s", firing.rule.action, step, firing.message)
+            self.recorder.event(firing.event())
+        if step == min(UNSEEN_AFTER, self.config.steps) and self.watch.unseen:
+            logger.warning("watch: no step has recorded %s; see metrics.jsonl", ", ".join(self.watch.unseen))
         if on_step is not None:
             on_step(step, metrics)
+        return firings
+
+    def _roll_back(self, firings: Sequence[Firing]) -> bool:
+        """Go back to a checkpoint where a rule demands it and there is one; whether that was done."""
+        checkpoints = [int(path.name) for path in self._checkpoints.list()]
+        target = rollback_target(firings, checkpoints, self._rollbacks)
+        if target is None:
+            return False
+        firing = next(firing for firing in firings if firing.rule.action == "rollback")
+        self.recorder.event(firing.event() | {"back_to": target})
+        self._checkpoints.drop_after(target)
+        self.recorder.close()
+        self._restore()
+        self._open_record(resume=True)
+        return True
+
+    def _stop_for(self, firings: Sequence[Firing]) -> None:
+        ending = [firing for firing in firings if firing.rule.action in ("stop", "rollback")]
+        if ending:
+            self.stopped_by = ending[0]
+            self.request_stop()
+
+    @property
+    def _wants_checkpoint(self) -> bool:
+        """No checkpoint holds a fault that a rule would go back from, unless the run ends there for another reason."""
+        if self._finished or self._stop.is_set():
+            return self.stopped_by is None or self.stopped_by.rule.action == "stop"
+        return self._due(self.config.checkpoint.every) and not self.watch.in_doubt
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.completed_steps % every == 0

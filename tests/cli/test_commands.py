@@ -56,6 +56,14 @@ def test_bad_input_exits_with_2_before_training(monkeypatch, capfd, config_file,
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
+def test_a_stop_rule_ends_train_with_3_and_says_why(monkeypatch, capfd, config_file, tmp_path):
+    rule = "watch=[{metric: rollout/tokens, above: 0, patience: 1, action: stop}]"
+    code, output = _cooper(monkeypatch, capfd, "train", config_file, "kind=rule", rule)
+    assert code == 3, output
+    assert "stopped after step 1 by a watch rule: rollout/tokens above 0 since step 1" in " ".join(output.split())
+    assert "rollout/tokens" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_eval_prints_intervals_and_writes_completions(monkeypatch, capfd, tiny_models, tmp_path):
     out = tmp_path / "completions.jsonl"
     code, output = _cooper(

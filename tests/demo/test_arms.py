@@ -7,7 +7,8 @@ import pytest
 from cooper_rl.demo.arms import ARMS, arm_settings, run_arms, summarise
 from cooper_rl.demo.picture import draw
 from cooper_rl.runs.loading import build_config
-from cooper_rl.runs.recorder import read_metrics
+from cooper_rl.runs.recorder import read_events, read_metrics
+from cooper_rl.runs.watch_rules import HACKING
 
 
 def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
@@ -34,6 +35,8 @@ def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_p
     for arm in ARMS:
         (tmp_path / arm).mkdir()
         (tmp_path / arm / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    event = {"step": 2, "metric": "watch/reward_hacking"}
+    (tmp_path / "static" / "events.jsonl").write_text(json.dumps(event) + "\n")
     summary = summarise(tmp_path, seconds=1.0, seed=7)
     assert summary["arms"]["static"] == {
         "gold_start": 0.5,
@@ -42,7 +45,9 @@ def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_p
         "reward_start": 0.4,
         "reward_end": 0.9,
         "steps": 2,
+        "alarm": 2,
     }
+    assert summary["arms"]["rule"]["alarm"] is None
     assert summary["seed"] == 7
     assert 0.5 < summary["reward_model_accuracy"] <= 1
     assert json.loads((tmp_path / "summary.json").read_text()) == summary
@@ -59,3 +64,14 @@ def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
     page = draw(tmp_path).read_text()
     assert page.count("<svg") == 1
     assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_alarm_goes_off_on_the_static_arm_before_half_of_its_accuracy_is_lost(tmp_path):
+    run_arms(["static", "cooper"], tmp_path, seed=0)
+    alarms = {arm: [e for e in read_events(tmp_path / arm) if e["metric"] == HACKING] for arm in ("static", "cooper")}
+    assert alarms["cooper"] == []
+    accuracy = [row["gold/accuracy"] for row in read_metrics(tmp_path / "static")[1:]]
+    best = [max(accuracy[: step + 1]) for step in range(len(accuracy))]
+    half_lost = next(step for step in range(1, 41) if accuracy[step - 1] <= best[step - 1] / 2)
+    assert alarms["static"][0]["step"] < half_lost

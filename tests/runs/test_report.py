@@ -23,6 +23,14 @@ def test_markup_in_a_completion_is_shown_not_run(tmp_path):
     assert "<svg" in page
 
 
+def test_faults_are_listed_with_what_was_done(tmp_path):
+    folder = _run_folder(tmp_path, [])
+    event = {"step": 7, "since": 5, "metric": "reward/mean", "action": "rollback", "message": "reward/mean < 0"}
+    (folder / "events.jsonl").write_text(json.dumps(event | {"back_to": 4}) + "\n")
+    page = write_report(folder).read_text()
+    assert "<td>7</td><td>5</td><td>reward/mean &lt; 0</td><td>rollback to step 4</td>" in page
+
+
 def test_gallery_ranks_rejected_completions_by_reward(tmp_path):
     completions = [
         {"text": "a", "verdict": "wrong", "reward": 0.2, "gold": False},

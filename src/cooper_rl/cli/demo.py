@@ -35,10 +35,10 @@ def demo(
     summary = summarise(output_dir, seconds, seed)
     report = draw(output_dir)
 
-    table = Table("run", "gold, start", "gold, end", "gold, best", "reward, start", "reward, end")
+    table = Table("run", "gold, start", "gold, end", "gold, best", "reward, start", "reward, end", "alarm at step")
     for arm, row in summary["arms"].items():
         keys = ("gold_start", "gold_end", "gold_best", "reward_start", "reward_end")
-        table.add_row(LABELS[arm], *(f"{row[key]:.3f}" for key in keys))
+        table.add_row(LABELS[arm], *(f"{row[key]:.3f}" for key in keys), str(row["alarm"] or "none"))
     console.print(table)
     console.print(
         f"{seconds:.0f} s\npicture: {output_dir / 'picture.png'}\nreport: {report}", highlight=False, soft_wrap=True

@@ -35,6 +35,9 @@ def train(
         trainer.fit(on_step=advance)
     report = write_report(trainer.directory)
     console.print(f"run: {trainer.directory}\nreport: {report}", highlight=False, soft_wrap=True)
+    if trainer.stopped_by is not None:
+        console.print(f"stopped after step {trainer.completed_steps} by a watch rule: {trainer.stopped_by.message}")
+        sys.exit(3)
     if trainer.interrupted:
         console.print(f"stopped after step {trainer.completed_steps}; continue with --resume")
         sys.exit(130)

@@ -1,6 +1,7 @@
 """The demo's four runs: the same start, the same problems, four kinds of reward."""
 
 import json
+import logging
 import multiprocessing
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,8 @@ import yaml
 
 from cooper_rl.learning.device import available_cores
 from cooper_rl.runs.loading import build_config
-from cooper_rl.runs.recorder import read_metrics
+from cooper_rl.runs.recorder import read_events, read_metrics
+from cooper_rl.runs.watch_rules import HACKING
 from cooper_rl.settings import merge
 
 ARMS: dict[str, dict[str, Any]] = {
@@ -70,6 +72,7 @@ def run_arms(
 
 
 def _run_arm(settings: dict[str, Any]) -> None:
+    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are the demo's subject: the summary tells them
     from cooper_rl.loop import CooperTrainer  # noqa: PLC0415 - in the arm's own process
     from cooper_rl.runs.report import write_report  # noqa: PLC0415
 
@@ -84,7 +87,10 @@ def _steps_done(directory: Path) -> int:
 
 
 def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
-    """Write `summary.json`: gold test accuracy and training reward of every arm, start to end."""
+    """Write `summary.json`: gold test accuracy and training reward of every arm, start to end.
+
+    `alarm` is the step at which the reward-hacking alarm first went off, or null.
+    """
     arms = {}
     for arm in ARMS:
         metrics = read_metrics(output_dir / arm)
@@ -98,6 +104,7 @@ def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
                 "reward_start": reward[0],
                 "reward_end": reward[-1],
                 "steps": metrics[-1]["step"],
+                "alarm": next((e["step"] for e in read_events(output_dir / arm) if e["metric"] == HACKING), None),
             }
     manifest = json.loads((ASSETS / "manifest.json").read_text(encoding="utf-8"))
     summary = {

@@ -72,6 +72,7 @@ def update_policy(
     """Update the policy on one step's groups.
 
     `reference` is the frozen start, needed when `config.kl` is set; `max_tokens` is the sampler's length limit.
+    Groups with a reward that is not finite take no part.
     """
     lengths_PN = torch.tensor([[len(c.token_ids) for c in group.completions] for group in groups])
     cut_off_PN = torch.tensor([[c.stop_reason == "length" for c in group.completions] for group in groups])
@@ -81,6 +82,8 @@ def update_policy(
     if config.pulls_in("reward"):
         rewards = rewards - _sequence_kl(groups, reference, config.kl)
 
+    # A reward model that has diverged costs its groups, not the run; a group of zeros has no spread to learn from.
+    rewards = rewards.where(rewards.isfinite().all(dim=1, keepdim=True), 0.0)
     usable_P = usable_groups(rewards, config.min_spread)
     advantages_PN = advantages(rewards, config.advantages, usable_P)
     counted_PN = ~cut_off_PN if config.overlong.kind == "mask" else torch.ones_like(cut_off_PN)

@@ -83,7 +83,8 @@ class HybridReward:
         """
         rule, model = self._rule.score(groups), self._reward_model.score(groups)
         sigma = model.rewards.std(dim=1, correction=0)
-        now = sigma.mean().item()
+        finite = sigma[sigma.isfinite()]  # a reward model that has diverged must not stay in the running mean
+        now = finite.mean().item() if len(finite) else self.sigma_mean or 0.0
         decay = self._config.sigma_decay
         self.sigma_mean = now if self.sigma_mean is None else decay * self.sigma_mean + (1 - decay) * now
         weights = difficulty_weights(sigma, self.sigma_mean, self._config)

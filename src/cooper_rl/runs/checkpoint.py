@@ -44,6 +44,12 @@ class CheckpointStore:
         """Complete checkpoints, oldest first."""
         return sorted(path.parent for path in self.directory.glob("[0-9]*/state.json"))
 
+    def drop_after(self, step: int) -> None:
+        """Delete the checkpoints of later steps."""
+        for path in self.list():
+            if int(path.name) > step:
+                shutil.rmtree(path)
+
     def latest(self) -> tuple[Path, dict[str, Any]]:
         """The newest checkpoint and its state; raises InputError where there is none."""
         checkpoints = self.list()

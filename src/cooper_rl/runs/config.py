@@ -10,6 +10,7 @@ from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.policy.update import AlgorithmConfig
 from cooper_rl.problems.config import ProblemsConfig
 from cooper_rl.rewards.hybrid import HybridConfig
+from cooper_rl.runs.watch_rules import WatchRule
 from cooper_rl.sampling.sampler import SamplingParams
 from cooper_rl.verifyrm.config import MonitorConfig
 
@@ -122,6 +123,8 @@ class RunConfig(Config):
     """Held-out accuracy and attack rate of the reward model during the run."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     """Checkpoints."""
+    watch: tuple[WatchRule, ...] = ()
+    """What counts as a fault of training, beside the default rules, and what happens then."""
 
     @property
     def trains_reward_model(self) -> bool:
@@ -138,6 +141,9 @@ class RunConfig(Config):
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
         if self.monitor is not None and self.kind == "rule":
             raise ValueError("monitor measures the reward model and kind: rule has none; remove monitor")
+        back = [rule.metric for rule in self.watch if rule.action == "rollback"]
+        if back and not self.checkpoint.every:
+            raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every to some steps")
         if self.rollout.n == 1:
             raise ValueError("rollout.n: 1 leaves the advantages nothing to compare with; use n >= 2")
         overlong = self.algorithm.overlong

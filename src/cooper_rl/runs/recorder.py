@@ -89,6 +89,11 @@ class Recorder:
         """Write a step's pairs with their origins and the reward model's logits before and after."""
         _write_lines(self.directory / "pairs" / f"{step:06d}.jsonl", [asdict(pair) for pair in pairs])
 
+    def event(self, event: dict[str, Any]) -> None:
+        """Append to `events.jsonl` what a watch rule found and what was done."""
+        with (self.directory / "events.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
+
     def close(self) -> None:
         """Close the open files."""
         self._metrics_file.close()
@@ -98,6 +103,9 @@ class Recorder:
     def _drop_after(self, step: int) -> None:
         kept = [row for row in read_metrics(self.directory) if row["step"] <= step]
         _write_lines(self._metrics_path, kept)
+        events = read_events(self.directory)
+        # A rollback has happened, whatever step the run is at now: the random numbers after it depend on it.
+        _write_lines(self.directory / "events.jsonl", [e for e in events if e["step"] <= step or "back_to" in e])
         for folder in ("rollouts", "pairs"):
             for path in (self.directory / folder).glob("*.jsonl"):
                 if int(path.stem) > step:
@@ -112,11 +120,12 @@ class Recorder:
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
     """The lines of a run's `metrics.jsonl`; a last line cut short by an interruption is left out."""
-    path = directory / "metrics.jsonl"
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines[:-1] if line]
+    return _read_lines(directory / "metrics.jsonl")
+
+
+def read_events(directory: Path) -> list[dict[str, Any]]:
+    """The lines of a run's `events.jsonl`, read as `read_metrics` does."""
+    return _read_lines(directory / "events.jsonl")
 
 
 def git_revision() -> str:
@@ -126,6 +135,13 @@ def git_revision() -> str:
     except FileNotFoundError:  # no git on this machine
         return "unknown"
     return finished.stdout.strip() or "unknown"
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1] if line]
 
 
 def _write_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""A run's report: one self-contained HTML page with curves, the hack gallery and pair examples."""
+"""A run's report: one self-contained HTML page with curves, faults, the hack gallery and pair examples."""
 
 import heapq
 import json
@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cooper_rl.runs.figures import line_chart_svg
-from cooper_rl.runs.recorder import read_metrics
+from cooper_rl.runs.recorder import read_events, read_metrics
 
 CHARTS: list[tuple[str, dict[str, str]]] = [
     (
@@ -78,6 +78,7 @@ def write_report(directory: Path) -> Path:
         name=directory.name,
         config=(directory / "config.yaml").read_text(encoding="utf-8"),
         charts=charts,
+        events=read_events(directory),
         last=sorted(metrics[-1].items()) if metrics else [],
         hacks=hack_gallery(directory),
         pairs=last_pairs(directory),
