@@ -150,6 +150,8 @@ def test_rewards_without_spread_and_answers_that_are_all_wrong(settings):
         trainer.fit()
     rows = read_metrics(trainer.directory)
     assert all(row["policy/usable_groups"] == 0 and row["rule/accuracy"] == 0 for row in rows)
+    assert isinstance(trainer.parts.policy, TorchPolicyLearner)
+    assert trainer.parts.policy.steps == 6  # the schedule goes on
     assert all(torch.equal(old, new) for old, new in zip(before, _weights(trainer), strict=True))
     assert {"policy/usable_groups", "rule/accuracy"} <= _fired(trainer)
 

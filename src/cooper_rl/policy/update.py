@@ -97,9 +97,9 @@ def update_policy(
     objective = PolicyObjective(loss=config.loss, kl=config.kl if config.pulls_in("loss") else None)
     for rows_P in torch.arange(len(groups)).tensor_split(config.minibatches):
         batch = _batch(groups, rows_P.tolist(), advantages_PN, kept_PN, counted_PN, old_logprobs, reference, config)
-        if not batch.token_ids:
-            continue
-        metrics |= {f"policy/{name}": value for name, value in learner.forward_backward(batch, objective).items()}
+        if batch.token_ids:
+            metrics |= {f"policy/{name}": value for name, value in learner.forward_backward(batch, objective).items()}
+        # Without gradients too: the learning rate of a step does not depend on what earlier steps had to learn from.
         metrics |= {f"policy/{name}": value for name, value in learner.optim_step().items()}
     return PolicyUpdate(advantages_PN.float(), metrics)
 
