@@ -19,7 +19,7 @@ from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
 from cooper_rl.runs.exactness import changes, conditions
 from cooper_rl.runs.interrupt import stop_on_signal
-from cooper_rl.runs.random_state import random_state, restore_random_state
+from cooper_rl.runs.random_state import random_state, restore_random_state, seed_random_state
 from cooper_rl.runs.recorder import Recorder
 from cooper_rl.runs.step_metrics import rollout_metrics, verdict_metrics
 from cooper_rl.sampling.sampler import Group
@@ -49,6 +49,7 @@ class CooperTrainer:
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
         self._saved_steps = 0
         self._failed_checkpoints = 0
+        seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
         self._stop = threading.Event()
         if resume:
             if not self.directory.exists():

@@ -9,6 +9,13 @@ import torch
 from torch import Tensor
 
 
+def seed_random_state(seed: int) -> None:
+    """Start all of them anew from one seed."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
 def random_state() -> dict[str, Any]:
     """The states of python, numpy and torch, of the CPU and of every CUDA device."""
     _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
