@@ -27,4 +27,5 @@ def test_a_killed_run_comes_out_equal_and_a_difference_would_be_seen(tmp_path):
 def test_a_hundred_kills_in_every_part_of_a_run(tmp_path):
     result = CrashTest(tmp_path, seed=2).run(kills=100)
     assert (result.kills, result.equal, result.failures) == (100, 100, [])
-    assert {"load", "sample", "stage 1", "stage 2", "checkpoint"} <= result.phases.keys()
+    assert {"load", "stage 2", "checkpoint"} <= result.phases.keys()
+    assert len(result.phases) >= 6

@@ -1,5 +1,6 @@
 """Runs that are killed at random moments, resumed, and compared with one that was left alone."""
 
+import logging
 import shutil
 import time
 from collections import Counter
@@ -14,6 +15,8 @@ from cooper_rl.demo.arms import arm_settings
 from crash.comparison import differences
 from crash.phases import phase_of
 from crash.process import kill, start
+
+logger = logging.getLogger(__name__)
 
 MOST_KILLS = 3
 """Kills in one run."""
@@ -59,6 +62,7 @@ class CrashTest:
         while result.kills < kills:
             phases = self._kill_and_resume("run", min(self._rng.randint(1, MOST_KILLS), kills - result.kills))
             found = differences(self._reference, self.folder / "run")
+            logger.info("killed in %s: %s", ", ".join(phases) or "no part", "; ".join(found) or "equal")
             result.kills += len(phases)
             result.equal += 0 if found else len(phases)
             result.phases.update(phases)

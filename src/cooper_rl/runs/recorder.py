@@ -118,8 +118,8 @@ class Recorder:
 
     def _drop_after(self, step: int) -> None:
         kept = _cut_lines(self._metrics_path, step if step > 0 else -1)
-        if kept < step:  # deleted or edited: a checkpoint appears after the record of its steps
-            logger.warning("%s: ends at step %d, the run continues after %d", self._metrics_path, max(kept, 0), step)
+        if step > 0 and kept < step:  # deleted or edited: a checkpoint appears after the record of its steps
+            logger.warning("%s: ends at step %d, the run continues after %d", self._metrics_path, kept, step)
         for folder in ("rollouts", "pairs"):
             for path in (self.directory / folder).glob("*.jsonl"):
                 if int(path.stem) > step:
