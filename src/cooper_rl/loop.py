@@ -158,14 +158,18 @@ class CooperTrainer:
         Raises OSError where they cannot be written, a full disk for one; the checkpoints before stay as they were.
         """
         self.recorder.sync()
+        return self._save(metrics)
+
+    def _save(self, metrics: Metrics | None) -> Path:
         folder = self._checkpoints.save(self.completed_steps, self._write_state, metrics)
         self._saved_steps = self.completed_steps
         return folder
 
     def _try_checkpoint(self, metrics: Metrics) -> None:
         """A run outlives a checkpoint that does not fit on the disk: the one before is whole, the next may fit."""
+        self.recorder.sync()  # a record that cannot be written is another matter, and ends the run
         try:
-            self.save_checkpoint(metrics)
+            self._save(metrics)
         except OSError as error:
             self._failed_checkpoints += 1
             logger.error("CHECKPOINT OF STEP %d NOT WRITTEN, the run goes on: %s", self.completed_steps, error)
