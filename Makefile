@@ -4,7 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-slow bench lint format clean
+N ?= 20
+
+.PHONY: demo test test-slow crash-test bench lint format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +22,10 @@ test: lint
 
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto -m slow
+
+# Kills a training run N times and compares it with one that was left alone; see docs/resume.md.
+crash-test: $(INSTALLED)
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m crash $(N)
 
 # BENCH='--model FOLDER --data labelled.parquet --vllm PYTHON' measures more; see benchmarks/run.py.
 bench: $(INSTALLED)

@@ -10,13 +10,16 @@ from torch import Tensor
 
 from cooper_rl.assembly import Parts, assemble
 from cooper_rl.cooptimization.health import ProbeSet, agreement
+from cooper_rl.errors import InputError
 from cooper_rl.learning.learner import Metrics
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.gold import gold_labels
-from cooper_rl.runs.checkpoint import CheckpointStore, restore_random_state
+from cooper_rl.runs.checkpoint import CheckpointStore
 from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
+from cooper_rl.runs.exactness import changes, conditions
 from cooper_rl.runs.interrupt import stop_on_signal
+from cooper_rl.runs.random_state import random_state, restore_random_state, seed_random_state
 from cooper_rl.runs.recorder import Recorder, read_events, read_metrics
 from cooper_rl.runs.rollback import rollback_target
 from cooper_rl.runs.step_metrics import rollout_metrics, verdict_metrics
@@ -38,21 +41,28 @@ class CooperTrainer:
     """
 
     def __init__(self, config: RunConfig, parts: Parts, resume: bool = False):
-        """Open the run's folder; with `resume`, continue after its newest checkpoint.
+        """Open the run's folder; with `resume`, continue after its newest checkpoint, or start if it has none yet.
 
-        Raises InputError when there is nothing to resume, or a new run would write over an old one.
+        Raises InputError when there is no run to resume, all its checkpoints are damaged, or a new run would write
+        over an old one.
         """
         self.config = config
         self.parts = parts
         self.directory = Path(config.output_dir) / config.name
         self.completed_steps = 0
         self.probes = ProbeSet()
-        self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint.keep)
+        self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
+        self._saved_steps = 0
+        self._failed_checkpoints = 0
+        seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
         """The watch rule that ended the run, if one did."""
         if resume:
-            self._restore()
+            if not self.directory.exists():
+                raise InputError(f"{self.directory}: no run to resume; start it without --resume")
+            if not self._restore():
+                logger.warning("%s: has no checkpoint yet, starting at the beginning", self.directory)
         self._open_record(resume)
 
     @classmethod
@@ -107,17 +117,20 @@ class CooperTrainer:
         An interrupt (SIGINT, SIGTERM) lets the step finish, writes a checkpoint and returns; a second one
         ends the process at once.
         """
-        if self.completed_steps == 0 and (metrics := self._measure(at_start=True)):
-            self._record(0, metrics, on_step)
         with stop_on_signal(self.request_stop):
+            if self.completed_steps == 0 and (metrics := self._measure(at_start=True)):
+                self._record(0, metrics, on_step)
             while self.completed_steps < self.config.steps and not self._stop.is_set():
                 metrics = self._step_and_measure()
+                metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
                 firings = self._record(self.completed_steps, metrics, on_step)
                 if self._roll_back(firings):
                     continue
                 self._stop_for(firings)
-                if self._wants_checkpoint:
-                    self.save_checkpoint()
+                if self._wants_checkpoint(metrics):
+                    self._try_checkpoint(metrics)
+            if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
+                self._last_checkpoint()
 
     def close(self) -> None:
         """Close the run's files, the verifier's processes and the assistant's connections."""
@@ -136,8 +149,8 @@ class CooperTrainer:
 
     @property
     def interrupted(self) -> bool:
-        """Whether `fit` returned because it was asked to stop, by a signal or a caller."""
-        return self._stop.is_set() and self.stopped_by is None
+        """Whether `fit` returned before the last step because it was asked to stop, by a signal or a caller."""
+        return self._stop.is_set() and not self._finished and self.stopped_by is None
 
     def evaluate(self) -> Metrics:
         """Accuracy on the test problems, by the rule and, where the problems know it, by gold."""
@@ -149,24 +162,61 @@ class CooperTrainer:
             metrics = parts.test_set.measure(parts.sampler, parts.verifier, self.config.seed)
         return metrics | clock.parts()
 
-    def save_checkpoint(self) -> Path:
-        """Write both models, both optimizers, every random state and the data cursor."""
+    def save_checkpoint(self, metrics: Metrics | None = None) -> Path:
+        """Write both models, both optimizers, every random state and the data cursor; `metrics` are the step's.
+
+        Raises OSError where they cannot be written, a full disk for one; the checkpoints before stay as they were.
+        """
+        self.recorder.sync()
+        return self._save(metrics)
+
+    def _save(self, metrics: Metrics | None) -> Path:
+        folder = self._checkpoints.save(self.completed_steps, self._write_state, metrics)
+        self._saved_steps = self.completed_steps
+        return folder
+
+    def _try_checkpoint(self, metrics: Metrics) -> None:
+        """A run outlives a checkpoint that does not fit on the disk: the one before is whole, the next may fit."""
+        self.recorder.sync()  # a record that cannot be written is another matter, and ends the run
+        try:
+            self._save(metrics)
+        except OSError as error:
+            self._failed_checkpoints += 1
+            logger.error("CHECKPOINT OF STEP %d NOT WRITTEN, the run goes on: %s", self.completed_steps, error)
+
+    def _last_checkpoint(self) -> None:
+        try:
+            self.save_checkpoint()
+        except OSError as error:
+            raise InputError(
+                f"{self.directory}: the checkpoint of step {self.completed_steps} could not be written: {error}; "
+                "make room and continue from the one before with --resume"
+            ) from error
+
+    def _write_state(self, folder: Path) -> dict[str, Any]:
         parts = self.parts
+        parts.policy.save(folder / "policy")
+        state: dict[str, Any] = {
+            "conditions": conditions(self.config),
+            "random": random_state(),
+            "stream": parts.stream.state(),
+            "probes": self.probes.state(),
+        }
+        if parts.judge is not None:
+            parts.judge.learner.save(folder / "reward_model")
+            state["cooptimizer"] = parts.judge.cooptimizer.state()
+        if parts.hybrid is not None:
+            state["hybrid"] = parts.hybrid.sigma_mean
+        return state
 
-        def write(folder: Path) -> dict[str, Any]:
-            parts.policy.save(folder / "policy")
-            state: dict[str, Any] = {"stream": parts.stream.state(), "probes": self.probes.state()}
-            if parts.judge is not None:
-                parts.judge.learner.save(folder / "reward_model")
-                state["cooptimizer"] = parts.judge.cooptimizer.state()
-            if parts.hybrid is not None:
-                state["hybrid"] = parts.hybrid.sigma_mean
-            return state
-
-        return self._checkpoints.save(self.completed_steps, write)
-
-    def _restore(self) -> None:
-        folder, state = self._checkpoints.latest()
+    def _restore(self) -> bool:
+        """Load the newest undamaged checkpoint, if there is one."""
+        found = self._checkpoints.latest()
+        if found is None:
+            return False
+        folder, state = found
+        for change in changes(state["conditions"], conditions(self.config)):
+            logger.warning("%s: not an exact continuation, changed %s", folder, change)
         self.parts.policy.load(folder / "policy")
         if self.parts.judge is not None:
             self.parts.judge.learner.load(folder / "reward_model")
@@ -176,8 +226,9 @@ class CooperTrainer:
         self.parts.stream.restore(state["stream"])
         self.probes.restore(state["probes"])
         restore_random_state(state["random"])
-        self.completed_steps = state["step"]
+        self.completed_steps = self._saved_steps = state["step"]
         logger.info("resuming after step %d from %s", self.completed_steps, folder)
+        return True
 
     def _open_record(self, resume: bool) -> None:
         self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
@@ -263,8 +314,8 @@ class CooperTrainer:
         if target is None:
             return False
         firing = next(firing for firing in firings if firing.rule.action == "rollback")
+        self._checkpoints.drop_after(target)  # first: a run that dies before the event rolls back to the same place
         self.recorder.event(firing.event() | {"back_to": target})
-        self._checkpoints.drop_after(target)
         self.recorder.close()
         self._restore()
         self._open_record(resume=True)
@@ -276,12 +327,15 @@ class CooperTrainer:
             self.stopped_by = ending[0]
             self.request_stop()
 
+    def _wants_checkpoint(self, metrics: Metrics) -> bool:
+        """No checkpoint on the way holds a fault that a rule would go back from."""
+        wanted = self._due(self.config.checkpoint.every) or self._checkpoints.is_best(metrics)
+        return wanted and not self.watch.in_doubt
+
     @property
-    def _wants_checkpoint(self) -> bool:
-        """No checkpoint holds a fault that a rule would go back from, unless the run ends there for another reason."""
-        if self._finished or self._stop.is_set():
-            return self.stopped_by is None or self.stopped_by.rule.action == "stop"
-        return self._due(self.config.checkpoint.every) and not self.watch.in_doubt
+    def _ends_in_a_fault(self) -> bool:
+        """Whether the run ended because it could not go back from a fault, which no checkpoint shall hold."""
+        return self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.completed_steps % every == 0

@@ -46,7 +46,7 @@ def test_train_runs_and_says_where_the_report_is(monkeypatch, capfd, config_file
         (["problems.prompt.max_prompt_tokens=3"], "longer than 3 tokens"),
         (["problems.prompt.chat=true"], "no chat template"),
         (["problems_per_step=400"], "problems"),
-        (["--resume"], "no checkpoint to resume from"),
+        (["--resume"], "no run to resume"),
     ],
 )
 def test_bad_input_exits_with_2_before_training(monkeypatch, capfd, config_file, tmp_path, arguments, words):

@@ -19,7 +19,7 @@ from cooper_rl.learning.learner import Metrics
 from cooper_rl.learning.prefix_attention import enable_packing, packed_hidden_states
 from cooper_rl.learning.prefix_packing import families, pack_rows
 from cooper_rl.learning.schedule import learning_rate_factor
-from cooper_rl.learning.trainer_state import load_trainer_state, save_trainer_state
+from cooper_rl.learning.trainer_state import disk_errors, load_trainer_state, save_trainer_state
 
 logger = logging.getLogger(__name__)
 
@@ -93,18 +93,19 @@ class TorchLearner:
     def save(self, directory: Path) -> None:
         """Write a plain Hugging Face folder (weights in safetensors, tokenizer) and `trainer_state/` beside it.
 
-        Gradients accumulated since the last `optim_step` are not saved.
+        Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
         """
-        self.model.save_pretrained(directory)
-        if self.tokenizer is not None:
-            self.tokenizer.save_pretrained(directory)
         counters = {
             "steps": self.steps,
             "skipped_updates": self.skipped_updates,
             "total_steps": self.total_steps,
             "config": self.config.model_dump(mode="json"),
         }
-        save_trainer_state(Path(directory), self.model, self._optimizer, counters)
+        with disk_errors(directory):
+            self.model.save_pretrained(directory)
+            if self.tokenizer is not None:
+                self.tokenizer.save_pretrained(directory)
+            save_trainer_state(Path(directory), self.model, self._optimizer, counters)
 
     def load(self, directory: Path) -> None:
         """Restore weights, moments and counters in place; training goes on bit for bit as if never interrupted.

@@ -1,16 +1,31 @@
 """What training knows beside the weights, on disk: AdamW's moments (safetensors, by parameter name) and counters."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from cooper_rl.errors import InputError
 
 _FOLDER = "trainer_state"
+
+
+@contextmanager
+def disk_errors(directory: Path) -> Iterator[None]:
+    """Raise OSError where safetensors and tokenizers, which have exceptions of their own, could not write a file."""
+    try:
+        yield
+    except Exception as error:
+        # A full disk is a SafetensorError in one library and a bare Exception in the other.
+        if isinstance(error, SafetensorError) or type(error) is Exception:
+            raise OSError(f"{directory}: {error}") from error
+        raise
 
 
 def save_trainer_state(

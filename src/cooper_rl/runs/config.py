@@ -75,6 +75,10 @@ class CheckpointConfig(Config):
     """Steps between checkpoints; 0 writes only the last."""
     keep: int = Field(default=2, ge=1)
     """Newest checkpoints kept."""
+    keep_best: str | None = None
+    """A metric such as `test/rule_avg`: a step with a new best value gets a checkpoint, kept until a better one."""
+    best: Literal["max", "min"] = "max"
+    """Whether the highest or the lowest value of `keep_best` is the best."""
 
 
 class RunConfig(Config):
@@ -139,6 +143,11 @@ class RunConfig(Config):
             )
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
+        best = self.checkpoint.keep_best or ""
+        if best.startswith("test/") and not self.evaluation.every:
+            raise ValueError(f"checkpoint.keep_best: {best} is measured by the evaluation; set evaluation.every")
+        if best.startswith("monitor/") and self.monitor is None:
+            raise ValueError(f"checkpoint.keep_best: {best} is measured by the monitor; add monitor")
         if self.monitor is not None and self.kind == "rule":
             raise ValueError("monitor measures the reward model and kind: rule has none; remove monitor")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]

@@ -26,9 +26,9 @@ def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
     def on_signal(number: int, frame: Any) -> None:
-        logger.warning("stopping after this step; interrupt again to stop at once")
+        restore_handlers()  # before anything is said: the second may come while we say it
         request_stop()
-        restore_handlers()
+        logger.warning("stopping after this step; interrupt again to stop at once")
 
     for number in previous:
         signal.signal(number, on_signal)

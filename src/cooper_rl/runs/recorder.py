@@ -1,6 +1,7 @@
 """A run's record on disk: configuration, metrics, rollouts and pairs, complete up to the last step."""
 
 import json
+import logging
 import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,30 +17,41 @@ from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.scores import Scores
 from cooper_rl.runs.config import RunConfig
+from cooper_rl.runs.durable import sync, sync_tree, write_text
 from cooper_rl.sampling.sampler import Group
+
+logger = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Writes one run's folder. Every line is flushed, so an interrupted run keeps all it has learned."""
+    """Writes one run's folder.
+
+    Every line is flushed, so a run that is killed keeps all it has learned; `sync` makes it outlast a power cut.
+    """
 
     def __init__(self, directory: Path, config: RunConfig, resume_at: int | None = None):
-        """Open the folder. `resume_at` is the step a resumed run continues after; later lines are dropped.
+        """Open the folder. `resume_at` is the step a resumed run continues after; what was recorded later is
+        dropped. At 0 that is everything: the evaluation before the first step is made again.
 
         Raises InputError when a new run would write over an old one.
         """
         self.directory = directory
         self._metrics_path = directory / "metrics.jsonl"
-        if resume_at is None and self._metrics_path.exists():
+        self._events_path = directory / "events.jsonl"
+        if resume_at is None and (self._metrics_path.exists() or (directory / "checkpoints").exists()):
             raise InputError(
                 f"{directory}: holds a run already; choose another name, add --resume, or delete the folder"
             )
         for folder in ("rollouts", "pairs"):
             (directory / folder).mkdir(parents=True, exist_ok=True)
-        if resume_at is not None:
-            self._drop_after(resume_at)
         self._write_config(config)
         self._metrics_file = self._metrics_path.open("a", encoding="utf-8")
-        self._tensorboard = _tensorboard_writer(directory / "tensorboard", purge_after=resume_at)
+        self._unsynced: list[Path] = []
+        if resume_at is not None:
+            self._drop_after(resume_at)
+        # What its files hold of later steps, TensorBoard leaves out from the purge step on.
+        purge_step = None if resume_at is None else resume_at + 1 if resume_at > 0 else 0
+        self._tensorboard = _tensorboard_writer(self._tensorboard_folder, purge_step)
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
         """Append one step's line to `metrics.jsonl` and TensorBoard."""
@@ -83,16 +95,27 @@ class Recorder:
                     "completions": completions,
                 }
             )
-        _write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
+        self._write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
 
     def pairs(self, step: int, pairs: Sequence[Pair]) -> None:
         """Write a step's pairs with their origins and the reward model's logits before and after."""
-        _write_lines(self.directory / "pairs" / f"{step:06d}.jsonl", [asdict(pair) for pair in pairs])
+        self._write_lines(self.directory / "pairs" / f"{step:06d}.jsonl", [asdict(pair) for pair in pairs])
+
+    def sync(self) -> None:
+        """Force everything recorded to disk. A checkpoint must not appear before the record of its steps."""
+        folders = (self.directory / "rollouts", self.directory / "pairs", self.directory)
+        for path in (*self._unsynced, self._metrics_path, *folders):
+            sync(path)
+        self._unsynced.clear()
+        if self._tensorboard is not None:
+            self._tensorboard.flush()
+            sync_tree(self._tensorboard_folder)
 
     def event(self, event: dict[str, Any]) -> None:
         """Append to `events.jsonl` what a watch rule found and what was done."""
-        with (self.directory / "events.jsonl").open("a", encoding="utf-8") as file:
+        with self._events_path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(event) + "\n")
+        self._unsynced.append(self._events_path)
 
     def close(self) -> None:
         """Close the open files."""
@@ -101,21 +124,32 @@ class Recorder:
             self._tensorboard.close()
 
     def _drop_after(self, step: int) -> None:
-        kept = [row for row in read_metrics(self.directory) if row["step"] <= step]
-        _write_lines(self._metrics_path, kept)
-        events = read_events(self.directory)
+        last = step if step > 0 else -1
+        kept = _cut_lines(self._metrics_path, last)
+        if step > 0 and kept < step:  # deleted or edited: a checkpoint appears after the record of its steps
+            logger.warning("%s: ends at step %d, the run continues after %d", self._metrics_path, kept, step)
         # A rollback has happened, whatever step the run is at now: the random numbers after it depend on it.
-        _write_lines(self.directory / "events.jsonl", [e for e in events if e["step"] <= step or "back_to" in e])
+        events = [e for e in read_events(self.directory) if e["step"] <= last or "back_to" in e]
+        if self._events_path.exists():
+            write_text(self._events_path, "".join(json.dumps(event) + "\n" for event in events))
         for folder in ("rollouts", "pairs"):
             for path in (self.directory / folder).glob("*.jsonl"):
                 if int(path.stem) > step:
                     path.unlink()
 
+    @property
+    def _tensorboard_folder(self) -> Path:
+        return self.directory / "tensorboard"
+
+    def _write_lines(self, path: Path, rows: Sequence[dict[str, Any]]) -> None:
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        self._unsynced.append(path)
+
     def _write_config(self, config: RunConfig) -> None:
         record = {"cooper_version": version("cooper-rl"), "git_revision": git_revision()}
         text = "".join(f"# {name}: {value}\n" for name, value in record.items())
         text += yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
-        (self.directory / "config.yaml").write_text(text, encoding="utf-8")
+        write_text(self.directory / "config.yaml", text)
 
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
@@ -144,14 +178,31 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines[:-1] if line]
 
 
-def _write_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+def _cut_lines(path: Path, step: int) -> int:
+    """Cut the file behind its last whole line of `step` or before; returns that line's step, or -1."""
+    kept, end = -1, 0
+    with path.open("rb+") as file:
+        for line in file:
+            row_step = _step_of(line)
+            if row_step is None or row_step > step:
+                break
+            kept, end = row_step, end + len(line)
+        file.truncate(end)
+    return kept
 
 
-def _tensorboard_writer(directory: Path, purge_after: int | None) -> Any:
+def _step_of(line: bytes) -> int | None:
+    """The step of a line; None for one that a crash has torn."""
+    try:
+        return json.loads(line)["step"] if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+
+
+def _tensorboard_writer(directory: Path, purge_step: int | None) -> Any:
     """A TensorBoard writer where the extra is installed, else None."""
     if find_spec("tensorboard") is None:
         return None
     from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415
 
-    return SummaryWriter(str(directory), purge_step=None if purge_after is None else purge_after + 1)
+    return SummaryWriter(str(directory), purge_step=purge_step)

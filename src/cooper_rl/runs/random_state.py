@@ -1,0 +1,48 @@
+"""The global random states of python, numpy and torch, as JSON values."""
+
+import base64
+import random
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def seed_random_state(seed: int) -> None:
+    """Start all of them anew from one seed."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def random_state() -> dict[str, Any]:
+    """The states of python, numpy and torch, of the CPU and of every CUDA device."""
+    _, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    return {
+        "python": random.getstate(),
+        "numpy": [_text(np.asarray(keys).tobytes()), int(position), int(has_gauss), float(cached)],
+        "torch": _text(torch.get_rng_state().numpy().tobytes()),
+        "cuda": [_text(state.numpy().tobytes()) for state in torch.cuda.get_rng_state_all()],
+    }
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    """Put back what `random_state` returned; states of CUDA devices that this machine lacks are left out."""
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal), gauss))
+    keys, position, has_gauss, cached = state["numpy"]
+    np.random.set_state(
+        ("MT19937", np.frombuffer(base64.b64decode(keys), dtype=np.uint32), position, has_gauss, cached)
+    )
+    torch.set_rng_state(_tensor(state["torch"]))
+    for device, text in enumerate(state["cuda"][: torch.cuda.device_count()]):
+        torch.cuda.set_rng_state(_tensor(text), device)
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _tensor(text: str) -> Tensor:
+    return torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.uint8)

@@ -1,0 +1,43 @@
+"""Two runs of the same configuration, compared in all they left on disk but their timings."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+OF_ITS_OWN = {"config.yaml", "report.html"}
+"""Files that name the run's folder or its timings."""
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """What differs, in words: models, optimizers and states bit for bit, metrics line for line, every log."""
+    names = {path: set(_files(path)) for path in (one, other)}
+    found = [f"{name} is in one run only" for name in sorted(names[one] ^ names[other])]
+    for name in sorted(names[one] & names[other] - OF_ITS_OWN - {"metrics.jsonl"}):
+        if (one / name).read_bytes() != (other / name).read_bytes():
+            found.append(f"{name} differs")
+    if _metrics(one) != _metrics(other):
+        found.append("metrics.jsonl differs")
+    if _tensorboard(one) != _tensorboard(other):
+        found.append("tensorboard differs")
+    return found
+
+
+def _files(run: Path) -> Iterator[str]:
+    for path in run.rglob("*"):
+        name = path.relative_to(run)
+        if path.is_file() and name.parts[0] != "tensorboard":
+            yield name.as_posix()
+
+
+def _metrics(run: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [{name: value for name, value in row.items() if not name.startswith("time/")} for row in rows]
+
+
+def _tensorboard(run: Path) -> dict[str, list[tuple[int, float]]]:
+    shown = EventAccumulator(str(run / "tensorboard"), size_guidance={"scalars": 0}).Reload()
+    names = [name for name in shown.Tags()["scalars"] if not name.startswith("time/")]
+    return {name: [(event.step, event.value) for event in shown.Scalars(name)] for name in names}

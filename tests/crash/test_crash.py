@@ -1,0 +1,31 @@
+"""A run that is killed again and again comes out as the run that was not."""
+
+import pytest
+
+from crash.comparison import differences
+from crash.trial import CrashTest
+
+
+def test_a_killed_run_comes_out_equal_and_a_difference_would_be_seen(tmp_path):
+    result = CrashTest(tmp_path, seed=1).run(kills=4)
+    assert (result.kills, result.equal, result.failures) == (4, 4, [])
+
+    weights = next((tmp_path / "run" / "checkpoints").glob("*/policy/model.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\xff")
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    lines = metrics.read_text().splitlines(keepends=True)
+    metrics.write_text("".join([*lines, lines[-1]]))
+    (tmp_path / "run" / "pairs" / "000001.jsonl").unlink()
+    assert differences(tmp_path / "reference", tmp_path / "run") == [
+        "pairs/000001.jsonl is in one run only",
+        f"{weights.relative_to(tmp_path / 'run')} differs",
+        "metrics.jsonl differs",
+    ]
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_in_every_part_of_a_run(tmp_path):
+    result = CrashTest(tmp_path, seed=2).run(kills=100)
+    assert (result.kills, result.equal, result.failures) == (100, 100, [])
+    assert {"load", "stage 2", "checkpoint"} <= result.phases.keys()
+    assert len(result.phases) >= 6
