@@ -195,15 +195,23 @@ def _read_body(body: str) -> ChatReply:
         choice = json.loads(body)["choices"][0]
         content, finish_reason = choice["message"]["content"], choice.get("finish_reason")
         tokens = (choice.get("logprobs") or {}).get("content") or []
-        first_token = {c["token"]: float(c["logprob"]) for c in tokens[0]["top_logprobs"]} if tokens else {}
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        first_token = {str(c["token"]): _logprob(c["logprob"]) for c in tokens[0]["top_logprobs"]} if tokens else {}
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise _RequestFailed("malformed", f"not a chat completion: {body[:200]!r}", transient=True) from error
     text = content if isinstance(content, str) else ""
+    text = text.encode(errors="replace").decode()  # JSON may hold half characters, which no file can
     if finish_reason == "length":
         return ChatReply(text, "truncated", "the reply reached max_tokens", first_token)
     if not text.strip():
         return ChatReply("", "empty", "the reply has no text", first_token)
     return ChatReply(text, first_token=first_token)
+
+
+def _logprob(value: Any) -> float:
+    logprob = float(value)
+    if not logprob <= 1e-3:  # above zero by rounding at most; not a number is refused too
+        raise ValueError(f"{logprob} is no log-probability")
+    return logprob
 
 
 def _api_key(config: ChatConfig) -> str:
