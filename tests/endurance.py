@@ -69,7 +69,7 @@ def run(steps: int, folder: Path) -> None:
     def tell(step: int, metrics: Metrics) -> None:
         if step % every == 0:
             told = {"step": step, **held(), "pairs": metrics.get("pairs/count"), "time": metrics.get("time/step")}
-            print(json.dumps(told), flush=True)  # noqa: T201
+            print(json.dumps(told), flush=True)
 
     with ChatServer(respond) as server:
         config = build_config(settings(folder, steps, server.url))

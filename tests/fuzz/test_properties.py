@@ -1,0 +1,53 @@
+"""Any input gives a valid object or an error that says where to look: Hypothesis drives the targets."""
+
+import os
+
+import pytest
+from corpus import SEEDS
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from targets import TARGETS
+
+EXAMPLES = int(os.environ.get("COOPER_FUZZ_EXAMPLES", "2000"))
+"""Of each target in the slow suite."""
+QUICK = {"chat_reply": 15, "rule_verifier": 15, "rows.parquet": 60, "report_page": 25, "earlier_verdicts": 40}
+"""Examples in the fast suite of targets that take their time; the others get 60."""
+
+
+@pytest.mark.parametrize(("target", "seed"), [(name, n) for name, seeds in SEEDS.items() for n in range(len(seeds))])
+def test_known_nasty_input(target: str, seed: int):
+    TARGETS[target](SEEDS[target][seed])
+
+
+def bent(target: str) -> st.SearchStrategy[bytes]:
+    """A seed with a stretch of it cut out, doubled or replaced, or no seed at all."""
+    short = [seed for seed in SEEDS[target] if len(seed) < 2000]
+    any_bytes = st.one_of(st.binary(max_size=30), st.text(max_size=20).map(lambda t: t.encode(errors="replace")))
+
+    def bend(seed: bytes, start: int, length: int, new: bytes) -> bytes:
+        start = start % (len(seed) + 1)
+        return seed[:start] + new + seed[start + length :]
+
+    tokens = st.sampled_from([b'"', b"{", b"}", b":", b"\n", b"\\", b"0", b"-1", b"1e9", b",", b" ", b"<", b"null"])
+    changed = st.builds(bend, st.sampled_from(short), st.integers(0, 2000), st.integers(0, 20), tokens | any_bytes)
+    return changed | any_bytes
+
+
+def drive(target: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+    @given(bent(target))
+    def run(data: bytes) -> None:
+        TARGETS[target](data)
+
+    run()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bent_input(target: str):
+    drive(target, QUICK.get(target, 60))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_much_bent_input(target: str):
+    drive(target, EXAMPLES // 10 if target in QUICK else EXAMPLES)
