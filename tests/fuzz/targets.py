@@ -152,10 +152,15 @@ class _OddServer:
 
     def __init__(self) -> None:
         self.body = ""
-        self._server = ChatServer(self._respond)
+        self._server = ChatServer(self._respond).__enter__()
         settings: dict[str, Any] = {"base_url": self._server.url, "model": "m", "max_retries": 0}
         self.client = ChatClient(ChatConfig(**settings))
         self.judge = ChatJudge(ChatJudgeConfig(**settings, read="first_token"))
+
+    def close(self) -> None:
+        self.judge.close()
+        self.client.close()
+        self._server.__exit__()
 
     def _respond(self, *_: Any) -> Answer:
         self._server.requests.clear()
@@ -232,6 +237,14 @@ def report_page(data: bytes) -> None:
     (folder / "pairs" / "000001.jsonl").write_text(json.dumps(pair) + "\n", encoding="utf-8")
     (folder / "metrics.jsonl").write_text(json.dumps({"step": 1, text: 0.5}) + "\n", encoding="utf-8")
     assert executable_parts(write_report(folder).read_text(encoding="utf-8")) == []
+
+
+def close() -> None:
+    """End the server, client, judge and verifier that targets have started."""
+    for part in (_odd_server, _verifier):
+        if part.cache_info().currsize:
+            part().close()
+            part.cache_clear()
 
 
 TARGETS: dict[str, Target] = {

@@ -6,11 +6,17 @@ import pytest
 from corpus import SEEDS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from targets import TARGETS
+from targets import TARGETS, close
 
 EXAMPLES = int(os.environ.get("COOPER_FUZZ_EXAMPLES", "1000"))
 """Of each target in the slow suite, a tenth of it where one takes its time."""
 UNHURRIED = {"chat_reply", "rule_verifier", "rows.parquet", "report_page", "earlier_verdicts", "config_file"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed():
+    yield
+    close()
 
 
 @pytest.mark.parametrize("target", TARGETS)
