@@ -26,5 +26,6 @@ def test_memory_files_threads_and_processes_do_not_grow_with_steps():
     late = [row for row in curve if row["step"] > STEPS / 2]
     for held in ("files", "threads", "children"):
         assert max(row[held] for row in late) <= max(row[held] for row in settled) + 1, held
+    assert max(row["rss_mib"] for row in late) < curve[0]["rss_mib"] + 300, "MiB more than before the first step"
     growth_mib = max(row["rss_mib"] for row in late) - max(row["rss_mib"] for row in settled)
     assert growth_mib < 40, f"{growth_mib:.0f} MiB more in the second half"

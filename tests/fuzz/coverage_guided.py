@@ -49,7 +49,7 @@ def report(target: str, seconds: str) -> bool:
 
 def main(seconds: str, chosen: list[str]) -> None:
     if find_spec("atheris") is None:
-        sys.exit("coverage-guided fuzzing needs Atheris (Linux, Python 3.11 to 3.13): pip install -e '.[fuzz]'")
+        sys.exit("coverage-guided fuzzing needs Atheris (Linux, Python 3.11 or later): pip install -e '.[fuzz]'")
     from targets import TARGETS
 
     kept = [report(target, seconds) for target in chosen or TARGETS]
