@@ -4,9 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-N ?= 20
-
-.PHONY: demo test test-slow crash-test bench lint format clean
+.PHONY: demo test test-slow crash-test fuzz endurance bench lint format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -24,8 +22,20 @@ test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto -m slow
 
 # Kills a training run N times and compares it with one that was left alone; see docs/resume.md.
+N ?= 20
 crash-test: $(INSTALLED)
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m crash $(N)
+
+# Coverage-guided fuzzing, SECONDS for each target (docs/fuzzing.md).
+SECONDS ?= 30
+fuzz: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,fuzz]'
+	$(BIN)/python tests/fuzz/coverage_guided.py $(SECONDS)
+
+# What a process holds over STEPS tiny steps with every part on.
+STEPS ?= 10000
+endurance: $(INSTALLED)
+	COOPER_ENDURANCE_STEPS=$(STEPS) $(BIN)/python -m pytest tests/test_endurance.py -m slow -s
 
 # BENCH='--model FOLDER --data labelled.parquet --vllm PYTHON' measures more; see benchmarks/run.py.
 bench: $(INSTALLED)

@@ -31,6 +31,21 @@ def test_other_settings_and_other_files_are_refused(tmp_path):
     path.write_text('{"question": "1+1"}\n')
     with pytest.raises(InputError, match="not a journal"):
         Journal(path, {})
-    path.write_text("not JSON\n")
+    for text in ("not JSON\n", '{"made with": 7}\n', '{"made with": \n', "[1]\n", "\udcff\n"):
+        path.write_text(text, errors="surrogateescape")
+        with pytest.raises(InputError, match=r"journal\.jsonl: not a journal"):
+            Journal(path, {})
     with pytest.raises(InputError, match="not a journal"):
+        Journal(tmp_path, {})
+
+
+@pytest.mark.parametrize("line", ["{", "7", '{"key": "b"}', '{"key": [], "value": 1}', '{"key": "b", "value": NaN}'])
+def test_a_damaged_line_is_named_and_the_journal_is_left_as_it_is(tmp_path, line):
+    path = tmp_path / "journal.jsonl"
+    with Journal(path, {}) as journal:
+        journal.put("a", 1)
+    text = f"{path.read_text()}{line}\n"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"journal\.jsonl:3: damaged; delete this line"):
         Journal(path, {})
+    assert path.read_text() == text

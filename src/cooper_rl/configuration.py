@@ -1,9 +1,38 @@
 """The base of every configuration record: unknown keys are errors, fields carry their own documentation."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Config(BaseModel):
     """Immutable settings of one component. The docstring under a field is its documentation."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _true_is_no_number(cls, values: Any) -> Any:
+        """Pydantic reads true as 1. As text it is refused like any other word, with its place."""
+        if not isinstance(values, dict):
+            return values
+        numbers = {name for name, field in cls.model_fields.items() if _takes_numbers_only(field.annotation)}
+        return {name: _as_words(value) if name in numbers else value for name, value in values.items()}
+
+
+def _takes_numbers_only(annotation: Any) -> bool:
+    allowed = _types(annotation)
+    return bool(allowed & {int, float}) and not allowed & {bool, Any}
+
+
+def _types(annotation: Any) -> set[Any]:
+    """The types an annotation names, through unions, containers and Annotated."""
+    if isinstance(annotation, type) or annotation is Any:
+        return {annotation, *(one for part in get_args(annotation) for one in _types(part))}
+    return {one for part in get_args(annotation) for one in _types(part)}
+
+
+def _as_words(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_as_words(one) for one in value]
+    return str(value).lower() if isinstance(value, bool) else value

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cooper_rl.errors import InputError
+from cooper_rl.strict_json import parse_json
 
 _HEADER = "made with"
 
@@ -26,11 +27,11 @@ class Journal:
         self.path = path
         self._done: dict[str, Any] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        lines = self._lines()
         wanted = json.loads(json.dumps(settings))
         if lines:
             self._check(lines[0], wanted)
-            self._done = {entry["key"]: entry["value"] for entry in map(json.loads, lines[1:])}
+            self._done = dict(self._entry(number, line) for number, line in enumerate(lines[1:], start=2))
         else:
             lines = [json.dumps({_HEADER: wanted}, ensure_ascii=False)]
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -58,10 +59,31 @@ class Journal:
     ) -> None:
         self.close()
 
+    def _lines(self) -> list[str]:
+        """The whole lines of the file."""
+        try:
+            return self.path.read_text(encoding="utf-8").split("\n")[:-1] if self.path.exists() else []
+        except (UnicodeDecodeError, IsADirectoryError) as error:
+            raise InputError(f"{self.path}: not a journal ({error}); choose another output") from error
+
+    def _entry(self, number: int, line: str) -> tuple[str, Any]:
+        try:
+            entry = parse_json(line)
+        except ValueError:
+            entry = None
+        if not isinstance(entry, dict) or not isinstance(entry.get("key"), str) or "value" not in entry:
+            raise InputError(
+                f"{self.path}:{number}: damaged; delete this line to do its work again, or the file to start anew"
+            )
+        return entry["key"], entry["value"]
+
     def _check(self, header: str, wanted: dict[str, Any]) -> None:
-        if not header.startswith(f'{{"{_HEADER}": '):
+        try:
+            made_with = parse_json(header)[_HEADER]
+        except (ValueError, LookupError, TypeError):
+            made_with = None
+        if not isinstance(made_with, dict):
             raise InputError(f"{self.path}: not a journal of this command; choose another output")
-        made_with = json.loads(header)[_HEADER]
         if made_with != wanted:
             changed = [key for key in {**made_with, **wanted} if made_with.get(key) != wanted.get(key)]
             raise InputError(

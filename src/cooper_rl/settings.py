@@ -1,20 +1,18 @@
 """From a YAML file and `key=value` overrides to a checked record of settings, with errors a user can act on."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from cooper_rl.configuration import Config
 from cooper_rl.errors import InputError
+from cooper_rl.strict_yaml import Lines, parse_yaml
 
 Record = TypeVar("Record", bound=Config)
-Lines = Mapping[tuple[str, ...], int]
-"""Line (from 1) of every key of a YAML text; positions in lists count as keys."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +32,14 @@ def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such configuration file")
-    text = path.read_text(encoding="utf-8")
     try:
-        values = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not valid YAML: {error}") from error
+        values, lines = parse_yaml(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:  # text that is not UTF-8, too
+        raise InputError(f"{path}: {error}") from error
+    values = {} if values is None else values
     if not isinstance(values, dict):
         raise InputError(f"{path}: expected a mapping of settings, found {type(values).__name__}")
-    return Settings(with_overrides(values, overrides), str(path), _key_lines(text))
+    return Settings(with_overrides(values, overrides), str(path), lines)
 
 
 def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -70,8 +68,9 @@ def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     merged = dict(defaults)
     for key, value in settings.items():
         default = merged.get(key)
-        same_kind = isinstance(value, dict) and value.get("kind") in (None, (default or {}).get("kind"))
-        merged[key] = merge(default, value) if isinstance(default, dict) and same_kind else value
+        if isinstance(default, dict) and isinstance(value, dict) and value.get("kind") in (None, default.get("kind")):
+            value = merge(default, value)
+        merged[key] = value
     return merged
 
 
@@ -86,10 +85,9 @@ def _apply_override(settings: dict[str, Any], override: str) -> None:
         if not isinstance(target, dict):
             raise InputError(f"override {override!r}: {parent} is not a group of settings")
     try:
-        value = yaml.safe_load(raw)
-    except yaml.YAMLError as error:
-        raise InputError(f"override {override!r}: value is not valid YAML") from error
-    target[leaf] = value
+        target[leaf], _ = parse_yaml(raw)
+    except ValueError as error:
+        raise InputError(f"override {override!r}: {error}") from error
 
 
 def _records(annotation: Any) -> list[type[BaseModel]]:
@@ -147,23 +145,3 @@ def _place(key_path: tuple[str, ...], source: str, lines: Lines) -> str:
         if key_path[:length] in lines:
             return f"{source}:{lines[key_path[:length]]}"
     return source
-
-
-def _key_lines(text: str) -> dict[tuple[str, ...], int]:
-    """The line (from 1) of every key in a YAML text."""
-    lines: dict[tuple[str, ...], int] = {}
-
-    def walk(node: yaml.Node, at: tuple[str, ...]) -> None:
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                lines[(*at, key.value)] = key.start_mark.line + 1
-                walk(value, (*at, key.value))
-        elif isinstance(node, yaml.SequenceNode):
-            for index, value in enumerate(node.value):
-                lines[(*at, str(index))] = value.start_mark.line + 1
-                walk(value, (*at, str(index)))
-
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
-    if root is not None:
-        walk(root, ())
-    return lines

@@ -1,5 +1,8 @@
 import logging
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from cooper_rl.errors import InputError
 from cooper_rl.learning.batches import length_mask, pad_numbers, pad_tokens, token_budget_batches
 from cooper_rl.learning.device import available_cores, resolve_device, set_threads
+from cooper_rl.learning.fast_linear import has_onednn
 from cooper_rl.learning.schedule import learning_rate_factor
 from cooper_rl.learning.token_logprobs import token_logprobs
 
@@ -76,6 +80,28 @@ def test_a_device_that_is_not_there_is_an_input_error(name):
 
 def test_auto_finds_a_device_that_works():
     assert torch.ones(2, device=resolve_device("auto")).sum().item() == 2
+
+
+def test_ever_new_batch_sizes_do_not_fill_the_memory():
+    """oneDNN keeps what it compiled for each number of rows: by default 290 MiB for these."""
+    if not Path("/proc/self/status").exists() or not has_onednn():
+        pytest.skip("memory is read from /proc, and this is about oneDNN")
+    code = """
+from pathlib import Path
+import torch, cooper_rl.learning.device
+torch.set_num_threads(1)
+def resident_kib():
+    status = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in status if line.startswith("VmRSS")))
+weight = torch.ones(384, 128)
+for rows in range(64, 600):
+    torch.ops.mkldnn._linear_pointwise(torch.ones(rows, 128), weight, None, "none", [], "")
+    if rows == 164:
+        before = resident_kib()
+print(resident_kib() - before)
+"""
+    grown_kib = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert grown_kib < 100 * 1024
 
 
 def test_chunked_logprobs_and_gradients_equal_the_plain_ones(caplog):

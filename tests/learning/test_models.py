@@ -1,5 +1,6 @@
 import json
 import logging
+import pickle
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,55 @@ def test_a_head_of_another_shape_is_an_input_error(reward_model_folder, make_rew
 def test_a_reward_model_cannot_be_a_policy(reward_model_folder):
     with pytest.raises(InputError, match="cannot write"):
         load_policy(str(reward_model_folder))
+
+
+class Malicious:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, marker: Path):
+        self.marker = marker
+
+    def __reduce__(self):
+        return Path.touch, (self.marker,)
+
+
+@pytest.mark.parametrize("load", [load_policy, load_reward_model])
+def test_pickled_weights_are_refused_and_never_read(policy_folder, tmp_path, load):
+    marker = tmp_path / "ran"
+    (policy_folder / "model.safetensors").unlink()
+    (policy_folder / "pytorch_model.bin").write_bytes(pickle.dumps(Malicious(marker)))
+    with pytest.raises(InputError, match=r"only pickled weights .* convert them to safetensors"):
+        load(str(policy_folder))
+    (policy_folder / "adapter_model.safetensors").touch()
+    with pytest.raises(InputError, match="cannot be loaded"):
+        load(str(policy_folder))
+    assert not marker.exists()
+    pickle.loads((policy_folder / "pytorch_model.bin").read_bytes())
+    assert marker.exists(), "the file would have done harm"
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+def test_code_beside_a_known_model_is_not_run_either(reward_model_folder, file):
+    own = {"AutoConfig": "own.Config", "AutoModelForSequenceClassification": "own.M", "AutoTokenizer": ["own.T", None]}
+    path = reward_model_folder / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"auto_map": own}))
+    (reward_model_folder / "own.py").write_text("raise SystemExit('ran')")
+    assert load_reward_model(str(reward_model_folder)).config.num_labels == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("config.json", {"rms_norm_eps": "x"}),
+        ("config.json", {"id2label": 7}),
+        ("config.json", {"architectures": 7, "hidden_size": []}),
+        ("tokenizer.json", {"model": {"a": 1}}),
+        ("tokenizer.json", {"added_tokens": 2.5}),
+        ("tokenizer_config.json", {"eos_token": -1}),
+    ],
+)
+def test_a_value_of_another_type_is_an_input_error(reward_model_folder, file, change):
+    path = reward_model_folder / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match="cannot be loaded"):
+        load_reward_model(str(reward_model_folder))

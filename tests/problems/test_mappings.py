@@ -111,7 +111,7 @@ def test_a_missing_field_names_place_field_and_nearest():
         map_row(Row("a.jsonl:7", {"qestion": "Q", "answer": "1"}), Mapping(("question",), "answer"), "a-7")
 
 
-@pytest.mark.parametrize("value", [["1", "2"], {"value": 1}, True])
+@pytest.mark.parametrize("value", [["1", "2"], {"value": 1}, True, float("inf"), -float("inf")])
 def test_an_answer_of_the_wrong_type_is_an_input_error(value: Any):
     with pytest.raises(InputError, match=r"a\.jsonl:7: field 'answer': expected text or a number"):
         map_row(Row("a.jsonl:7", {"question": "Q", "answer": value}), Mapping(("question",), "answer"), "a-7")

@@ -83,6 +83,18 @@ def test_parquet_rows_are_numbered(tmp_path: Path):
         ("bytes.csv", b"q,a\n\xff,2\n", "bytes.csv: not UTF-8"),
         ("not.parquet", "q,a\n", "not.parquet: not a readable Parquet file"),
         ("notes.txt", "hello", "unknown suffix '.txt'"),
+        ("nan.jsonl", '{"q": 1}\n{"q": NaN}\n', "nan.jsonl:2: not valid JSON (NaN is no JSON; write null"),
+        ("infinity.json", '[{"q": 1},\n{"q": -Infinity}]', "infinity.json:2: not valid JSON (-Infinity is no JSON"),
+        ("large.jsonl", '{"q": 1e999}\n', "large.jsonl:1: not valid JSON (the number 1e999 is too large)"),
+        ("digits.jsonl", '{"q": ' + "9" * 5000 + "}\n", "digits.jsonl:1: not valid JSON"),
+        ("twice.jsonl", '{"q": 1, "a": 2, "q": 3}\n', "twice.jsonl:1: not valid JSON (the key 'q' stands twice"),
+        ("half.jsonl", '{"q": "\\ud83d"}\n', "half.jsonl:1: not valid JSON (half a character"),
+        ("half.json", '[{"q": [{"\\uDE00": 1}]}]', "half.json:1: not valid JSON (half a character"),
+        ("deep.jsonl", "[" * 1_000_000, "deep.jsonl:1: not valid JSON (nested too deeply)"),
+        ("deep.json", '[{"a":' * 500_000, "deep.json:1: not valid JSON (nested too deeply)"),
+        ("two.jsonl", '{"q": 1} {"q": 2}\n', "two.jsonl:1: not valid JSON (more text behind the value"),
+        ("twice.csv", "q,a,q\n1,2,3\n", "twice.csv:1: the column 'q' stands twice"),
+        ("cell.csv", 'q,a\n"' + "x" * 200_000, "cell.csv:1: not valid CSV"),
     ],
 )
 def test_a_fault_names_file_and_line(tmp_path: Path, name: str, content: str | bytes, place: str):
@@ -90,6 +102,32 @@ def test_a_fault_names_file_and_line(tmp_path: Path, name: str, content: str | b
     with pytest.raises(InputError) as fault:
         list(read_file(path))
     assert place in str(fault.value)
+
+
+def test_characters_of_two_escapes_are_read(tmp_path: Path):
+    assert fields(write(tmp_path, "a.jsonl", '{"q": "\\ud83d\\ude00"}')) == [{"q": "😀"}]
+
+
+def test_a_damaged_page_or_a_column_that_stands_twice_in_parquet_is_an_input_error(tmp_path: Path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"q": ["x"] * 5000}), path)
+    content = bytearray(path.read_bytes())
+    content[4:30] = b"\xff" * 26
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match=r"a\.parquet: not a readable Parquet file"):
+        list(read_file(path))
+    parquet.write_table(pyarrow.table([["x"], ["y"]], names=["q", "q"]), path)
+    with pytest.raises(InputError, match=r"a\.parquet: the column 'q' stands twice"):
+        list(read_file(path))
+
+
+def test_a_folder_is_not_a_file(tmp_path: Path):
+    (tmp_path / "data.jsonl").mkdir()
+    with pytest.raises(InputError, match=r"data\.jsonl: no such file"):
+        read_file(tmp_path / "data.jsonl")
 
 
 def test_a_missing_file_suggests_its_neighbour(tmp_path: Path):

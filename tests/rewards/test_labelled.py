@@ -47,6 +47,10 @@ def test_a_numeric_reference_reads_as_it_is_written(tmp_path: Path):
         ({"question": " "}, "'question' is empty"),
         ({"reference_answer": None}, "'reference_answer' is empty"),
         ({"completion": ["It is 4."]}, "'completion'"),
+        ({"label": 10**400}, "'label' is 1000"),
+        ({"label": 2}, "'label' is 2"),
+        ({"label": "NaN"}, "'label' is 'NaN'"),
+        ({"label": [1]}, "'label' is [1]"),
     ],
 )
 def test_a_bad_row_is_named_with_its_line_and_field(tmp_path: Path, change: dict, named: str):

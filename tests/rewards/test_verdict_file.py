@@ -71,3 +71,35 @@ def test_without_gold_there_is_no_precision(tmp_path):
     data.write_text('{"answer": "12", "completion": "12"}\n')
     counts = verify_file(data, tmp_path / "out.jsonl")
     assert (counts.with_gold, counts.precision, counts.recall) == (0, None, None)
+
+
+def test_odd_line_ends_and_earlier_verdicts_in_the_data_do_not_hinder_continuing(tmp_path):
+    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows = [{"answer": "2", "completion": "answer: 2\u2028\x85"}, {"answer": "2", "completion": "2", "verdict": "mine"}]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert verify_file(data, out) == verify_file(data, out)
+    assert len(out.read_text(encoding="utf-8").split("\n")) == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"[1]", b"7", b"\xff", b"{", b"[" * 100_000, b'{"answer": "12", "completion": "12", "verdict": ["correct"]}'],
+)
+def test_an_output_that_holds_something_else_is_named_and_left_alone(tmp_path, line):
+    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    data.write_text('{"answer": "12", "completion": "12"}\n')
+    out.write_bytes(line + b"\n")
+    with pytest.raises(InputError, match=r"out\.jsonl"):
+        verify_file(data, out)
+    assert out.read_bytes() == line + b"\n"
+
+
+def test_a_row_that_json_cannot_hold_is_told_before_any_verdict(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    data, out = tmp_path / "in.parquet", tmp_path / "out.jsonl"
+    parquet.write_table(pyarrow.Table.from_pylist([{"answer": "1", "completion": "1", "raw": b"\x00"}]), data)
+    with pytest.raises(InputError, match=r"in\.parquet:row 1: cannot be written as JSON"):
+        verify_file(data, out)
+    assert not out.exists()

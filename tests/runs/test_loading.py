@@ -102,12 +102,67 @@ def test_files_that_are_not_settings(tmp_path, text, words):
         load_config(_write(tmp_path, text))
 
 
+ALIASES = "\n".join(["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("seed: 1\nseed: 2\n", "line 6: the key 'seed' stands twice"),
+        ("seed: true\n", r"run\.yaml:5: seed: .*integer"),
+        ("policy: {model: m, betas: [true, 0.9]}\n", "'policy' stands twice"),
+        ("rollout: {temperature: true}\n", r"run\.yaml:5: rollout\.temperature: .*number"),
+        ("rollout: {temperature: .inf}\n", r"run\.yaml:5: rollout\.temperature: .*finite"),
+        ("rule: {timeout_s: .nan}\n", r"run\.yaml:5: rule\.timeout_s"),
+        ("name: !!python/object/apply:os.system ['touch ran']\n", "could not determine a constructor"),
+        ('name: "\\ud800"\n', "line 5: half a character"),
+        ("name: 2001-99-99\n", "month must be in"),
+        ("seed: !!bool x\n", "not valid YAML"),
+        ("seed: !!timestamp x\n", "not valid YAML"),
+        ("? [a, b]\n: 1\n", "line 5: a key is a sequence"),
+        ("name: &n [*n]\n", "an alias within its own anchor"),
+        ("name: " + "[" * 5000, "nested too deeply"),
+        (ALIASES, "aliases multiply"),
+        ("preset: [1]\n", r"run\.yaml:5: preset"),
+        ("preset: paper\ncooptimization: {negatives: {a: 1}}\n", r"run\.yaml:6: cooptimization\.negatives"),
+        ("name: \0\n", "not valid YAML"),
+    ],
+)
+def test_settings_that_are_garbage_are_refused_with_their_place(tmp_path, line, words):
+    path = _write(tmp_path, "kind: rule\npolicy:\n  model: m\nproblems: {source: p.jsonl}\n" + line)
+    with pytest.raises(InputError, match=words) as error:
+        load_config(path)
+    assert str(path) in str(error.value)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_mark_of_byte_order_and_windows_line_ends_are_read_and_other_bytes_are_not(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + yaml.safe_dump(MINIMAL).replace("\n", "\r\n").encode())
+    assert load_config(path).kind == "rule"
+    path.write_bytes(b"name: \xff\n")
+    with pytest.raises(InputError, match=r"run\.yaml: .*utf-8"):
+        load_config(path)
+    with pytest.raises(InputError, match="no such configuration file"):
+        load_config(tmp_path)
+
+
+def test_anchors_may_be_used_to_say_a_thing_once(tmp_path):
+    text = "kind: rule\npolicy: {model: m}\nproblems: &p {source: p.jsonl}\ntest_problems: {<<: *p, limit: 3}\n"
+    config = load_config(_write(tmp_path, text))
+    assert config.test_problems is not None
+    assert (config.test_problems.source, config.test_problems.limit) == ("p.jsonl", 3)
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match="no such configuration file"):
         load_config(tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize("override", ["rollout.n", "=3", "kind.n=3"])
+@pytest.mark.parametrize(
+    "override",
+    ["rollout.n", "=3", "kind.n=3", "seed=!!timestamp x", "name=" + "[" * 3000, "name=&a [*a]", "name=\udcff"],
+)
 def test_malformed_overrides(tmp_path, override):
     with pytest.raises(InputError, match="override"):
         load_config(_write(tmp_path, yaml.safe_dump(MINIMAL)), [override])

@@ -9,6 +9,11 @@ from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
+# oneDNN compiles a kernel for every new number of rows and keeps the last 1024 in each of two caches, at 1 to 3 MiB
+# a shape: gigabytes in a run whose batches differ in length. A step works with a few dozen. Read at the first product.
+for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+    os.environ.setdefault(_cache, "64")
+
 
 def resolve_device(name: str = "auto") -> torch.device:
     """The torch device called `name`; "auto" takes CUDA, then MPS, then the CPU.

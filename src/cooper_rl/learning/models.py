@@ -1,11 +1,12 @@
 """Loading models and tokenizers, with every fault a user can repair told before weights are read."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -43,10 +44,8 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     folder = _local_folder(path)
     if folder and not any((folder / name).is_file() for name in _TOKENIZER_FILES):
         raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
-    try:
+    with _readable(path, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(path, **_NO_FOREIGN_CODE)
-    except (OSError, ValueError) as error:
-        raise InputError(_not_loaded(path, "tokenizer", error)) from error
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
@@ -122,26 +121,33 @@ def _load_config(path: str) -> PretrainedConfig:
     folder = _local_folder(path)
     if folder and not (folder / "config.json").is_file():
         raise InputError(f"{path}: no config.json in this folder; it is not a Hugging Face model folder")
-    if folder and not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
+    if folder and not any(folder.glob("*.safetensors")):
+        if any(folder.glob("*.bin")):
+            raise InputError(
+                f"{path}: only pickled weights (*.bin) in this folder, and reading those can run code; convert them to "
+                "safetensors: load the model where you trust it, then save_pretrained"
+            )
         raise InputError(f"{path}: no weights in this folder (*.safetensors)")
-    try:
+    with _readable(path, "config"):
         return AutoConfig.from_pretrained(path, **_NO_FOREIGN_CODE)
-    except (OSError, ValueError) as error:
-        raise InputError(_not_loaded(path, "config", error)) from error
 
 
 def _architecture(config: PretrainedConfig) -> str:
-    return (config.architectures or [""])[0]
+    names = config.architectures
+    return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
 
 
 def _load_weights(auto_class: Any, path: str, config: PretrainedConfig) -> tuple[PreTrainedModel, set[str]]:
     disable_progress_bar()  # commands show their own progress
-    try:
+    with _readable(path, "model"):
         model, info = auto_class.from_pretrained(
-            path, config=config, dtype=torch.float32, output_loading_info=True, **_NO_FOREIGN_CODE
+            path,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
+            use_safetensors=True,  # the other format is pickle
+            **_NO_FOREIGN_CODE,
         )
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        raise InputError(_not_loaded(path, "model", error)) from error
     return model, set(info["missing_keys"])
 
 
@@ -163,6 +169,16 @@ def _prepare(model: PreTrainedModel) -> PreTrainedModel:
         if isinstance(module, nn.Embedding):
             module.padding_idx = None
     return model.eval()
+
+
+@contextmanager
+def _readable(path: str, what: str) -> Iterator[None]:
+    """Turns whatever a damaged or foreign file raises into an InputError."""
+    try:
+        yield
+    # No narrower type holds: tokenizers raises plain Exception, a config's wrong types raise what they happen to.
+    except Exception as error:
+        raise InputError(_not_loaded(path, what, error)) from error
 
 
 def _names(keys: set[str]) -> str:

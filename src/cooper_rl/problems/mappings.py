@@ -21,7 +21,7 @@ def text_of(value: Any) -> str:
     """A field as text: 43.0 becomes `43`, null becomes empty.
 
     Raises:
-        TypeError: a list, an object or a truth value, which has no one reading as text.
+        TypeError: a list, an object, a truth value or infinity, which has no one reading as text.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -29,6 +29,8 @@ def text_of(value: Any) -> str:
         return value.strip()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"expected text or a number, found {type(value).__name__}")
+    if value in (math.inf, -math.inf):
+        raise TypeError("expected text or a number, found infinity")
     return str(value) if isinstance(value, int) else np.format_float_positional(value, trim="-")
 
 

@@ -1,14 +1,15 @@
 """Rows of a file or a hub dataset, each with the place it came from."""
 
 import csv
-import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.strict_json import decode_json, parse_json
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
             if not line:
                 continue
             try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
+                value = parse_json(line)
+            except ValueError as error:
                 raise InputError(f"{location}: not valid JSON ({error}); write one JSON object a line") from error
             yield from _rows_of(value, location)
 
@@ -88,7 +89,6 @@ def _read_json(path: Path) -> Iterator[Row]:
 
 def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
     """The elements of an array, or objects one after another, each with the line it starts on."""
-    decoder = json.JSONDecoder()
     position = _after_space(text, 0)
     in_array = text.startswith("[", position)
     position = _after_space(text, position + in_array)
@@ -96,8 +96,8 @@ def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
     while position < len(text) and not (in_array and text[position] == "]"):
         line, counted = line + text.count("\n", counted, position), position
         try:
-            value, position = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError) as error:
+            value, position = decode_json(text, position)
+        except ValueError as error:
             raise InputError(f"{path}:{line}: not valid JSON ({error}); write an array of objects") from error
         yield line, value
         position = _after_space(text, position)
@@ -117,6 +117,7 @@ def _read_csv(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file)
         try:
+            _check_columns(reader.fieldnames or (), f"{path}:{reader.line_num}")
             for fields in reader:
                 location = f"{path}:{reader.line_num}"
                 if None in fields:
@@ -128,6 +129,12 @@ def _read_csv(path: Path) -> Iterator[Row]:
             raise InputError(f"{path}: not UTF-8 text ({error.reason}); save the file as UTF-8") from error
 
 
+def _check_columns(names: Sequence[str], location: str) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"{location}: the column {twice[0]!r} stands twice; rename one of them")
+
+
 def _read_parquet(path: Path) -> Iterator[Row]:
     try:
         import pyarrow  # noqa: PLC0415
@@ -136,12 +143,16 @@ def _read_parquet(path: Path) -> Iterator[Row]:
         raise MissingExtraError("reading Parquet needs pyarrow: pip install 'cooper-rl[data]'") from error
     try:
         with parquet.ParquetFile(path) as file:
+            _check_columns(file.schema_arrow.names, str(path))
             number = 0
             for batch in file.iter_batches(batch_size=1024):
                 for fields in batch.to_pylist():
                     number += 1
                     yield Row(f"{path}:row {number}", fields)
-    except pyarrow.ArrowException as error:
+    # Damaged pages are an OSError; dates out of Python's range a ValueError or OverflowError.
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 

@@ -1,6 +1,5 @@
 """Labelled completions: the data a reward model is made from, and replays."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,8 +57,8 @@ def labelled_row(row: Row) -> LabelledCompletion:
 def label_of(row: Row, name: str) -> float:
     """A field as a label, 1.0 or 0.0. Raises InputError naming file and row for anything but 0, 1, true and false."""
     value = row.fields[name]
-    is_number = isinstance(value, int | float) and not math.isnan(value)
-    label = _LABELS.get(str(float(value)) if is_number else str(value).strip().lower())
+    is_number = isinstance(value, int | float) and value in (0, 1)
+    label = float(value) if is_number else _LABELS.get(str(value).strip().lower())
     if label is None:
         raise InputError(f"{row.location}: field {name!r} is {value!r}; write 1 (right) or 0 (wrong)")
     return label

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 from cooper_rl.errors import InputError
 from cooper_rl.problems.readers import Row, read_file
@@ -17,6 +17,8 @@ from cooper_rl.rewards.verdict import Verdict
 
 CHUNK = 256
 """Rows verified before they are written down: what an interruption can lose."""
+
+_ADDED = ("verdict", "seconds")
 
 Progress = Callable[[int, int], None]
 """Called with the rows done so far, and in all."""
@@ -92,7 +94,7 @@ def verify_file(
         for start in range(len(earlier), len(tasks), CHUNK):
             chunk = tasks[start : start + CHUNK]
             for task, (verdict, seconds) in zip(chunk, threads.map(timed, chunk), strict=True):
-                added = {"verdict": verdict, "seconds": round(seconds, 6)}
+                added = dict(zip(_ADDED, (verdict, round(seconds, 6)), strict=True))
                 lines.write(json.dumps({**task.row.fields, **added}, ensure_ascii=False) + "\n")
                 counts.add(verdict, task.gold)
             lines.flush()
@@ -111,6 +113,10 @@ def _task(row: Row) -> _Task:
                 f"(this one has {', '.join(map(str, row.fields))})"
             )
         texts.append(text_field(row, name))
+    try:
+        json.dumps(row.fields)
+    except TypeError as error:
+        raise InputError(f"{row.location}: cannot be written as JSON ({error}); leave that column out") from error
     gold = next((name for name in ("gold_correct", "label") if row.fields.get(name) is not None), None)
     return _Task(row, texts[0], texts[1], None if gold is None else label_of(row, gold))
 
@@ -119,16 +125,31 @@ def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
     """The verdicts that `out` holds already; a last line cut short is removed."""
     if not out.exists():
         return []
-    text = out.read_text(encoding="utf-8")
+    try:
+        text = out.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, IsADirectoryError) as error:
+        raise InputError(f"{out}: not a file of verdicts ({error}); choose another output") from error
     whole = text[: text.rfind("\n") + 1]
     verdicts = []
-    for number, line in enumerate(whole.splitlines()):
-        entry: dict[str, Any] = json.loads(line)
-        verdict = entry.pop("verdict", None)
-        entry.pop("seconds", None)
-        if number >= len(tasks) or verdict is None or entry != json.loads(json.dumps(tasks[number].row.fields)):
+    for number, line in enumerate(whole.split("\n")[:-1]):
+        verdict = _verdict_on(tasks[number].row, line) if number < len(tasks) else None
+        if verdict is None:
             raise InputError(f"{out}:{number + 1}: not a verdict on this input's row; choose another output")
         verdicts.append(verdict)
     if len(whole) < len(text):
         out.write_text(whole, encoding="utf-8")
     return verdicts
+
+
+def _verdict_on(row: Row, line: str) -> str | None:
+    """The verdict that a line gives on this very row."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict):
+        return None
+    verdict, _ = (entry.pop(name, None) for name in _ADDED)
+    # As text, in which a value that is not a number equals itself.
+    same = json.dumps(entry) == json.dumps({name: row.fields[name] for name in row.fields if name not in _ADDED})
+    return verdict if same and verdict in get_args(Verdict) else None

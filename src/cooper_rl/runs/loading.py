@@ -26,4 +26,5 @@ def build_config(settings: dict[str, Any]) -> RunConfig:
 
 def _with_preset(settings: Settings) -> RunConfig:
     preset = settings.values.get("preset", RunConfig.model_fields["preset"].default)
-    return check(RunConfig, replace(settings, values=merge(PRESETS.get(preset, {}), settings.values)))
+    defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
+    return check(RunConfig, replace(settings, values=merge(defaults, settings.values)))

@@ -1,0 +1,61 @@
+"""The package runs no code that came with data: no pickle, no eval, no shell, no foreign model code."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cooper_rl
+
+SOURCES = sorted(Path(cooper_rl.__file__).parent.rglob("*.py"))
+PICKLING = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
+EVALUATING = {"eval", "exec", "compile", "os.system", "os.popen", "yaml.load", "yaml.full_load", "yaml.unsafe_load"}
+
+
+def faults(source: str) -> Iterator[str]:
+    """The calls and imports in a module's text that could run what somebody else wrote."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            yield from (f"import {name}" for name in names if name.split(".")[0] in PICKLING)
+        if isinstance(node, ast.Call):
+            name, given = ast.unparse(node.func), {k.arg: ast.unparse(k.value) for k in node.keywords}
+            if name in EVALUATING:
+                yield name
+            if name == "torch.load" and given.get("weights_only") != "True":
+                yield "torch.load without weights_only=True"
+            if name.startswith("np.load") and given.get("allow_pickle") == "True":
+                yield "np.load with pickle"
+            if given.get("shell", "False") != "False":
+                yield f"{name} with a shell"
+            if given.get("trust_remote_code", "False") != "False":
+                yield f"{name} with foreign code"
+        if isinstance(node, ast.Dict):
+            settings = {ast.unparse(k): ast.unparse(v) for k, v in zip(node.keys, node.values, strict=True) if k}
+            if settings.get("'trust_remote_code'", "False") != "False":
+                yield "trust_remote_code in a dictionary"
+
+
+def test_the_package_has_no_way_to_run_foreign_code():
+    assert len(SOURCES) > 50
+    found = {str(path): list(faults(path.read_text(encoding="utf-8"))) for path in SOURCES}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle",
+        "from dill import loads",
+        "eval(text)",
+        "yaml.load(text, Loader=Loader)",
+        "torch.load(path)",
+        "torch.load(path, weights_only=False)",
+        "subprocess.run(text, shell=True)",
+        "AutoModel.from_pretrained(path, trust_remote_code=True)",
+        "options = {'trust_remote_code': True}",
+    ],
+)
+def test_each_of_them_would_be_found(source: str):
+    assert len(list(faults(source))) == 1
