@@ -5,6 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from cooper_rl.durable import write_text
 from cooper_rl.errors import InputError
 from cooper_rl.strict_json import parse_json
 
@@ -34,7 +35,7 @@ class Journal:
             self._done = dict(self._entry(number, line) for number, line in enumerate(lines[1:], start=2))
         else:
             lines = [json.dumps({_HEADER: wanted}, ensure_ascii=False)]
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_text(path, "".join(f"{line}\n" for line in lines))
         self._file = path.open("a", encoding="utf-8")
 
     def get(self, key: str) -> Any:

@@ -17,11 +17,11 @@ from cooper_rl.rewards.gold import gold_labels
 from cooper_rl.runs.checkpoint import CheckpointStore
 from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
-from cooper_rl.runs.exactness import changes, conditions
 from cooper_rl.runs.interrupt import stop_on_signal
-from cooper_rl.runs.random_state import random_state, restore_random_state, seed_random_state
+from cooper_rl.runs.random_state import seed_random_state
 from cooper_rl.runs.recorder import Recorder, read_events, read_metrics
 from cooper_rl.runs.rollback import rollback_target
+from cooper_rl.runs.state import restore_state, save_state
 from cooper_rl.runs.step_metrics import rollout_metrics, verdict_metrics
 from cooper_rl.runs.watch import Firing, Watch
 from cooper_rl.sampling.sampler import Group
@@ -171,7 +171,10 @@ class CooperTrainer:
         return self._save(metrics)
 
     def _save(self, metrics: Metrics | None) -> Path:
-        folder = self._checkpoints.save(self.completed_steps, self._write_state, metrics)
+        def write(folder: Path) -> dict[str, Any]:
+            return save_state(self.config, self.parts, self.probes, folder)
+
+        folder = self._checkpoints.save(self.completed_steps, write, metrics)
         self._saved_steps = self.completed_steps
         return folder
 
@@ -193,39 +196,13 @@ class CooperTrainer:
                 "make room and continue from the one before with --resume"
             ) from error
 
-    def _write_state(self, folder: Path) -> dict[str, Any]:
-        parts = self.parts
-        parts.policy.save(folder / "policy")
-        state: dict[str, Any] = {
-            "conditions": conditions(self.config),
-            "random": random_state(),
-            "stream": parts.stream.state(),
-            "probes": self.probes.state(),
-        }
-        if parts.judge is not None:
-            parts.judge.learner.save(folder / "reward_model")
-            state["cooptimizer"] = parts.judge.cooptimizer.state()
-        if parts.hybrid is not None:
-            state["hybrid"] = parts.hybrid.sigma_mean
-        return state
-
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""
         found = self._checkpoints.latest()
         if found is None:
             return False
         folder, state = found
-        for change in changes(state["conditions"], conditions(self.config)):
-            logger.warning("%s: not an exact continuation, changed %s", folder, change)
-        self.parts.policy.load(folder / "policy")
-        if self.parts.judge is not None:
-            self.parts.judge.learner.load(folder / "reward_model")
-            self.parts.judge.cooptimizer.restore(state["cooptimizer"])
-        if self.parts.hybrid is not None:
-            self.parts.hybrid.sigma_mean = state["hybrid"]
-        self.parts.stream.restore(state["stream"])
-        self.probes.restore(state["probes"])
-        restore_random_state(state["random"])
+        restore_state(self.config, self.parts, self.probes, folder, state)
         self.completed_steps = self._saved_steps = state["step"]
         logger.info("resuming after step %d from %s", self.completed_steps, folder)
         return True

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cooper_rl.durable import sync, sync_tree
 from cooper_rl.errors import InputError
 from cooper_rl.learning.learner import Metrics
 from cooper_rl.runs.config import CheckpointConfig
-from cooper_rl.runs.durable import sync, sync_tree
 from cooper_rl.runs.manifest import find_damage, read_manifest, write_manifest
 
 logger = logging.getLogger(__name__)

@@ -14,10 +14,10 @@ import yaml
 from torch import Tensor
 
 from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.durable import sync, sync_tree, write_text
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.scores import Scores
 from cooper_rl.runs.config import RunConfig
-from cooper_rl.runs.durable import sync, sync_tree, write_text
 from cooper_rl.sampling.sampler import Group
 
 logger = logging.getLogger(__name__)

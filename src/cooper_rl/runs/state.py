@@ -1,0 +1,47 @@
+"""What a checkpoint holds: everything that decides how the run goes on."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cooper_rl.cooptimization.health import ProbeSet
+from cooper_rl.runs.config import RunConfig
+from cooper_rl.runs.exactness import changes, conditions
+from cooper_rl.runs.random_state import random_state, restore_random_state
+
+if TYPE_CHECKING:
+    from cooper_rl.assembly import Parts
+
+logger = logging.getLogger(__name__)
+
+
+def save_state(config: RunConfig, parts: "Parts", probes: ProbeSet, folder: Path) -> dict[str, Any]:
+    """Write the learners with their optimizers into the folder; returns the rest as JSON values."""
+    parts.policy.save(folder / "policy")
+    state: dict[str, Any] = {
+        "conditions": conditions(config),
+        "random": random_state(),
+        "stream": parts.stream.state(),
+        "probes": probes.state(),
+    }
+    if parts.judge is not None:
+        parts.judge.learner.save(folder / "reward_model")
+        state["cooptimizer"] = parts.judge.cooptimizer.state()
+    if parts.hybrid is not None:
+        state["hybrid"] = parts.hybrid.sigma_mean
+    return state
+
+
+def restore_state(config: RunConfig, parts: "Parts", probes: ProbeSet, folder: Path, state: dict[str, Any]) -> None:
+    """Put back what `save_state` wrote and returned; a setting that has changed since is logged."""
+    for change in changes(state["conditions"], conditions(config)):
+        logger.warning("%s: not an exact continuation, changed %s", folder, change)
+    parts.policy.load(folder / "policy")
+    if parts.judge is not None:
+        parts.judge.learner.load(folder / "reward_model")
+        parts.judge.cooptimizer.restore(state["cooptimizer"])
+    if parts.hybrid is not None:
+        parts.hybrid.sigma_mean = state["hybrid"]
+    parts.stream.restore(state["stream"])
+    probes.restore(state["probes"])
+    restore_random_state(state["random"])
