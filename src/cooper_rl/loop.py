@@ -1,4 +1,4 @@
-"""The Cooper step and the run around it."""
+"""The run around the Cooper step: its record, checkpoints, evaluations, and what ends it or sends it back."""
 
 import logging
 import threading
@@ -6,14 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from torch import Tensor
-
 from cooper_rl.assembly import Parts, assemble
-from cooper_rl.cooptimization.health import ProbeSet, agreement
+from cooper_rl.cooptimization.health import ProbeSet
 from cooper_rl.errors import InputError
 from cooper_rl.learning.learner import Metrics
-from cooper_rl.policy.update import update_policy
-from cooper_rl.rewards.gold import gold_labels
 from cooper_rl.runs.checkpoint import CheckpointStore
 from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
@@ -22,9 +18,8 @@ from cooper_rl.runs.random_state import seed_random_state
 from cooper_rl.runs.recorder import Recorder, read_events, read_metrics
 from cooper_rl.runs.rollback import rollback_target
 from cooper_rl.runs.state import restore_state, save_state
-from cooper_rl.runs.step_metrics import rollout_metrics, verdict_metrics
 from cooper_rl.runs.watch import Firing, Watch
-from cooper_rl.sampling.sampler import Group
+from cooper_rl.step import cooper_step
 
 logger = logging.getLogger(__name__)
 
@@ -71,44 +66,15 @@ class CooperTrainer:
         return cls(config, assemble(config), resume)
 
     def step(self) -> Metrics:
-        """One step of the algorithm: rollouts, stage 1 (policy), stage 2 (reward model)."""
-        parts, config, clock = self.parts, self.config, Clock()
+        """One step of the algorithm (`cooper_step`) and its record."""
         step = self.completed_steps + 1
-
-        with clock.measure("sample"):
-            parts.sampler.load_weights(parts.policy)
-            groups = self._sample_groups(step)
-        with clock.measure("verify"):
-            verdicts = parts.verifier.verify_groups(groups)
-        with clock.measure("reward"):  # the reward model as of the previous step
-            scores = parts.reward.score(groups)
-
-        stage2 = None
-        if parts.judge is not None:  # the assistant writes while the policy is updated
-            stage2 = parts.judge.cooptimizer.start(groups, verdicts, scores.parts["logit"])
-
-        with clock.measure("update_policy"):
-            stage1 = update_policy(
-                parts.policy, parts.reference, groups, scores.rewards, config.algorithm, config.rollout.max_tokens
-            )
-
-        metrics = rollout_metrics(groups, scores.rewards) | scores.metrics | stage1.metrics
-        pairs = []
-        if parts.judge is not None and stage2 is not None:
-            with clock.measure("wait_for_assistant"):
-                pairs = parts.judge.cooptimizer.finish(stage2)
-            with clock.measure("update_reward_model"):
-                judge = parts.judge
-                pairs, stage2_metrics = judge.cooptimizer.update(pairs, judge.learner, judge.encoder)
-                metrics |= stage2_metrics
-
-        with clock.measure("monitor"):
-            gold_PN = gold_labels(groups, config.problems.gold) if config.problems.gold else None
-            metrics |= self._health(groups, verdicts, scores.parts, gold_PN)
-        self.recorder.rollouts(step, groups, scores, verdicts, stage1.advantages, gold_PN)
-        self.recorder.pairs(step, pairs)
+        # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
+        seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
+        done = cooper_step(self.config, self.parts, self.probes, seed)
+        self.recorder.rollouts(step, done.groups, done.scores, done.verdicts, done.advantages, done.gold)
+        self.recorder.pairs(step, done.pairs)
         self.completed_steps = step
-        return metrics | clock.metrics()
+        return done.metrics
 
     def fit(self, on_step: OnStep | None = None) -> None:
         """Run to `config.steps`, evaluating and checkpointing on the way.
@@ -211,34 +177,6 @@ class CooperTrainer:
         self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
         self.watch = Watch(self.config.watch, seen=read_metrics(self.directory))
         self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
-
-    def _sample_groups(self, step: int) -> list[Group]:
-        config, parts = self.config, self.parts
-        problems = parts.stream.next_batch()
-        prompts = [parts.prompt_encoder.encode(problem) for problem in problems]
-        # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
-        seed = config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
-        sampled = parts.sampler.sample(prompts, config.rollout.n, config.rollout, seed)
-        return [Group(*group) for group in zip(problems, prompts, sampled, strict=True)]
-
-    def _health(
-        self,
-        groups: Sequence[Group],
-        verdicts: Sequence[Sequence[str]],
-        score_parts: dict[str, Tensor],
-        gold_PN: Tensor | None,
-    ) -> Metrics:
-        metrics = verdict_metrics(verdicts)
-        if "reward_model" in score_parts:
-            metrics |= agreement(score_parts["reward_model"], verdicts)
-        if self.parts.judge is not None:
-            metrics |= self.probes.measure(self.parts.judge.learner, self.parts.judge.encoder, groups)
-        if gold_PN is not None:
-            metrics["gold/accuracy"] = gold_PN.float().mean().item()
-            if "reward_model" in score_parts:
-                said_yes = score_parts["reward_model"] > 0.5
-                metrics["gold/reward_model_accuracy"] = (said_yes == gold_PN).float().mean().item()
-        return metrics
 
     def _measure(self, at_start: bool = False) -> Metrics:
         """What is measured every few steps: the policy on test problems, the reward model on labelled completions."""

@@ -3,12 +3,12 @@
 import re
 
 PHASES = [
-    ("sample", "loop.py", "_sample_groups"),
+    ("sample", "cooper_rl/step.py", "_sample_groups"),
     ("verify", "rule_verifier.py", "verify_groups"),
     ("reward", "rewards/reward_model.py", "score"),
     ("stage 1", "policy/update.py", "update_policy"),
     ("stage 2", "stage2.py", ""),
-    ("health", "loop.py", "_health"),
+    ("health", "cooper_rl/step.py", "_health"),
     ("evaluate", "loop.py", "evaluate"),
     ("record", "recorder.py", ""),
     ("checkpoint", "checkpoint.py", "save"),

@@ -1,0 +1,97 @@
+"""The Cooper step: the whole algorithm on one page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from cooper_rl.assembly import Parts
+from cooper_rl.cooptimization.health import ProbeSet, agreement
+from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.learning.learner import Metrics
+from cooper_rl.policy.update import update_policy
+from cooper_rl.rewards.gold import gold_labels
+from cooper_rl.rewards.scores import Scores
+from cooper_rl.rewards.verdict import Verdict
+from cooper_rl.runs.clock import Clock
+from cooper_rl.runs.config import RunConfig
+from cooper_rl.runs.step_metrics import rollout_metrics, verdict_metrics
+from cooper_rl.sampling.sampler import Group
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What one step sampled, found and did: P problems, N completions each."""
+
+    groups: list[Group]
+    verdicts: list[list[Verdict]]
+    scores: Scores
+    advantages: Float[Tensor, "P N"]
+    gold: Bool[Tensor, "P N"] | None
+    pairs: list[Pair]
+    metrics: Metrics
+
+
+def cooper_step(config: RunConfig, parts: Parts, probes: ProbeSet, seed: int) -> StepResult:
+    """One step: rollouts, stage 1 (the policy's update), stage 2 (the reward model's). `seed` is the sampler's."""
+    clock = Clock()
+    with clock.measure("sample"):
+        parts.sampler.load_weights(parts.policy)
+        groups = _sample_groups(config, parts, seed)
+    with clock.measure("verify"):
+        verdicts = parts.verifier.verify_groups(groups)
+    with clock.measure("reward"):  # the reward model as of the previous step
+        scores = parts.reward.score(groups)
+
+    stage2 = None
+    if parts.judge is not None:  # the assistant writes while the policy is updated
+        stage2 = parts.judge.cooptimizer.start(groups, verdicts, scores.parts["logit"])
+
+    with clock.measure("update_policy"):
+        stage1 = update_policy(
+            parts.policy, parts.reference, groups, scores.rewards, config.algorithm, config.rollout.max_tokens
+        )
+
+    metrics = rollout_metrics(groups, scores.rewards) | scores.metrics | stage1.metrics
+    pairs: list[Pair] = []
+    if parts.judge is not None and stage2 is not None:
+        judge = parts.judge
+        with clock.measure("wait_for_assistant"):
+            pairs = judge.cooptimizer.finish(stage2)
+        with clock.measure("update_reward_model"):
+            pairs, stage2_metrics = judge.cooptimizer.update(pairs, judge.learner, judge.encoder)
+            metrics |= stage2_metrics
+
+    with clock.measure("monitor"):
+        gold = gold_labels(groups, config.problems.gold) if config.problems.gold else None
+        metrics |= _health(parts, probes, groups, verdicts, scores.parts, gold)
+    return StepResult(groups, verdicts, scores, stage1.advantages, gold, pairs, metrics | clock.metrics())
+
+
+def _sample_groups(config: RunConfig, parts: Parts, seed: int) -> list[Group]:
+    problems = parts.stream.next_batch()
+    prompts = [parts.prompt_encoder.encode(problem) for problem in problems]
+    sampled = parts.sampler.sample(prompts, config.rollout.n, config.rollout, seed)
+    return [Group(*group) for group in zip(problems, prompts, sampled, strict=True)]
+
+
+def _health(
+    parts: Parts,
+    probes: ProbeSet,
+    groups: Sequence[Group],
+    verdicts: Sequence[Sequence[Verdict]],
+    score_parts: dict[str, Tensor],
+    gold_PN: Bool[Tensor, "P N"] | None,
+) -> Metrics:
+    metrics = verdict_metrics(verdicts)
+    if "reward_model" in score_parts:
+        metrics |= agreement(score_parts["reward_model"], verdicts)
+    if parts.judge is not None:
+        metrics |= probes.measure(parts.judge.learner, parts.judge.encoder, groups)
+    if gold_PN is not None:
+        metrics["gold/accuracy"] = gold_PN.float().mean().item()
+        if "reward_model" in score_parts:
+            said_yes = score_parts["reward_model"] > 0.5
+            metrics["gold/reward_model_accuracy"] = (said_yes == gold_PN).float().mean().item()
+    return metrics
