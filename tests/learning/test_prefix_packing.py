@@ -80,11 +80,11 @@ def test_families_share_as_much_as_any_division():
 
 def test_a_prompt_stands_once():
     rows = [[1, 2, 3, 4, 10 + i] for i in range(8)] + [[1, 2, 9]]
-    assert pack_rows(rows, torch.float32, CPU).token_ids.shape[1] == 4 + 8 + 3
+    assert pack_rows(rows, CPU).token_ids.shape[1] == 4 + 8 + 3
 
 
 def test_every_token_has_its_place():
-    packed = pack_rows(ROWS, torch.float32, CPU)
+    packed = pack_rows(ROWS, CPU)
     for row, places in zip(ROWS, packed.places, strict=True):
         assert packed.token_ids[0, places[: len(row)]].tolist() == row
         assert packed.position_ids[0, places[: len(row)]].tolist() == list(range(len(row)))
@@ -101,7 +101,7 @@ def test_hidden_states_and_gradients_are_those_of_each_row_alone(make_policy, kv
     model.zero_grad()
 
     assert enable_packing(model)
-    packed = pack_rows(ROWS, torch.float64, CPU)
+    packed = pack_rows(ROWS, CPU)
     hidden = packed_hidden_states(model, packed)
     rows = [hidden[places[: len(row)]] for row, places in zip(ROWS, packed.places, strict=True)]
     for ours, theirs in zip(rows, alone, strict=True):
@@ -134,7 +134,7 @@ def test_other_architectures_are_packed_too(make):
     model = make().eval()
     plain = [model.base_model(torch.tensor([row]), use_cache=False).last_hidden_state[0] for row in ROWS]
     assert enable_packing(model)
-    packed = pack_rows(ROWS, torch.float32, CPU)
+    packed = pack_rows(ROWS, CPU)
     hidden = packed_hidden_states(model, packed)
     for row, places, expected in zip(ROWS, packed.places, plain, strict=True):
         torch.testing.assert_close(hidden[places[: len(row)]], expected, rtol=1e-5, atol=1e-5)

@@ -39,6 +39,10 @@ def enable_packing(model: PreTrainedModel) -> bool:
 
 def packed_hidden_states(model: PreTrainedModel, packed: PackedRows) -> Float[Tensor, "T H"]:
     """Last hidden states of the packed sequence."""
+    # Made once for all layers, in the type that attention computes in: autograd keeps what each layer is given.
+    kind = model.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else model.dtype
+    seen = packed.layout.suffix_sees
     # Without a mask, transformers makes one of T x T; one of four dimensions is left as it is, and not read here.
     no_mask = torch.ones(1, 1, 1, 1, device=packed.token_ids.device)
     return model.base_model(
@@ -47,6 +51,7 @@ def packed_hidden_states(model: PreTrainedModel, packed: PackedRows) -> Float[Te
         position_ids=packed.position_ids,
         use_cache=False,
         packed_layout=packed.layout,
+        packed_bias=torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill_(~seen, -torch.inf),
     ).last_hidden_state[0]
 
 
@@ -57,19 +62,37 @@ def _attention(
     value: Float[Tensor, "B kv_heads T size"],
     attention_mask: Tensor | None,
     packed_layout: AttentionLayout | None = None,
+    packed_bias: Float[Tensor, "S 1 C P+C"] | None = None,
     **settings: Any,
 ) -> tuple[Float[Tensor, "B T heads size"], None]:
     if packed_layout is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
-    scale = settings.get("scaling")
+    layout, scale = packed_layout, settings.get("scaling")
     q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
-    layout = packed_layout
-    attended = [_causal(_take(q, layout.prefixes), _take(k, layout.prefixes), _take(v, layout.prefixes), scale)]
+    attended = [_attend(q, k, v, layout.prefixes, layout.prefixes, is_causal=True, scale=scale)]
     if len(layout.suffixes):
-        keys, values = _take(k, layout.suffix_keys), _take(v, layout.suffix_keys)
-        attended.append(_biased(_take(q, layout.suffixes), keys, values, layout.suffix_bias, scale))
+        attended.append(_attend(q, k, v, layout.suffixes, layout.suffix_keys, attn_mask=packed_bias, scale=scale))
     tokens = torch.cat([x.flatten(0, 1) for x in attended]).index_select(0, layout.origin)
     return tokens[None], None
+
+
+def _attend(
+    q: Float[Tensor, "T heads size"],
+    k: Float[Tensor, "T kv_heads size"],
+    v: Float[Tensor, "T kv_heads size"],
+    queries: Int[Tensor, "N C"],
+    keys: Int[Tensor, "N L"],
+    **how: Any,
+) -> Float[Tensor, "N C heads size"]:
+    """Attention of the tokens at the places `queries` to those at the places `keys`."""
+    rows_k, rows_v = _take(k, keys).transpose(1, 2), _take(v, keys).transpose(1, 2)
+    rows_q = _take(q, queries).unflatten(2, (k.shape[1], -1))
+    # The query heads that share a key head take turns: neither keys nor bias are repeated.
+    turns = [
+        F.scaled_dot_product_attention(turn.transpose(1, 2), rows_k, rows_v, **how).transpose(1, 2)
+        for turn in rows_q.unbind(3)
+    ]
+    return torch.stack(turns, dim=3).flatten(2, 3)
 
 
 def _take(x: Float[Tensor, "T heads size"], places: Int[Tensor, "N L"]) -> Float[Tensor, "N L heads size"]:
@@ -77,28 +100,10 @@ def _take(x: Float[Tensor, "T heads size"], places: Int[Tensor, "N L"]) -> Float
     return F.embedding(places, x.flatten(1)).unflatten(-1, x.shape[1:])
 
 
-def _causal(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> Float[Tensor, "G P heads size"]:
-    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-    repeats = q.shape[1] // k.shape[1]
-    k, v = (x.repeat_interleave(repeats, dim=1) if repeats > 1 else x for x in (k, v))
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale).transpose(1, 2)
-
-
-def _biased(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float | None) -> Float[Tensor, "S C heads size"]:
-    rows, length, heads, _ = q.shape
-    k, v = k.transpose(1, 2), v.transpose(1, 2)
-    # The query heads that share a key head become its queries: keys are not repeated.
-    repeats = heads // k.shape[1]
-    q = q.transpose(1, 2).reshape(rows, k.shape[1], repeats * length, -1)
-    bias = bias.to(q.dtype).repeat(1, 1, repeats, 1)
-    attended = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
-    return attended.reshape(rows, heads, length, -1).transpose(1, 2)
-
-
 @torch.no_grad()
 def _agrees(model: PreTrainedModel) -> bool:
     rows = [[0, 1, 2, 3, 4, 5], [0, 1, 2, 4, 3]]
-    packed = pack_rows(rows, model.dtype, model.device)
+    packed = pack_rows(rows, model.device)
     hidden = packed_hidden_states(model, packed)
     for row, places in zip(rows, packed.places, strict=True):
         plain = model.base_model(torch.tensor([row], device=model.device), use_cache=False).last_hidden_state[0]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 _LARGEST_FAMILY = 64
@@ -27,7 +27,8 @@ class AttentionLayout:
     prefixes: Int[Tensor, "G P"]
     suffixes: Int[Tensor, "S C"]
     suffix_keys: Int[Tensor, "S P+C"]
-    suffix_bias: Float[Tensor, "S 1 C P+C"]
+    suffix_sees: Bool[Tensor, "S 1 C P+C"]
+    """Whether a suffix's token attends to a key: to its whole prefix, and to its suffix up to itself."""
     origin: Int[Tensor, " T"]
     """Where each token is in prefixes and suffixes, flattened one behind the other."""
 
@@ -84,8 +85,8 @@ def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     return next(differing, min(len(one), len(other)))
 
 
-def pack_rows(rows: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.device) -> PackedRows:
-    """Pack rows, none of them empty. `dtype` is that of the attention bias."""
+def pack_rows(rows: Sequence[Sequence[int]], device: torch.device) -> PackedRows:
+    """Pack rows, none of them empty."""
     token_ids: list[int] = []
     position_ids: list[int] = []
     places: list[list[int]] = [[] for _ in rows]
@@ -108,7 +109,7 @@ def pack_rows(rows: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.d
                 suffixes.append(suffix)
                 prefix_of_suffix.append(number)
 
-    layout = _attention_layout(prefixes, suffixes, prefix_of_suffix, dtype)
+    layout = _attention_layout(prefixes, suffixes, prefix_of_suffix)
     return PackedRows(
         token_ids=torch.tensor([token_ids], device=device),
         position_ids=torch.tensor([position_ids], device=device),
@@ -117,18 +118,14 @@ def pack_rows(rows: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.d
     )
 
 
-def _attention_layout(
-    prefixes: list[range], suffixes: list[range], prefix_of_suffix: list[int], dtype: torch.dtype
-) -> AttentionLayout:
+def _attention_layout(prefixes: list[range], suffixes: list[range], prefix_of_suffix: list[int]) -> AttentionLayout:
     prefixes_GP, suffixes_SC = _padded(prefixes), _padded(suffixes)
     width, length = prefixes_GP.shape[1], suffixes_SC.shape[1]
     of_suffix = torch.tensor(prefix_of_suffix, dtype=torch.long)
     prefix_lengths = torch.tensor([len(prefix) for prefix in prefixes])[of_suffix]
-    # A suffix sees its whole prefix and itself up to each token. Its padding sees what is before, so no row of the
-    # bias is all minus infinity.
+    # Padding behind a suffix sees what is before it, so that no query is left without a key.
     sees_prefix = (torch.arange(width) < prefix_lengths[:, None])[:, None].expand(-1, length, -1)
     sees_itself = torch.ones(length, length, dtype=torch.bool).tril().expand(len(suffixes), -1, -1)
-    sees = torch.cat((sees_prefix, sees_itself), dim=-1)[:, None]
     tokens = sum(map(len, prefixes)) + sum(map(len, suffixes))
     origin = torch.zeros(tokens, dtype=torch.long)
     for block, start, ranges in ((prefixes_GP, 0, prefixes), (suffixes_SC, prefixes_GP.numel(), suffixes)):
@@ -139,7 +136,7 @@ def _attention_layout(
         prefixes=prefixes_GP,
         suffixes=suffixes_SC,
         suffix_keys=torch.cat((prefixes_GP[of_suffix], suffixes_SC), dim=1),
-        suffix_bias=torch.zeros(sees.shape, dtype=dtype).masked_fill_(~sees, -torch.inf),
+        suffix_sees=torch.cat((sees_prefix, sees_itself), dim=-1)[:, None],
         origin=origin,
     )
 

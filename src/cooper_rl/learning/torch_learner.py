@@ -156,7 +156,7 @@ class TorchLearner:
         on the right without an attention mask: causal attention needs none there, and its fast kernels take none.
         """
         if self._packs:
-            packed = pack_rows(token_ids, self.model.dtype, self.device)
+            packed = pack_rows(token_ids, self.device)
             return packed_hidden_states(self.model, packed), packed.places
         tokens_BL = pad_tokens(token_ids, 0, self.device)
         hidden_BLH = self.model.base_model(tokens_BL, use_cache=False).last_hidden_state
