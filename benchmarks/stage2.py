@@ -1,4 +1,5 @@
-"""What stage 2 adds to a step: the demo's Cooper arm, its reward model's update and waiting against the whole step.
+"""What stage 2 adds to a step of the demo's arm `cooper` or `paper` (which replays nothing): the reward model's update
+and the wait for the assistant, against the whole step.
 
     python benchmarks/stage2.py cooper
 
@@ -16,8 +17,9 @@ STEPS = 6
 
 
 def main() -> None:
-    options = arguments(__doc__, "cooper").parse_args()
-    settings = arm_settings("cooper", scratch(), options.seed, {"evaluation": {"every": 0}, "threads": options.threads})
+    options = arguments(__doc__, "cooper", "paper").parse_args()
+    changes = {"evaluation": {"every": 0}, "threads": options.threads}
+    settings = arm_settings(options.engine, scratch(), options.seed, changes)
     meter, stage2, whole = Meter(), 0.0, 0.0
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         trainer.step()
