@@ -15,6 +15,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def comparisons(options: argparse.Namespace) -> list[Comparison]:
         step = ("--problems", "2", "--n", "8", "--new-tokens", "48", "--steps", "1", *model)
         pair = _pair("step.py", ("cooper", *step), ("trl", *step))
         found.append(Comparison("step_vs_trl_smollm2", *pair))
-        for batch, lengths in (("8", "equal"), ("32", "equal"), ("128", "equal"), ("32", "unequal")):
+        for batch, lengths in product(("8", "32", "128"), ("equal", "unequal")):
             for peer in ("generate", "vllm"):
                 if peer == "generate" or options.vllm:
                     name = f"sampler_vs_{peer}_{batch}_{lengths}"
