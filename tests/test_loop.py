@@ -84,8 +84,9 @@ def test_saved_models_are_plain_hugging_face_folders(settings):
 
 def test_a_new_run_does_not_write_over_an_old_one(settings):
     _fit({**settings, "kind": "rule", "steps": 1})
+    no_model = {"model": "/missing"}  # told before any model is read
     with pytest.raises(InputError, match="holds a run already"):
-        _fit({**settings, "kind": "rule", "steps": 1})
+        _fit({**settings, "kind": "rule", "steps": 1, "policy": no_model})
 
 
 def test_groups_without_spread_leave_the_policy_alone(settings):

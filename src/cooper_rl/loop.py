@@ -15,7 +15,7 @@ from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
 from cooper_rl.runs.interrupt import stop_on_signal
 from cooper_rl.runs.random_state import seed_random_state
-from cooper_rl.runs.recorder import Recorder, read_events, read_metrics
+from cooper_rl.runs.recorder import Recorder, check_folder, read_events, read_metrics
 from cooper_rl.runs.rollback import rollback_target
 from cooper_rl.runs.state import restore_state, save_state
 from cooper_rl.runs.watch import Firing, Watch
@@ -53,16 +53,15 @@ class CooperTrainer:
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
         """The watch rule that ended the run, if one did."""
-        if resume:
-            if not self.directory.exists():
-                raise InputError(f"{self.directory}: no run to resume; start it without --resume")
-            if not self._restore():
-                logger.warning("%s: has no checkpoint yet, starting at the beginning", self.directory)
+        check_folder(self.directory, resume)
+        if resume and not self._restore():
+            logger.warning("%s: has no checkpoint yet, starting at the beginning", self.directory)
         self._open_record(resume)
 
     @classmethod
     def from_config(cls, config: RunConfig, resume: bool = False) -> "CooperTrainer":
         """Check the data, load the models, and open the run's folder."""
+        check_folder(Path(config.output_dir) / config.name, resume)  # before any model is loaded
         return cls(config, assemble(config), resume)
 
     def step(self) -> Metrics:

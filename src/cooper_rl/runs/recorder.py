@@ -38,10 +38,7 @@ class Recorder:
         self.directory = directory
         self._metrics_path = directory / "metrics.jsonl"
         self._events_path = directory / "events.jsonl"
-        if resume_at is None and (self._metrics_path.exists() or (directory / "checkpoints").exists()):
-            raise InputError(
-                f"{directory}: holds a run already; choose another name, add --resume, or delete the folder"
-            )
+        check_folder(directory, resume=resume_at is not None)
         for folder in ("rollouts", "pairs"):
             (directory / folder).mkdir(parents=True, exist_ok=True)
         self._write_config(config)
@@ -150,6 +147,14 @@ class Recorder:
         text = "".join(f"# {name}: {value}\n" for name, value in record.items())
         text += yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
         write_text(self.directory / "config.yaml", text)
+
+
+def check_folder(directory: Path, resume: bool) -> None:
+    """Raises InputError when a new run would write over an old one, or there is no run to resume."""
+    if resume and not directory.exists():
+        raise InputError(f"{directory}: no run to resume; start it without --resume")
+    if not resume and ((directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()):
+        raise InputError(f"{directory}: holds a run already; choose another name, add --resume, or delete the folder")
 
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
