@@ -89,6 +89,18 @@ def test_a_new_run_does_not_write_over_an_old_one(settings):
         _fit({**settings, "kind": "rule", "steps": 1, "policy": no_model})
 
 
+def test_the_metrics_of_several_updates_are_their_means(settings, monkeypatch):
+    settings = {**settings, "kind": "static", "algorithm": {"min_spread": 0.0, "minibatches": 2}}
+    with CooperTrainer.from_config(build_config({**settings, "evaluation": {"every": 0}})) as trainer:
+        policy, seen = trainer.parts.policy, []
+        optim_step = policy.optim_step
+        monkeypatch.setattr(policy, "optim_step", lambda: seen.append(optim_step()) or seen[-1])
+        metrics = trainer.step()
+    assert len(seen) == 2
+    assert seen[0]["grad_norm"] != seen[1]["grad_norm"]
+    assert metrics["policy/grad_norm"] == pytest.approx((seen[0]["grad_norm"] + seen[1]["grad_norm"]) / 2)
+
+
 def test_groups_without_spread_leave_the_policy_alone(settings):
     settings = {**settings, "kind": "static", "algorithm": {"min_spread": 1.0, "kl": None}, "evaluation": {"every": 0}}
     with CooperTrainer.from_config(build_config(settings)) as trainer:

@@ -95,13 +95,22 @@ def update_policy(
     }
     old_logprobs = _old_logprobs(learner, groups, kept_PN, config)
     objective = PolicyObjective(loss=config.loss, kl=config.kl if config.pulls_in("loss") else None)
+    updates: list[Metrics] = []
     for rows_P in torch.arange(len(groups)).tensor_split(config.minibatches):
         batch = _batch(groups, rows_P.tolist(), advantages_PN, kept_PN, counted_PN, old_logprobs, reference, config)
-        if batch.token_ids:
-            metrics |= {f"policy/{name}": value for name, value in learner.forward_backward(batch, objective).items()}
+        found = learner.forward_backward(batch, objective) if batch.token_ids else {}
         # Without gradients too: the learning rate of a step does not depend on what earlier steps had to learn from.
-        metrics |= {f"policy/{name}": value for name, value in learner.optim_step().items()}
+        updates.append(found | learner.optim_step())
+    metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
     return PolicyUpdate(advantages_PN.float(), metrics)
+
+
+def _over_updates(updates: Sequence[Metrics]) -> Metrics:
+    """Means over the step's optimizer steps; of the learning rate and of running totals, the last."""
+    names = dict.fromkeys(name for update in updates for name in update)
+    values = {name: [update[name] for update in updates if name in update] for name in names}
+    means = {name: sum(found) / len(found) for name, found in values.items()}
+    return means | {name: updates[-1][name] for name in ("learning_rate", "skipped_updates")}
 
 
 def _batch(
