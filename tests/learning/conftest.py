@@ -15,17 +15,14 @@ from transformers import (
 )
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
+from tiny_size import TINY
+
 VOCABULARY = ["<eos>", *"abcdefghijklmnopqrstuvwxyz0123456789 .,?+-*/=<>_"]
 
 
 def tiny_config(**changes) -> LlamaConfig:
     settings = {
-        "vocab_size": 64,
-        "hidden_size": 32,
-        "intermediate_size": 48,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
+        **TINY,
         "max_position_embeddings": 128,
         "bos_token_id": None,
         "eos_token_id": 0,

@@ -1,7 +1,6 @@
 import json
 import random
 from itertools import pairwise
-from typing import Any
 
 import pytest
 import torch
@@ -30,6 +29,7 @@ from cooper_rl.learning.policy_learner import TorchPolicyLearner
 from cooper_rl.learning.prefix_attention import enable_packing, packed_hidden_states
 from cooper_rl.learning.prefix_packing import families, pack_rows
 from cooper_rl.policy.losses import PolicyObjective, PPOClip
+from tiny_size import TINY
 
 CPU = torch.device("cpu")
 PROMPTS = ([5, 6, 7, 8, 9], [5, 6, 1], [20, 21, 22, 23])
@@ -38,14 +38,6 @@ ROWS = [
     [50, 51],
     [5],
 ]
-SMALL: dict[str, Any] = {
-    "vocab_size": 64,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-}
 
 
 def shared(division, rows) -> int:
@@ -114,8 +106,8 @@ def test_hidden_states_and_gradients_are_those_of_each_row_alone(make_policy, kv
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Qwen2ForCausalLM(Qwen2Config(**SMALL)),
-        lambda: Qwen3ForCausalLM(Qwen3Config(**SMALL, head_dim=8)),
+        lambda: Qwen2ForCausalLM(Qwen2Config(**TINY)),
+        lambda: Qwen3ForCausalLM(Qwen3Config(**TINY, head_dim=8)),
         lambda: GPT2LMHeadModel(GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4)),
         lambda: OPTForCausalLM(
             OPTConfig(
@@ -143,8 +135,8 @@ def test_other_architectures_are_packed_too(make):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=4)),
-        lambda: Gemma2ForCausalLM(Gemma2Config(**SMALL, head_dim=8)),
+        lambda: MistralForCausalLM(MistralConfig(**TINY, sliding_window=4)),
+        lambda: Gemma2ForCausalLM(Gemma2Config(**TINY, head_dim=8)),
         lambda: BloomForCausalLM(BloomConfig(vocab_size=64, hidden_size=32, n_layer=2, n_head=4)),
         lambda: BertForSequenceClassification(
             BertConfig(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)

@@ -5,14 +5,11 @@ import torch
 from tokenizers import Tokenizer, decoders, models
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
+from tiny_size import TINY
+
 CHARACTERS = "0123456789+-*/=() abcdefghijklmnopqrstuvwxyz.,?!\n"
 SIZE = {
-    "vocab_size": 64,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
+    **TINY,
     "max_position_embeddings": 96,
     "initializer_range": 0.2,
     "eos_token_id": 1,

@@ -28,13 +28,12 @@ def draw(*shape: int) -> torch.Tensor:
 )
 def test_attention_is_that_of_rows_with_prompts_of_their_own(padded, kept):
     torch.manual_seed(0)
-    prompts, length, repeats = 3, 5, [3, 1, 3]
+    prompts, length, rows = 3, 5, torch.tensor([0, 0, 0, 1, 2, 2, 2])
     mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1], [0, 1, 1, 1, 1]]) if padded else None
     layer = BufferedLayer()
     keys, values = layer.update(draw(prompts, KV_HEADS, length), draw(prompts, KV_HEADS, length))
-    cache = GroupedCache(Cache(layers=[layer]), mask, repeats)
+    cache = GroupedCache(Cache(layers=[layer]), mask, rows)
 
-    rows = torch.tensor([0, 0, 0, 1, 2, 2, 2])
     plain_keys, plain_values = keys[rows], values[rows]
     seen = torch.ones(prompts, length)[rows] if mask is None else mask[rows]
     for step in range(5):

@@ -83,11 +83,11 @@ class Cooptimizer:
         `verdicts[p][i]` is the rule's (`correct`, `wrong`, `unparsed`, `timeout`) on completion i of problem p,
         `rm_logits` are the reward model's under the weights that the step's update starts from.
         """
-        config, rng = self.config, self._choices
-        solved = self._choose_positives(groups, verdicts, rm_logits.tolist())
+        config, rng, logits = self.config, self._choices, rm_logits.tolist()
+        solved = self._choose_positives(groups, verdicts, logits)
         on_policy: list[Pair] = []
         asked: list[tuple[Solved, Request]] = []
-        for item, group, verdict_row, logit_row in zip(solved, groups, verdicts, rm_logits.tolist(), strict=True):
+        for item, group, verdict_row, logit_row in zip(solved, groups, verdicts, logits, strict=True):
             if item is None:
                 continue
             if "on_policy" in config.negatives:

@@ -35,6 +35,11 @@ def pad_tokens(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device)
     return torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows], device=device)
 
 
+def padded_places(tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+    """Where each token of a padded batch is once the batch is flattened."""
+    return torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
+
+
 def pad_numbers(rows: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.device) -> Float[Tensor, "B T"]:
     """Rows of numbers, padded on the right with 0."""
     width = max(map(len, rows))

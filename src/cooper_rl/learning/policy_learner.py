@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.learning.batches import length_mask, pad_numbers, pad_tokens
+from cooper_rl.learning.batches import length_mask, pad_numbers, pad_tokens, padded_places
 from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.learning.learner import Metrics, PolicyBatch
 from cooper_rl.learning.models import check_vocabulary, load_policy, load_tokenizer
@@ -87,7 +87,7 @@ class TorchPolicyLearner(TorchLearner):
         else:
             tokens_BL = pad_tokens(inputs, 0, self.device)
             states = self.model(tokens_BL, use_cache=False).logits.flatten(0, 1)
-            places_BL = torch.arange(tokens_BL.numel(), device=self.device).view_as(tokens_BL)
+            places_BL = padded_places(tokens_BL)
         width = places_BL.shape[1]
         predicts_BL = length_mask(totals_B, width) & ~length_mask(totals_B - lengths_B, width)
         states = states.index_select(0, places_BL[predicts_BL])

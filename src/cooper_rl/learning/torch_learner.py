@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.errors import InputError
-from cooper_rl.learning.batches import pad_tokens, token_budget_batches
+from cooper_rl.learning.batches import pad_tokens, padded_places, token_budget_batches
 from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.learning.device import resolve_device
 from cooper_rl.learning.fast_linear import use_fast_linear
@@ -160,7 +160,7 @@ class TorchLearner:
             return packed_hidden_states(self.model, packed), packed.places
         tokens_BL = pad_tokens(token_ids, 0, self.device)
         hidden_BLH = self.model.base_model(tokens_BL, use_cache=False).last_hidden_state
-        return hidden_BLH.flatten(0, 1), torch.arange(tokens_BL.numel(), device=self.device).view_as(tokens_BL)
+        return hidden_BLH.flatten(0, 1), padded_places(tokens_BL)
 
     def _backward(self, loss: Tensor) -> None:
         self._losses_finite &= torch.isfinite(loss.detach())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
+from cooper_rl.durable import write_text
 from cooper_rl.errors import InputError
 from cooper_rl.problems.readers import Row, read_file
 from cooper_rl.rewards.labelled import label_of, text_field
@@ -137,7 +138,7 @@ def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
             raise InputError(f"{out}:{number + 1}: not a verdict on this input's row; choose another output")
         verdicts.append(verdict)
     if len(whole) < len(text):
-        out.write_text(whole, encoding="utf-8")
+        write_text(out, whole)
     return verdicts
 
 

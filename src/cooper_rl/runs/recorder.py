@@ -30,15 +30,13 @@ class Recorder:
     """
 
     def __init__(self, directory: Path, config: RunConfig, resume_at: int | None = None):
-        """Open the folder. `resume_at` is the step a resumed run continues after; what was recorded later is
-        dropped. At 0 that is everything: the evaluation before the first step is made again.
-
-        Raises InputError when a new run would write over an old one.
+        """Open the folder, on which the caller has let `check_folder` look. `resume_at` is the step a resumed run
+        continues after; what was recorded later is dropped. At 0 that is everything: the evaluation before the first
+        step is made again.
         """
         self.directory = directory
         self._metrics_path = directory / "metrics.jsonl"
         self._events_path = directory / "events.jsonl"
-        check_folder(directory, resume=resume_at is not None)
         for folder in ("rollouts", "pairs"):
             (directory / folder).mkdir(parents=True, exist_ok=True)
         self._write_config(config)

@@ -46,7 +46,7 @@ class DecodingBatch:
         self._positions = positions[:, -1:]
         copies = torch.repeat_interleave(torch.arange(len(prompts)), torch.tensor(repeats)).to(self._device)
         if self._compact is not None and is_buffered(self._cache):
-            self._grouped = GroupedCache(self._cache, self._mask, repeats)
+            self._grouped = GroupedCache(self._cache, self._mask, copies)
             self._positions = self._positions.index_select(0, copies)
         else:
             self.keep(copies)

@@ -4,8 +4,6 @@ A query attends to its prompt together with the other rows' queries of that prom
 two parts are joined by their normalisers (as FlashAttention joins its blocks; Dao et al. 2022, section 3.1).
 """
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -20,8 +18,8 @@ _attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 class GroupedCache:
     """G prompts and R rows, row after row of one prompt; all rows have the same number of tokens of their own."""
 
-    def __init__(self, prompts: Cache, mask: Int[Tensor, "G P"] | None, repeats: Sequence[int]) -> None:
-        """`prompts` was filled by a prefill, `mask` is 0 at its padding; prompt i has `repeats[i]` rows."""
+    def __init__(self, prompts: Cache, mask: Int[Tensor, "G P"] | None, prompt_of_row: Int[Tensor, " R"]) -> None:
+        """`prompts` was filled by a prefill, `mask` is 0 at its padding; the rows of a prompt are neighbours."""
         held = [filled(layer) for layer in prompts.layers if isinstance(layer, BufferedLayer)]
         # Under autocast values are bfloat16 and keys, turned by the rotary embedding, float32.
         self._prompts = [(keys.to(values.dtype), values) for keys, values in held]
@@ -29,7 +27,7 @@ class GroupedCache:
         if mask is not None:
             self._bias = torch.zeros(mask.shape).masked_fill_(mask == 0, -torch.inf)[:, None, None]
         self._own = [BufferedLayer() for _ in self._prompts]
-        self._place_rows(torch.repeat_interleave(torch.arange(len(repeats)), torch.tensor(repeats)))
+        self._place_rows(prompt_of_row)
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
         """Continue with these rows only, in their present order."""
