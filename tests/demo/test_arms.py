@@ -22,7 +22,8 @@ def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
     assert configs["paper"].cooptimization.negatives == ("assistant",)
     assert configs["paper"].cooptimization.anchor == 0
     assert configs["cooper"].cooptimization.negatives == ("assistant", "on_policy")
-    for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation"):
+    assert configs["cooper"].cooptimization.replay.labelled is None  # data that the other arms do not get
+    for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation", "algorithm"):
         assert len({getattr(config, name).__repr__() for config in configs.values()}) == 1, name
 
 

@@ -32,8 +32,6 @@ def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any
     settings = yaml.safe_load((Path(__file__).parent / "arithmetic.yaml").read_text(encoding="utf-8"))
     models = {name: {"model": str(ASSETS / name)} for name in ("policy", "reward_model")}
     run = {"name": arm, "output_dir": str(output_dir), "seed": seed, **ARMS[arm], **models}
-    if arm == "cooper":  # VerifyRM's own data is replayed by our preset; the paper's has no replay
-        run["cooptimization"] = {"replay": {"labelled": str(ASSETS / "labelled.jsonl")}}
     return merge(merge(settings, run), overrides or {})
 
 
@@ -44,23 +42,27 @@ def run_arms(
     overrides: dict[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> float:
-    """Run the arms, one process per core and one thread each; returns the wall seconds it took.
+    """Run the arms as `run_all` does; returns the wall seconds it took."""
+    return run_all([arm_settings(arm, output_dir, seed, overrides) for arm in arms], progress)
 
-    `progress` is called with the number of steps done so far in all arms together. An arm that fails
-    stops the demo with its own error; finished arms stay on disk.
+
+def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) -> float:
+    """Run every configuration, one process per core and one thread each; returns the wall seconds it took.
+
+    `progress` is called with the number of steps done so far in all runs together. A run that fails
+    ends them all with its own error; finished runs stay on disk.
     """
     start = time.monotonic()
-    for arm in arms:
-        build_config(arm_settings(arm, output_dir, seed, overrides))
+    for settings in runs:
+        build_config(settings)
+    directories = [Path(settings["output_dir"]) / settings["name"] for settings in runs]
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=available_cores(), mp_context=spawn) as pool:
-        running: list[Future[None]] = [
-            pool.submit(_run_arm, arm_settings(arm, output_dir, seed, overrides)) for arm in arms
-        ]
+        running: list[Future[None]] = [pool.submit(_run, settings) for settings in runs]
         done = 0
         while not all(future.done() for future in running):
             time.sleep(0.5)
-            before, done = done, sum(_steps_done(output_dir / arm) for arm in arms)
+            before, done = done, sum(map(_steps_done, directories))
             if progress is not None and done > before:
                 progress(done)
             if any(future.done() and future.exception() for future in running):
@@ -71,9 +73,9 @@ def run_arms(
     return time.monotonic() - start
 
 
-def _run_arm(settings: dict[str, Any]) -> None:
+def _run(settings: dict[str, Any]) -> None:
     logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are the demo's subject: the summary tells them
-    from cooper_rl.loop import CooperTrainer  # noqa: PLC0415 - in the arm's own process
+    from cooper_rl.loop import CooperTrainer  # noqa: PLC0415 - in the run's own process
     from cooper_rl.runs.report import write_report  # noqa: PLC0415
 
     with CooperTrainer.from_config(build_config(settings)) as trainer:

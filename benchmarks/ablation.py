@@ -1,0 +1,69 @@
+"""Which part of stage 2 mends the demo's reward model: the demo's world with parts of stage 2 added and taken away.
+
+    python benchmarks/ablation.py --seeds 0 1 2 3 4 --output-dir runs/ablation
+
+Every run shares the demo's policy, reward model, problems and settings; only what its row names differs. Runs that are
+on disk already are not repeated. Prints gold accuracy on test problems after the last step, by seed.
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Any
+
+from cooper_rl.demo.arms import ASSETS, arm_settings, run_all
+from cooper_rl.runs.recorder import read_metrics
+from cooper_rl.settings import merge
+
+LABELLED = {"replay": {"labelled": str(ASSETS / "labelled.jsonl")}}
+ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "paper": ("paper", {}),
+    "paper + labelled replay": ("paper", LABELLED),
+    "paper + reference solutions": ("paper", {"positives": ["rollout", "reference_solution"]}),
+    "paper + anchor": ("paper", {"anchor": 0.5}),
+    "paper + on-policy negatives": ("paper", {"negatives": ["assistant", "on_policy"]}),
+    "cooper": ("cooper", {}),
+    "cooper + labelled replay": ("cooper", LABELLED),
+    "cooper - reference solutions": ("cooper", {"positives": ["rollout"]}),
+    "cooper - anchor": ("cooper", {"anchor": 0.0}),
+    "cooper - replay": ("cooper", {"replay": {"capacity": 0, "pairs_per_step": 0}}),
+    "cooper - assistant": ("cooper", {"negatives": ["on_policy"]}),
+    "cooper - on-policy negatives": ("cooper", {"negatives": ["assistant"]}),
+}
+"""A row's arm of the demo, and the settings of `cooptimization` that differ from it."""
+
+
+def settings_of(row: str, output_dir: Path, seed: int) -> dict[str, Any]:
+    arm, cooptimization = ABLATIONS[row]
+    settings = arm_settings(arm, output_dir / f"seed-{seed}", seed, {"cooptimization": cooptimization})
+    return merge(settings, {"name": row.replace(" + ", "+").replace(" - ", "-").replace(" ", "_")})
+
+
+def gold(settings: dict[str, Any]) -> list[float]:
+    """Gold accuracy on the test problems at every evaluation; nothing for a run that has not ended."""
+    rows = read_metrics(Path(settings["output_dir"]) / settings["name"])
+    done = bool(rows) and rows[-1]["step"] == settings["steps"]
+    return [row["test/gold_avg"] for row in rows if "test/gold_avg" in row] if done else []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--rows", nargs="+", choices=list(ABLATIONS), default=list(ABLATIONS))
+    parser.add_argument("--output-dir", type=Path, default=Path("runs/ablation"))
+    given = parser.parse_args()
+    runs = {(row, seed): settings_of(row, given.output_dir, seed) for seed in given.seeds for row in given.rows}
+    waiting = [settings for settings in runs.values() if not gold(settings)]
+    for settings in waiting:
+        shutil.rmtree(Path(settings["output_dir"]) / settings["name"], ignore_errors=True)
+    total = sum(settings["steps"] for settings in waiting)
+    run_all(waiting, lambda done: print(f"{done} of {total} steps", end="\r", flush=True))
+    print("\n| stage 2 | " + " | ".join(f"seed {seed}" for seed in given.seeds) + " | mean |")
+    print("|---" * (len(given.seeds) + 2) + "|")
+    for row in given.rows:
+        ends = [gold(runs[row, seed])[-1] for seed in given.seeds]
+        print(f"| {row} | " + " | ".join(f"{end:.2f}" for end in ends) + f" | {sum(ends) / len(ends):.3f} |")
+
+
+if __name__ == "__main__":
+    main()
