@@ -69,7 +69,7 @@ class CooperTrainer:
         step = self.completed_steps + 1
         # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
-        done = cooper_step(self.config, self.parts, self.probes, seed)
+        done = cooper_step(self.config, self.parts, self.probes, step, seed)
         self.recorder.rollouts(step, done.groups, done.scores, done.verdicts, done.advantages, done.gold)
         self.recorder.pairs(step, done.pairs)
         self.completed_steps = step

@@ -33,8 +33,8 @@ class StepResult:
     metrics: Metrics
 
 
-def cooper_step(config: RunConfig, parts: Parts, probes: ProbeSet, seed: int) -> StepResult:
-    """One step: rollouts, stage 1 (the policy's update), stage 2 (the reward model's). `seed` is the sampler's."""
+def cooper_step(config: RunConfig, parts: Parts, probes: ProbeSet, step: int, seed: int) -> StepResult:
+    """Step number `step`: rollouts, stage 1 (the policy's update), stage 2 (the reward model's); `seed` draws."""
     clock = Clock()
     with clock.measure("sample"):
         parts.sampler.load_weights(parts.policy)
@@ -46,7 +46,7 @@ def cooper_step(config: RunConfig, parts: Parts, probes: ProbeSet, seed: int) ->
 
     stage2 = None
     if parts.judge is not None:  # the assistant writes while the policy is updated
-        stage2 = parts.judge.cooptimizer.start(groups, verdicts, scores.parts["logit"])
+        stage2 = parts.judge.cooptimizer.start(groups, verdicts, scores.parts["logit"], step)
 
     with clock.measure("update_policy"):
         stage1 = update_policy(

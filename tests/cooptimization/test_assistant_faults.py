@@ -57,7 +57,7 @@ def test_any_sequence_of_faults(
     for step in range(STEPS):
         problems = PROBLEMS[step * A_STEP : (step + 1) * A_STEP]
         groups = [Group(problem, [], [Completion(problem.solution or "", [], [], "stop")]) for problem in problems]
-        pairs = stage2.finish(stage2.start(groups, [["correct"]] * A_STEP, torch.zeros(A_STEP, 1)))
+        pairs = stage2.finish(stage2.start(groups, [["correct"]] * A_STEP, torch.zeros(A_STEP, 1), 1))
         barren = 0 if pairs else barren + 1
         _, metrics = stage2.update([], learner, encoder)
         rejected_or_failed = [v for k, v in metrics.items() if k.startswith(("assistant/f", "assistant/r"))]

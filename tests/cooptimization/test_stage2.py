@@ -26,10 +26,10 @@ def cooptimizer(verifier, preset=COOPER, seed=0, labelled=None, corrupter=flip, 
     return Cooptimizer(config, verifier, CorrupterAssistant(corrupter, verifier), seed, labelled)
 
 
-def make_pairs(stage2: Cooptimizer, verifier, groups, logits=None):
+def make_pairs(stage2: Cooptimizer, verifier, groups, logits=None, step=1):
     verdicts = verifier.verify_groups(groups)
     shape = (len(groups), len(groups[0].completions))
-    return stage2.finish(stage2.start(groups, verdicts, torch.zeros(shape) if logits is None else logits))
+    return stage2.finish(stage2.start(groups, verdicts, torch.zeros(shape) if logits is None else logits, step))
 
 
 def mixed_groups(count: int, first: int = 10):
@@ -53,6 +53,13 @@ def test_cooper_adds_the_wrong_completion_that_the_reward_model_likes_most(verif
         ("assistant", answer_text(8)),
         ("on_policy", answer_text(4)),
     ]
+
+
+def test_the_order_of_groups_changes_no_pair(verifier):
+    groups = [make_group([answer_text(7, work) for work in "abcd"] + [WRONG], id=str(i)) for i in range(9)]
+    forwards, backwards = (make_pairs(cooptimizer(verifier), verifier, given) for given in (groups, groups[::-1]))
+    assert forwards == backwards
+    assert make_pairs(cooptimizer(verifier), verifier, groups, step=2) != forwards
 
 
 def test_a_problem_nobody_solved_is_learned_from_its_reference_solution(verifier):
@@ -119,7 +126,7 @@ def test_a_slow_assistant_does_not_hold_up_the_policys_update(verifier):
         groups = [make_group([RIGHT], id=str(i)) for i in range(8)]
         verdicts = verifier.verify_groups(groups)
         start = time.perf_counter()
-        handle = stage2.start(groups, verdicts, torch.zeros(8, 1))
+        handle = stage2.start(groups, verdicts, torch.zeros(8, 1), 1)
         assert time.perf_counter() - start < 0.4
         assert len(stage2.finish(handle)) == 8
         stage2.close()
@@ -198,7 +205,7 @@ def test_a_resumed_run_makes_and_replays_the_same_pairs(verifier, make_learner, 
     replay = {"pairs_per_step": 2, "capacity": 3}
     whole, learner = cooptimizer(verifier, replay=replay), make_learner(learning_rate=0.0)
     step(whole, learner, 10)
-    resumed = cooptimizer(verifier, replay=replay, seed=99)
+    resumed = cooptimizer(verifier, replay=replay)
     resumed.restore(json.loads(json.dumps(whole.state())))
     assert step(whole, learner, 20) == step(resumed, learner, 20)
     assert whole.state() == resumed.state()

@@ -70,24 +70,28 @@ class Cooptimizer:
             labelled = read_labelled(config.replay.labelled) if config.replay.labelled else []
         self._labelled = list(labelled)
         self._buffer = PairBuffer(config.replay.capacity, seed)
-        self._choices = Random(f"choices {seed}")
+        self._seed = seed
         self._replay_choices = Random(f"replay {seed}")
         self._pair_metrics: Metrics = {}
         self._steps_without_pairs = 0
 
     def start(
-        self, groups: Sequence[Group], verdicts: Sequence[Sequence[str]], rm_logits: Float[Tensor, "P N"]
+        self, groups: Sequence[Group], verdicts: Sequence[Sequence[str]], rm_logits: Float[Tensor, "P N"], step: int
     ) -> Stage2:
         """Choose positives and on-policy negatives and set the assistant to work; returns at once.
 
         `verdicts[p][i]` is the rule's (`correct`, `wrong`, `unparsed`, `timeout`) on completion i of problem p,
-        `rm_logits` are the reward model's under the weights that the step's update starts from.
+        `rm_logits` are the reward model's under the weights that the step's update starts from. What is chosen depends
+        on the seed, the step and each group alone, and on no order of the groups.
         """
-        config, rng, logits = self.config, self._choices, rm_logits.tolist()
-        solved = self._choose_positives(groups, verdicts, logits)
+        order = sorted(range(len(groups)), key=lambda p: groups[p].problem.id)
+        groups, verdicts = [groups[p] for p in order], [verdicts[p] for p in order]
+        config, logits = self.config, rm_logits[order].tolist()
+        choices = [Random(f"pairs {self._seed} {step} {group.problem.id}") for group in groups]
+        solved = self._choose_positives(groups, verdicts, logits, choices)
         on_policy: list[Pair] = []
         asked: list[tuple[Solved, Request]] = []
-        for item, group, verdict_row, logit_row in zip(solved, groups, verdicts, logits, strict=True):
+        for item, group, verdict_row, logit_row, rng in zip(solved, groups, verdicts, logits, choices, strict=True):
             if item is None:
                 continue
             if "on_policy" in config.negatives:
@@ -151,7 +155,6 @@ class Cooptimizer:
         """JSON values for a checkpoint."""
         return {
             "buffer": self._buffer.state(),
-            "choices": self._choices.getstate(),
             "replay_choices": self._replay_choices.getstate(),
             "steps_without_pairs": self._steps_without_pairs,
         }
@@ -159,12 +162,15 @@ class Cooptimizer:
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what `state` returned."""
         self._buffer.restore(state["buffer"])
-        restore_rng(self._choices, state["choices"])
         restore_rng(self._replay_choices, state["replay_choices"])
         self._steps_without_pairs = state["steps_without_pairs"]
 
     def _choose_positives(
-        self, groups: Sequence[Group], verdicts: Sequence[Sequence[str]], rm_logits: Sequence[Sequence[float]]
+        self,
+        groups: Sequence[Group],
+        verdicts: Sequence[Sequence[str]],
+        rm_logits: Sequence[Sequence[float]],
+        choices: Sequence[Random],
     ) -> list[Solved | None]:
         """Each group's positives, or None; a reference solution serves only if the rule accepts it."""
         config = self.config
@@ -174,8 +180,8 @@ class Cooptimizer:
             for group, row in zip(groups, rm_logits, strict=True)
         ]
         solved: list[Solved | None] = []
-        for group, row, known in zip(groups, verdicts, logits, strict=True):
-            positives = choose_positives(group, row, wanted, self._choices)
+        for group, row, known, rng in zip(groups, verdicts, logits, choices, strict=True):
+            positives = choose_positives(group, row, wanted, rng)
             solved.append(Solved(group.problem, positives, "rollout", known) if positives else None)
         if "reference_solution" not in config.positives:
             return solved
