@@ -9,7 +9,7 @@ from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.evaluation import EvaluationResult, evaluate, rejudge
 from cooper_rl.learning.device import set_threads
 from cooper_rl.learning.learner import Metrics
-from cooper_rl.learning.models import context_length, load_tokenizer
+from cooper_rl.learning.models import check_reward_model, context_length, load_tokenizer
 from cooper_rl.learning.policy_learner import TorchPolicyLearner
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.problems.config import ProblemsConfig
@@ -106,6 +106,8 @@ class Parts:
 def assemble(config: RunConfig) -> Parts:
     """Build every part. Raises InputError for data, prompts, models or settings that do not fit together."""
     set_threads(config.threads)
+    if config.reward_model is not None and config.kind != "rule":
+        check_reward_model(config.reward_model.model)
     verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
     problems = load_problems(config.problems, verifier.verify).problems
     tokenizer = load_tokenizer(config.policy.model)
