@@ -1,5 +1,6 @@
 """From a configuration to the parts of a run. Data and prompts are checked before any weights are loaded."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,8 @@ from cooper_rl.runs.config import RunConfig
 from cooper_rl.sampling.native import NativeSampler
 from cooper_rl.sampling.sampler import Sampler, SamplingParams
 from cooper_rl.verifyrm.monitor import Monitor
+
+logger = logging.getLogger(__name__)
 
 Gold = Callable[[Problem, str], bool]
 
@@ -108,6 +111,7 @@ def assemble(config: RunConfig) -> Parts:
     set_threads(config.threads)
     if config.reward_model is not None and config.kind != "rule":
         check_reward_model(config.reward_model.model)
+    _warn_of_truncation(config.rollout)
     verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
     problems = load_problems(config.problems, verifier.verify).problems
     tokenizer = load_tokenizer(config.policy.model)
@@ -149,6 +153,16 @@ def assemble(config: RunConfig) -> Parts:
         test_set=test_set,
         monitor=_monitor(config, reward_model, encoder, replayed),
     )
+
+
+def _warn_of_truncation(sampling: SamplingParams) -> None:
+    if sampling.truncations:
+        logger.warning(
+            "rollout (%s): some tokens are never drawn, and the policy's log-probabilities, ratios and gradient do not "
+            "know that; importance sampling does not correct it. For exact gradients leave these settings at their "
+            "defaults and shape the samples with rollout.temperature alone",
+            ", ".join(sampling.truncations),
+        )
 
 
 def _main_reward(
