@@ -29,7 +29,7 @@ def inputs(options, tokenizer) -> list[list[int]]:
 
 def cooper(options) -> None:
     folder = model_folder(options.model, "reward_model")
-    learner = TorchRewardModelLearner.from_config(LearnerConfig(model=folder, device="cpu"), 0, trainable=False)
+    learner = TorchRewardModelLearner.from_config(LearnerConfig(model=folder, device="cpu"), 0, False, new_head_seed=0)
     rows = inputs(options, learner.tokenizer)
     learner.score(rows[:8])
     meter = Meter()

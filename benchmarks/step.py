@@ -4,7 +4,8 @@
 
 Every completion has exactly `--new-tokens` tokens. The reward is the rule's verdict (TRL: raw Math-Verify, as its own
 `accuracy_reward` has it) and one more function; the loss is PPO-clip with token-mean aggregation and no KL term. The
-first step is not measured. `cooper --kind cooper` adds the reward model and stage 2.
+first step is not measured. `cooper --kind cooper` adds the reward model, of the folder `--reward-model` where `--model`
+is not the embedded one, and stage 2.
 """
 
 import json
@@ -22,6 +23,7 @@ def options_parser():
     parser.add_argument("--new-tokens", type=int, default=32)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--kind", choices=["rule", "cooper"], default="rule")
+    parser.add_argument("--reward-model")
     return parser
 
 
@@ -58,7 +60,7 @@ def cooper(options) -> None:
         "checkpoint": {"every": 0},
     }
     if options.kind == "cooper":
-        reward_model = model_folder(options.model, "reward_model")
+        reward_model = options.reward_model or model_folder(options.model, "reward_model")
         settings |= {
             "reward_model": {"model": reward_model, "max_input_tokens": 512, "device": "cpu"},
             "cooptimization": {"negatives": ["on_policy"], "replay": {"pairs_per_step": 0}},

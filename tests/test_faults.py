@@ -38,6 +38,12 @@ def not_a_number(problem, completion):
 CALLS: list[int] = []
 
 
+def saturating(problem, completion):
+    """Something to learn in the first two steps of four groups of four, then the same for everything."""
+    CALLS.append(1)
+    return float(completion.token_ids[0] % 7) if len(CALLS) <= 2 * 16 else 1.0
+
+
 def glitch(problem, completion):
     """One wrong value, at the first completion of the fourth step of four groups of four."""
     CALLS.append(1)
@@ -146,7 +152,8 @@ def test_completions_that_are_all_cut_off(settings):
 
 
 def test_rewards_without_spread_and_answers_that_are_all_wrong(settings):
-    with CooperTrainer.from_config(_config(settings, kind="rule", rewards=["constant"], steps=6)) as trainer:
+    config = _config(settings, kind="rule", rewards=["constant"], steps=6, algorithm={"kl": None})
+    with CooperTrainer.from_config(config) as trainer:
         before = _weights(trainer)
         trainer.fit()
     rows = read_metrics(trainer.directory)
@@ -155,6 +162,17 @@ def test_rewards_without_spread_and_answers_that_are_all_wrong(settings):
     assert trainer.parts.policy.steps == 6  # the schedule goes on
     assert all(torch.equal(old, new) for old, new in zip(before, _weights(trainer), strict=True))
     assert {"policy/usable_groups", "rule/accuracy"} <= _fired(trainer)
+
+
+def test_a_reward_that_saturates_neither_ends_the_kl_term_nor_hides_the_distance(settings):
+    CALLS.clear()
+    rule = {"metric": "policy/reference_kl", "above": 1e-6, "patience": 5, "action": "stop"}
+    trainer = _fit(_config(settings, kind="rule", rewards=["saturating"], watch=[rule], steps=9))
+    rows = read_metrics(trainer.directory)
+    assert [row["policy/usable_groups"] == 0 for row in rows] == [False, False, *[True] * 4]
+    assert all(row["policy/grad_norm"] > 0 for row in rows[2:])
+    assert trainer.stopped_by is not None
+    assert (trainer.stopped_by.since, trainer.completed_steps) == (2, 6)
 
 
 def test_a_users_function_that_returns_nan_is_named(settings):

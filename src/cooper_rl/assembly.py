@@ -1,5 +1,6 @@
 """From a configuration to the parts of a run. Data and prompts are checked before any weights are loaded."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.evaluation import EvaluationResult, evaluate, rejudge
 from cooper_rl.learning.device import set_threads
 from cooper_rl.learning.learner import Metrics
-from cooper_rl.learning.models import context_length, load_tokenizer
+from cooper_rl.learning.models import check_reward_model, context_length, load_tokenizer
 from cooper_rl.learning.policy_learner import TorchPolicyLearner
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.problems.config import ProblemsConfig
@@ -30,6 +31,8 @@ from cooper_rl.runs.config import RunConfig
 from cooper_rl.sampling.native import NativeSampler
 from cooper_rl.sampling.sampler import Sampler, SamplingParams
 from cooper_rl.verifyrm.monitor import Monitor
+
+logger = logging.getLogger(__name__)
 
 Gold = Callable[[Problem, str], bool]
 
@@ -106,6 +109,9 @@ class Parts:
 def assemble(config: RunConfig) -> Parts:
     """Build every part. Raises InputError for data, prompts, models or settings that do not fit together."""
     set_threads(config.threads)
+    if config.reward_model is not None and config.kind != "rule":
+        check_reward_model(config.reward_model.model)
+    _warn_of_truncation(config.rollout)
     verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
     problems = load_problems(config.problems, verifier.verify).problems
     tokenizer = load_tokenizer(config.policy.model)
@@ -147,6 +153,16 @@ def assemble(config: RunConfig) -> Parts:
         test_set=test_set,
         monitor=_monitor(config, reward_model, encoder, replayed),
     )
+
+
+def _warn_of_truncation(sampling: SamplingParams) -> None:
+    if sampling.truncations:
+        logger.warning(
+            "rollout (%s): some tokens are never drawn, and the policy's log-probabilities, ratios and gradient do not "
+            "know that; importance sampling does not correct it. For exact gradients leave these settings at their "
+            "defaults and shape the samples with rollout.temperature alone",
+            ", ".join(sampling.truncations),
+        )
 
 
 def _main_reward(

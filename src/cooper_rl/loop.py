@@ -17,7 +17,7 @@ from cooper_rl.runs.interrupt import stop_on_signal
 from cooper_rl.runs.random_state import seed_random_state
 from cooper_rl.runs.recorder import Recorder, check_folder, read_events, read_metrics
 from cooper_rl.runs.rollback import rollback_target
-from cooper_rl.runs.state import restore_state, save_state
+from cooper_rl.runs.state import check_kind, restore_state, save_state
 from cooper_rl.runs.watch import Firing, Watch
 from cooper_rl.step import cooper_step
 
@@ -38,8 +38,8 @@ class CooperTrainer:
     def __init__(self, config: RunConfig, parts: Parts, resume: bool = False):
         """Open the run's folder; with `resume`, continue after its newest checkpoint, or start if it has none yet.
 
-        Raises InputError when there is no run to resume, all its checkpoints are damaged, or a new run would write
-        over an old one.
+        Raises InputError when there is no run to resume, all its checkpoints are damaged or of another kind of run,
+        or a new run would write over an old one.
         """
         self.config = config
         self.parts = parts
@@ -61,7 +61,10 @@ class CooperTrainer:
     @classmethod
     def from_config(cls, config: RunConfig, resume: bool = False) -> "CooperTrainer":
         """Check the data, load the models, and open the run's folder."""
-        check_folder(Path(config.output_dir) / config.name, resume)  # before any model is loaded
+        directory = Path(config.output_dir) / config.name
+        check_folder(directory, resume)  # before any model is loaded
+        if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):
+            check_kind(config, state)
         return cls(config, assemble(config), resume)
 
     def step(self) -> Metrics:

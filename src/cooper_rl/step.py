@@ -49,9 +49,7 @@ def cooper_step(config: RunConfig, parts: Parts, probes: ProbeSet, step: int, se
         stage2 = parts.judge.cooptimizer.start(groups, verdicts, scores.parts["logit"], step)
 
     with clock.measure("update_policy"):
-        stage1 = update_policy(
-            parts.policy, parts.reference, groups, scores.rewards, config.algorithm, config.rollout.max_tokens
-        )
+        stage1 = update_policy(parts.policy, parts.reference, groups, scores.rewards, config.algorithm, config.rollout)
 
     metrics = rollout_metrics(groups, scores.rewards) | scores.metrics | stage1.metrics
     pairs: list[Pair] = []

@@ -46,10 +46,16 @@ def test_train_runs_and_says_where_the_report_is(monkeypatch, capfd, config_file
         (["problems.prompt.max_prompt_tokens=3"], "longer than 3 tokens"),
         (["problems.prompt.chat=true"], "no chat template"),
         (["problems_per_step=400"], "problems"),
+        (["reward_model.model=POLICY"], "has no reward head"),
+        (["kind=static", "reward_model.model=POLICY", "policy.model=./nowhere"], "has no reward head"),
+        (["rollout.temperature=0"], "set it above 0"),
         (["--resume"], "no run to resume"),
     ],
 )
-def test_bad_input_exits_with_2_before_training(monkeypatch, capfd, config_file, tmp_path, arguments, words):
+def test_bad_input_exits_with_2_before_training(
+    monkeypatch, capfd, config_file, tiny_models, tmp_path, arguments, words
+):
+    arguments = [argument.replace("POLICY", str(tiny_models / "policy")) for argument in arguments]
     code, output = _cooper(monkeypatch, capfd, "train", config_file, *arguments)
     assert code == 2, output
     assert words in " ".join(output.split())
@@ -150,13 +156,15 @@ def test_from_raw_problems_to_a_bench(monkeypatch, capfd, tiny_models, tmp_path)
         (["bench", "ROWS", "--out", "OUT", "--combine", "rule or rm"], "unknown name 'rm'"),
         (["bench", "ROWS", "--out", "OUT", "--reward-model", "rule=x"], "used already"),
         (["bench", "ROWS", "--out", "OUT", "--reward-model", "./nowhere"], "no such model folder"),
+        (["bench", "ROWS", "--out", "OUT", "--reward-model", "POLICY"], "has no reward head"),
     ],
 )
-def test_bad_input_to_verifyrm_exits_with_2(monkeypatch, capfd, tmp_path, arguments, words):
+def test_bad_input_to_verifyrm_exits_with_2(monkeypatch, capfd, tiny_models, tmp_path, arguments, words):
     (tmp_path / "judge.yaml").write_text("judge: {kind: chat, base_url: 'http://127.0.0.1:1/v1', model: m}\n")
     rows = [{"question": "q", "reference_answer": "1", "completion": "1", "label": 1}]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     paths = {"JUDGE": tmp_path / "judge.yaml", "ROWS": tmp_path / "rows.jsonl", "OUT": tmp_path / "out"}
+    paths["POLICY"] = tiny_models / "policy"
     code, output = _cooper(monkeypatch, capfd, "verifyrm", *(paths.get(word, word) for word in arguments))
     assert code == 2, output
     assert words in " ".join(output.split())

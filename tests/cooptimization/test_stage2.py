@@ -166,13 +166,15 @@ def test_past_pairs_and_labelled_data_are_replayed_even_without_new_pairs(verifi
     assert second["reward_model/labelled_loss"] > 0
 
 
-def test_a_step_without_any_data_leaves_the_reward_model_alone(verifier, make_learner, encoder):
-    stage2, learner = cooptimizer(verifier, PAPER), make_learner()
+def test_a_step_without_any_data_leaves_the_weights_alone_and_advances_the_schedule(verifier, make_learner, encoder):
+    stage2, learner = cooptimizer(verifier, PAPER, epochs=2), make_learner(schedule="cosine")
     tokens = [encoder.encode("q", "7", "so 7")]
     before = learner.score(tokens)
-    scored, _ = stage2.update(make_pairs(stage2, verifier, [make_group([WRONG])]), learner, encoder)
+    scored, metrics = stage2.update(make_pairs(stage2, verifier, [make_group([WRONG])]), learner, encoder)
     assert scored == []
     assert torch.equal(learner.score(tokens), before)
+    assert learner.steps == 2
+    assert learner.learning_rate < metrics["reward_model/learning_rate"] < learner.config.learning_rate
 
 
 def test_steps_without_a_pair_are_counted_over_a_resume(verifier, make_learner, encoder):

@@ -1,6 +1,7 @@
 import json
 import logging
 import pickle
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from cooper_rl.errors import InputError
 from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.learning.models import load_policy, load_reward_model, load_tokenizer
 from cooper_rl.learning.policy_learner import TorchPolicyLearner
+
+load_base = partial(load_reward_model, new_head_seed=0)
+"""What `cooper verifyrm train` does."""
 
 
 def edit_config(folder: Path, **changes) -> None:
@@ -69,7 +73,7 @@ def test_a_folder_without_tokenizer_fails_before_its_weights_are_read(policy_fol
     with pytest.raises(InputError, match="no tokenizer"):
         TorchPolicyLearner.from_config(LearnerConfig(model=str(policy_folder)), 1)
     with pytest.raises(InputError, match="no tokenizer"):
-        load_reward_model(str(policy_folder))
+        load_base(str(policy_folder))
 
 
 def test_damaged_weights_are_an_input_error(policy_folder):
@@ -83,7 +87,7 @@ def test_a_missing_weight_never_starts_at_random(policy_folder):
     weights = load_file(path)
     del weights["model.layers.1.mlp.up_proj.weight"]
     save_file(weights, path, metadata={"format": "pt"})
-    for load in (load_policy, load_reward_model):
+    for load in (load_policy, load_base):
         with pytest.raises(InputError, match=r"layers\.1\.mlp\.up_proj"):
             load(str(policy_folder))
 
@@ -103,15 +107,27 @@ def test_code_from_the_model_folder_is_never_run(policy_folder):
 
 def test_a_causal_model_gets_a_new_head_and_says_so(policy_folder, make_policy, caplog):
     with caplog.at_level(logging.WARNING, logger="cooper_rl"):
-        model = load_reward_model(str(policy_folder))
+        model = load_base(str(policy_folder))
     assert "new one is made: score.weight" in caplog.text
     assert model.get_submodule("score").weight.shape == (1, 32)
     torch.testing.assert_close(model.base_model.state_dict(), make_policy().base_model.state_dict())
-    torch.testing.assert_close(load_reward_model(str(policy_folder)).state_dict(), model.state_dict())
+    torch.testing.assert_close(load_base(str(policy_folder)).state_dict(), model.state_dict())
+
+
+def test_a_causal_model_that_should_be_a_reward_model_is_refused_before_its_weights_are_read(policy_folder):
+    (policy_folder / "model.safetensors").write_bytes(b"not weights")
+    with pytest.raises(InputError, match=r"a LlamaForCausalLM has no reward head.*`cooper verifyrm train`"):
+        load_reward_model(str(policy_folder))
+
+
+def test_a_model_that_does_not_say_what_it_is_gets_no_head_either(policy_folder):
+    edit_config(policy_folder, architectures=None)
+    with pytest.raises(InputError, match=r"score\.weight; they would start at random"):
+        load_reward_model(str(policy_folder))
 
 
 def test_a_new_head_survives_plain_transformers(policy_folder, tmp_path):
-    model = load_reward_model(str(policy_folder))
+    model = load_base(str(policy_folder))
     model.save_pretrained(tmp_path / "saved")
     plain, info = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved", output_loading_info=True)
     assert not info["missing_keys"]
@@ -165,7 +181,7 @@ class Malicious:
         return Path.touch, (self.marker,)
 
 
-@pytest.mark.parametrize("load", [load_policy, load_reward_model])
+@pytest.mark.parametrize("load", [load_policy, load_base])
 def test_pickled_weights_are_refused_and_never_read(policy_folder, tmp_path, load):
     marker = tmp_path / "ran"
     (policy_folder / "model.safetensors").unlink()

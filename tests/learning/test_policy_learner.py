@@ -23,8 +23,8 @@ def random_rows() -> list[list[int]]:
     return [torch.randint(64, (p + c,), generator=generator).tolist() for p, c in LENGTHS]
 
 
-def plain_logprobs(model, row: list[int], completion: int) -> torch.Tensor:
-    logits = model(torch.tensor([row])).logits[0, :-1]
+def plain_logprobs(model, row: list[int], completion: int, temperature: float = 1.0) -> torch.Tensor:
+    logits = model(torch.tensor([row])).logits[0, :-1] / temperature
     return logits.log_softmax(-1).gather(-1, torch.tensor(row[1:])[:, None])[:, 0][-completion:]
 
 
@@ -136,16 +136,19 @@ def gemma2() -> Gemma2ForCausalLM:
     )
 
 
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
-def test_logprobs_equal_a_plain_forward_of_each_row(make_policy, kind):
+def test_logprobs_equal_a_plain_forward_of_each_row(make_policy, kind, temperature):
     torch.manual_seed(0)
     model = {"llama": make_policy, "gpt2": gpt2, "gemma2": gemma2}[kind]()
     rows, lengths = random_rows(), [c for _, c in LENGTHS]
     learner = TorchPolicyLearner(model, config(tokens_per_microbatch=40), 10)
-    found = learner.logprobs(rows, lengths)
+    found = learner.logprobs(rows, lengths, temperature)
     with torch.no_grad():
         for row, c, values in zip(rows, lengths, found, strict=True):
-            torch.testing.assert_close(torch.tensor(values), plain_logprobs(model, row, c), rtol=0, atol=1e-5)
+            torch.testing.assert_close(
+                torch.tensor(values), plain_logprobs(model, row, c, temperature), rtol=0, atol=1e-5
+            )
 
 
 def test_a_completion_without_prompt_has_no_first_logprob(make_policy):

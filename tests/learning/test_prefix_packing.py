@@ -157,14 +157,14 @@ def test_packing_leaves_log_probabilities_and_gradients_equal(make_policy, check
     lengths = [2, 1, 1, 2] * 3 + [1]
     rows = [row for row in ROWS if len(row) > 1]
     numbers = [[0.1 * (i + t + 1) for t in range(n)] for i, n in enumerate(lengths)]
-    batch = PolicyBatch(rows, numbers, numbers, [[-1.0] * n for n in lengths], [[-1.0] * n for n in lengths], [])
+    batch = PolicyBatch(rows, numbers, numbers, [[-1.0] * n for n in lengths], [[-1.0] * n for n in lengths], [], 0.7)
     found = {}
     for packing in (False, True):
         config = LearnerConfig(model="", device="cpu", packing=packing, gradient_checkpointing=checkpointing)
         learner = TorchPolicyLearner(make_policy(torch.float64), config, 10)
         learner.forward_backward(batch, PolicyObjective(loss=PPOClip(), kl=None))
         gradients = {name: p.grad for name, p in learner.model.named_parameters()}
-        found[packing] = (gradients, [torch.tensor(row) for row in learner.logprobs(rows, lengths)])
+        found[packing] = (gradients, [torch.tensor(row) for row in learner.logprobs(rows, lengths, 0.7)])
     torch.testing.assert_close(found[True], found[False], rtol=0, atol=1e-10)
 
 

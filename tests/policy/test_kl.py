@@ -1,10 +1,13 @@
 """KL estimators against the exact divergence of a small categorical distribution."""
 
+import math
+
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
-from cooper_rl.policy.kl import KLKind, kl_estimate
+from cooper_rl.policy.kl import KLConfig, KLKind, kl_estimate
 
 LOGITS = torch.tensor([0.3, -1.2, 0.8, 0.1], dtype=torch.float64)
 REFERENCE = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64).log()
@@ -69,6 +72,21 @@ def test_a_token_the_policy_has_all_but_forbidden_does_not_overflow():
     assert estimate.isfinite().all()
     assert logprobs.grad is not None
     assert logprobs.grad.tolist() == [0.0]
+
+
+def test_a_clamp_bounds_k3_and_ends_its_pull_there():
+    logprobs = torch.tensor([-1.0, -4.0, 1.0], dtype=torch.float64, requires_grad=True)
+    estimate = kl_estimate("k3", logprobs, torch.tensor([-0.5, -1.0, -0.5], dtype=torch.float64), clamp=10.0)
+    estimate.sum().backward()
+    assert estimate.tolist() == pytest.approx([math.exp(0.5) - 1.5, 10.0, math.exp(-1.5) + 0.5])
+    assert logprobs.grad is not None
+    assert logprobs.grad.tolist() == pytest.approx([1 - math.exp(0.5), 0.0, 1 - math.exp(-1.5)])
+    assert kl_estimate("k3", torch.tensor([float("nan")]), torch.tensor([-1.0]), clamp=10.0).isnan().all()
+
+
+def test_only_k3_has_a_clamp():
+    with pytest.raises(ValidationError, match="clamp bounds the k3 estimate, and kind is k2"):
+        KLConfig(kind="k2", clamp=10.0)
 
 
 @pytest.mark.parametrize("broken", [float("nan"), float("-inf")])

@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from cooper_rl.errors import InputError
+from cooper_rl.policy.kl import KLConfig
 from cooper_rl.runs.loading import build_config, load_config
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
@@ -39,6 +40,19 @@ def test_the_paper_preset_neither_skips_groups_nor_adds_to_the_published_loss():
     config = build_config({**MINIMAL, "preset": "paper"})
     assert config.algorithm.min_spread == 0
     assert config.cooptimization.anchor == 0
+
+
+@pytest.mark.parametrize(
+    ("kl", "clamp"),
+    [({}, 10), ({"kind": "k3", "coefficient": 0.01}, 10), ({"clamp": None}, None), ({"kind": "k2"}, None)],
+)
+def test_the_paper_preset_clamps_k3_as_verl_does(kl, clamp):
+    def built(**settings):
+        return build_config({**MINIMAL, **settings}).algorithm.kl
+
+    assert (built(preset="paper", algorithm={"kl": kl}) or KLConfig()).clamp == clamp
+    assert built(preset="paper", algorithm={"kl": None}) is None
+    assert built() == KLConfig(clamp=None)
 
 
 def test_presets_differ_in_their_negatives():

@@ -97,6 +97,26 @@ def test_a_changed_setting_is_told(rule, caplog):
     assert told == ["steps: 1 -> 2", "policy.learning_rate: 0.001 -> 0.0005"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "other"), [("cooper", "rule"), ("rule", "cooper"), ("cooper", "hybrid"), ("hybrid", "static")]
+)
+def test_another_kind_is_refused_before_any_model_is_read(settings, kind, other):
+    """It would write checkpoints that lack what the first kind needs, and going back would fail."""
+    settings = {**settings, "evaluation": {"every": 0}, "steps": 1}
+    trainer = _fit({**settings, "kind": kind})
+    no_model = {"model": "/missing"}
+    with pytest.raises(
+        InputError, match=f"of a run of kind {kind}, this run is of kind {other}; resume with kind: {kind}"
+    ):
+        _fit({**settings, "kind": other, "steps": 2, "policy": no_model}, resume=True)
+    with CooperTrainer.from_config(build_config({**settings, "kind": other, "name": "other"})) as fresh:
+        shutil.rmtree(fresh.directory)
+        shutil.copytree(trainer.directory, fresh.directory)
+        with pytest.raises(InputError, match="resume with kind"):  # parts that somebody assembled themselves
+            CooperTrainer(fresh.config, fresh.parts, resume=True)
+    assert _fit({**settings, "kind": kind, "steps": 2}, resume=True).completed_steps == 2
+
+
 def test_a_run_killed_before_its_first_checkpoint_starts_at_the_beginning(settings):
     settings = {**settings, "kind": "rule", "checkpoint": {"every": 0}}
     whole = _fit({**settings, "name": "whole"})

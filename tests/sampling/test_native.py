@@ -14,19 +14,19 @@ from cooper_rl.sampling.sampler import SamplingParams
 PROMPTS = [[5, 6, 7], list(range(10, 31)), [40], [9, 8, 9, 8, 9, 8]]
 
 
-def teacher_forced(model, prompt: list[int], completion: list[int]) -> torch.Tensor:
+def teacher_forced(model, prompt: list[int], completion: list[int], temperature: float = 1.0) -> torch.Tensor:
     """Log-probabilities of a completion in one plain forward pass of that row alone."""
     model.eval()
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([prompt + completion])).logits[0]
-    logprobs = logits.float().log_softmax(-1)[len(prompt) - 1 : -1]
+    logprobs = (logits.float() / temperature).log_softmax(-1)[len(prompt) - 1 : -1]
     return logprobs.gather(-1, torch.tensor(completion)[:, None]).squeeze(-1)
 
 
-def assert_logprobs_are_the_models(model, prompts, groups) -> None:
+def assert_logprobs_are_the_models(model, prompts, groups, temperature: float = 1.0) -> None:
     for prompt, group in zip(prompts, groups, strict=True):
         for completion in group:
-            expected = teacher_forced(model, prompt, completion.token_ids)
+            expected = teacher_forced(model, prompt, completion.token_ids, temperature)
             torch.testing.assert_close(torch.tensor(completion.logprobs), expected, atol=1e-4, rtol=0)
 
 
@@ -35,7 +35,7 @@ def test_logprobs_equal_a_teacher_forced_forward(model, tokenizer):
     groups = NativeSampler(tokenizer, model).sample(PROMPTS, 5, params, seed=3)
     lengths = {len(completion.token_ids) for group in groups for completion in group}
     assert len(lengths) > 3  # rows must have left at different times for the test to mean anything
-    assert_logprobs_are_the_models(model, PROMPTS, groups)
+    assert_logprobs_are_the_models(model, PROMPTS, groups, temperature=0.8)
 
 
 def test_prompts_of_equal_length_need_no_mask_and_agree(model, tokenizer):

@@ -70,7 +70,10 @@ def _one_update(
     encoder: PairEncoder,
     config: CooptimizationConfig,
 ) -> Metrics:
-    """Gradients of both kinds of data, then one optimizer step; nothing at all where there is no data."""
+    """Gradients of both kinds of data, then one optimizer step.
+
+    Without data it changes no weight, and the schedule goes on: a step's learning rate depends on nothing before it.
+    """
     metrics: Metrics = {}
     if positives:
         batch = PairBatch(positives, negatives, weights=[1 / len(positives)] * len(positives))
@@ -85,9 +88,7 @@ def _one_update(
         )
         found = learner.forward_backward(batch, BinaryCrossEntropyLoss())
         metrics |= {f"reward_model/labelled_{name}": value for name, value in found.items()}
-    if positives or labelled:
-        metrics |= {f"reward_model/{name}": value for name, value in learner.optim_step().items()}
-    return metrics
+    return metrics | {f"reward_model/{name}": value for name, value in learner.optim_step().items()}
 
 
 def encode_pairs(pairs: Sequence[Pair], encoder: PairEncoder) -> tuple[list[list[int]], list[list[int]]]:

@@ -31,7 +31,7 @@ class WarmupConfig(Config):
     batch_size: int = 32
     """Solutions per update."""
     learning_rate: float = 2e-3
-    """Peak learning rate; cosine decay to a tenth after a short linear warm-up."""
+    """Peak learning rate; cosine decay to a twentieth after a short linear warm-up."""
     slip_rate: float = 0.35
     """Share of solutions with a wrong final answer: what reinforcement learning has to unlearn."""
     mess_rate: float = 0.08

@@ -16,8 +16,9 @@ class PolicyBatch:
     `token_ids[i]` is the prompt followed by the completion; the last `len(advantages[i])` tokens are the
     completion. All per-token lists of a row have that length: `old_logprobs` (behaviour policy under the
     learner, nats), `sampler_logprobs` (as the sampler reported them), `reference_logprobs` (frozen reference
-    policy; empty without a KL term), `weights` (the share of each token in the step's loss: masking, aggregation
-    and normalisation over the *whole* step are already in it, so micro-batches add up exactly).
+    policy; empty without a KL term in the loss), `weights` (the share of each token in the step's loss: masking,
+    aggregation and normalisation over the *whole* step are already in it, so micro-batches add up exactly).
+    All log-probabilities, those the learner computes included, are of the logits divided by `temperature`.
     """
 
     token_ids: list[list[int]]
@@ -26,6 +27,7 @@ class PolicyBatch:
     old_logprobs: list[list[float]]
     sampler_logprobs: list[list[float]]
     reference_logprobs: list[list[float]]
+    temperature: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,13 @@ class Learner(Protocol):
 class PolicyLearner(Learner, Protocol):
     """A causal language model."""
 
-    def logprobs(self, token_ids: list[list[int]], completion_lengths: list[int]) -> list[list[float]]:
-        """Log-probabilities (nats, temperature 1) of the last `completion_lengths[i]` tokens of each row."""
+    def logprobs(
+        self, token_ids: list[list[int]], completion_lengths: list[int], temperature: float = 1.0
+    ) -> list[list[float]]:
+        """Log-probabilities (nats) of the last `completion_lengths[i]` tokens of each row.
+
+        They are log softmax(logits / temperature), of the distribution that is sampled at that temperature (> 0).
+        """
         ...
 
 

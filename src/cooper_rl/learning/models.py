@@ -67,28 +67,45 @@ def load_policy(path: str) -> PreTrainedModel:
     return _prepare(model)
 
 
-def load_reward_model(path: str, head_seed: int = 0) -> PreTrainedModel:
-    """A sequence-classification model with one output, in float32, in evaluation mode, on the CPU.
+def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
+    """The config of a reward model, read before its weights are.
 
-    From a folder with a causal language model (or a bare backbone) it takes the backbone and adds a new head,
-    drawn with `head_seed`, and logs that. Raises InputError as `load_policy` does, and for a classification
-    model whose head is missing or has another number of outputs: such a head would silently start at random.
+    Raises InputError as `load_policy` does, for a classification model with another number of outputs than one, and
+    for a model without a head unless it may get a `new_head`.
     """
     config = _load_config(path)
     claims = _architecture(config)
-    has_head = claims.endswith("ForSequenceClassification")
-    if has_head and config.num_labels != 1:
-        raise InputError(f"{path}: the classification head has {config.num_labels} outputs; a reward model has one")
-    if not has_head and claims and not claims.endswith(("ForCausalLM", "LMHeadModel", "Model")):
+    if claims.endswith("ForSequenceClassification"):
+        if config.num_labels != 1:
+            raise InputError(f"{path}: the classification head has {config.num_labels} outputs; a reward model has one")
+        return config
+    if claims and not claims.endswith(("ForCausalLM", "LMHeadModel", "Model")):
         raise InputError(f"{path}: cannot make a reward model from a {claims}; use a causal or one-label model")
+    if claims and not new_head:
+        raise InputError(
+            f"{path}: a {claims} has no reward head, and a new one would score at random; make a reward model of it "
+            "with `cooper verifyrm train`, or give the folder of a reward model"
+        )
+    return config
+
+
+def load_reward_model(path: str, new_head_seed: int | None = None) -> PreTrainedModel:
+    """A sequence-classification model with one output, in float32, in evaluation mode, on the CPU.
+
+    A causal language model (or a bare backbone) is refused, or with `new_head_seed` gets a new head drawn with that
+    seed, which is logged. Raises InputError as `check_reward_model` does, and for a classification model whose head
+    is missing: such a head would silently start at random.
+    """
+    config = check_reward_model(path, new_head=new_head_seed is not None)
+    has_head = _architecture(config).endswith("ForSequenceClassification")
     config.num_labels = 1
     tokenizer_pad = load_tokenizer(path).pad_token_id
     model, missing = _load_weights(AutoModelForSequenceClassification, path, config)
     head = {name for name in missing if name.split(".")[0] in ("score", "classifier")}
-    if missing and (has_head or missing != head):
+    if missing and (has_head or missing != head or new_head_seed is None):
         raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
-    if missing:
-        _draw_head(model, head, head_seed)
+    if missing and new_head_seed is not None:
+        _draw_head(model, head, new_head_seed)
         logger.warning("%s: no reward head in this folder, a new one is made: %s", path, _names(head))
     # Plain transformers code pools at the last token that is not padding, and refuses batches without a padding id.
     model.config.pad_token_id = tokenizer_pad

@@ -48,7 +48,9 @@ class TorchPolicyLearner(TorchLearner):
         sums: dict[str, Tensor] = {}
         for rows in self._microbatches(batch.token_ids):
             with self._training_pass():
-                flat, mask = self._completion_logprobs([batch.token_ids[i] for i in rows], [lengths[i] for i in rows])
+                flat, mask = self._completion_logprobs(
+                    [batch.token_ids[i] for i in rows], [lengths[i] for i in rows], batch.temperature
+                )
                 outputs = policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
             self._backward(outputs.loss)
             for name, value in {"loss": outputs.loss, **outputs.metric_sums}.items():
@@ -56,19 +58,21 @@ class TorchPolicyLearner(TorchLearner):
         tokens = max(1, sum(lengths))
         return {name: value.item() / (1 if name == "loss" else tokens) for name, value in sums.items()}
 
-    def logprobs(self, token_ids: list[list[int]], completion_lengths: list[int]) -> list[list[float]]:
-        """Log-probabilities (nats, temperature 1) of the last `completion_lengths[i]` tokens of each row."""
+    def logprobs(
+        self, token_ids: list[list[int]], completion_lengths: list[int], temperature: float = 1.0
+    ) -> list[list[float]]:
+        """Log-probabilities (nats, of logits / temperature) of the last `completion_lengths[i]` tokens of each row."""
         results: list[list[float]] = [[] for _ in token_ids]
         for rows in self._microbatches(token_ids):
             lengths = [completion_lengths[i] for i in rows]
             with self._inference_pass():
-                flat, _ = self._completion_logprobs([token_ids[i] for i in rows], lengths)
+                flat, _ = self._completion_logprobs([token_ids[i] for i in rows], lengths, temperature)
             for row, values in zip(rows, flat.split(lengths), strict=True):
                 results[row] = values.tolist()
         return results
 
     def _completion_logprobs(
-        self, token_ids: list[list[int]], lengths: list[int]
+        self, token_ids: list[list[int]], lengths: list[int], temperature: float
     ) -> tuple[Float[Tensor, " N"], Bool[Tensor, "B C"]]:
         """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
         if any(length >= len(row) for row, length in zip(token_ids, lengths, strict=True)):
@@ -92,9 +96,9 @@ class TorchPolicyLearner(TorchLearner):
         predicts_BL = length_mask(totals_B, width) & ~length_mask(totals_B - lengths_B, width)
         states = states.index_select(0, places_BL[predicts_BL])
         if self._plain_head:
-            flat = token_logprobs(states, self.model.get_output_embeddings(), targets_N)  # pyright: ignore[reportArgumentType]
+            flat = token_logprobs(states, self.model.get_output_embeddings(), targets_N, temperature)  # pyright: ignore[reportArgumentType]
         else:
-            flat = gather_logprobs(states, targets_N)
+            flat = gather_logprobs(states, targets_N, temperature)
         return flat, length_mask(lengths_B, max(lengths))
 
     def _loss_inputs(

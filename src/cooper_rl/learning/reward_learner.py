@@ -44,10 +44,15 @@ class TorchRewardModelLearner(TorchLearner):
         self._reads_last_token = _reads_last_token(self.model)
 
     @classmethod
-    def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
-        """Load `config.model` and its tokenizer. Raises InputError as `load_reward_model` and `load_tokenizer` do."""
+    def from_config(
+        cls, config: LearnerConfig, total_steps: int, trainable: bool = True, new_head_seed: int | None = None
+    ) -> Self:
+        """Load `config.model` and its tokenizer; a model without a head only with a `new_head_seed`.
+
+        Raises InputError as `load_reward_model` and `load_tokenizer` do.
+        """
         tokenizer = load_tokenizer(config.model)
-        model = load_reward_model(config.model)
+        model = load_reward_model(config.model, new_head_seed)
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
 

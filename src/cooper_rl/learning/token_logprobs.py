@@ -12,26 +12,35 @@ LOGITS_PER_CHUNK = 2**24
 
 
 def token_logprobs(
-    hidden: Float[Tensor, "N H"], head: nn.Linear, targets: Int[Tensor, " N"], logits_per_chunk: int = LOGITS_PER_CHUNK
+    hidden: Float[Tensor, "N H"],
+    head: nn.Linear,
+    targets: Int[Tensor, " N"],
+    temperature: float = 1.0,
+    logits_per_chunk: int = LOGITS_PER_CHUNK,
 ) -> Float[Tensor, " N"]:
-    """log softmax(head(hidden))[target] in nats, at least in float32.
+    """log softmax(head(hidden) / temperature)[target] in nats, at least in float32.
 
     With more than `logits_per_chunk` logits in all, each chunk's logits are computed again in the backward pass.
     """
     rows = max(1, logits_per_chunk // head.weight.shape[0])
     if len(hidden) <= rows:
-        return _logprobs(hidden, head, targets)
+        return _logprobs(hidden, head, targets, temperature)
     chunks = zip(hidden.split(rows), targets.split(rows), strict=True)
-    return torch.cat([checkpoint(_logprobs, h, head, t, use_reentrant=False) for h, t in chunks])  # pyright: ignore[reportArgumentType]
+    return torch.cat([checkpoint(_logprobs, h, head, t, temperature, use_reentrant=False) for h, t in chunks])  # pyright: ignore[reportArgumentType]
 
 
-def gather_logprobs(logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"]) -> Float[Tensor, " N"]:
-    """log softmax(logits)[target] in nats, at least in float32."""
-    return -F.cross_entropy(logits.to(torch.promote_types(logits.dtype, torch.float32)), targets, reduction="none")
+def gather_logprobs(
+    logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0
+) -> Float[Tensor, " N"]:
+    """log softmax(logits / temperature)[target] in nats, at least in float32."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    if temperature != 1:
+        logits = logits / temperature
+    return -F.cross_entropy(logits, targets, reduction="none")
 
 
-def _logprobs(hidden: Tensor, head: nn.Linear, targets: Tensor) -> Tensor:
-    return gather_logprobs(head(hidden), targets)
+def _logprobs(hidden: Tensor, head: nn.Linear, targets: Tensor, temperature: float) -> Tensor:
+    return gather_logprobs(head(hidden), targets, temperature)
 
 
 @torch.no_grad()

@@ -46,8 +46,10 @@ class RLOO(Config):
 class ReinforcePPBaseline(Config):
     """r - group mean, then divided by the std of that difference over the whole step's usable groups.
 
-    Hu et al. 2025 (REINFORCE++ with baseline, arXiv 2501.03262). The differences have mean zero by construction,
-    so their std is the root of their mean square (no N - 1).
+    Hu et al. 2025 (REINFORCE++ with baseline, arXiv 2501.03262). The std is over completions, each counted once. The
+    differences have mean zero by construction, so it is the root of their mean square (no N - 1).
+    verl reads the paper otherwise: it normalises over tokens, so that a long completion counts more in the std, and
+    subtracts the differences' mean over tokens, which is not zero where lengths differ.
     """
 
     kind: Literal["reinforce_pp_baseline"] = "reinforce_pp_baseline"

@@ -43,8 +43,8 @@ def token_weights(
 
     `counted` rows are in the denominators; `kept` rows go through the backward pass, all others weigh exactly 0.
     - A completion masked for reaching the length limit is neither: the step is as if it had not been sampled.
-    - A completion of a group without usable spread is counted and not kept: its advantage is 0, so leaving it out
-      of the backward pass changes no other row's gradient (only its own KL term is lost).
+    - A completion of a group without usable spread has advantage 0. With a KL term in the loss it is kept for that;
+      without one it is counted and not kept, which changes no other row's gradient.
 
     The weights of all counted rows would sum to 1 (for `sequence_mean_token_sum`: to mean length / normaliser).
     Dropping the zeros and splitting the rest into micro-batches gives the same sum.

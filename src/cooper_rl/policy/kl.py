@@ -1,9 +1,9 @@
 """Estimators of the KL divergence between the policy and its frozen reference."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from jaxtyping import Float
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from cooper_rl.configuration import Config
@@ -22,16 +22,29 @@ class KLConfig(Config):
     where: Literal["loss", "reward"] = "loss"
     """`loss` adds the estimate of each token to its loss and differentiates it (k1 has zero gradient in expectation
     there: use k2 or k3); `reward` subtracts the estimate, summed over the completion, from its reward (use k1)."""
+    clamp: float | None = Field(default=None, gt=0)
+    """Bounds a token's k3 estimate at this many nats; beyond, it has no gradient and no longer pulls (verl: 10). Null
+    leaves it unbounded."""
+
+    @model_validator(mode="after")
+    def _settings_agree(self) -> Self:
+        if self.clamp is not None and self.kind != "k3":
+            raise ValueError(f"clamp bounds the k3 estimate, and kind is {self.kind}; leave clamp out, or use kind: k3")
+        return self
 
 
 def kl_estimate(
-    kind: KLKind, logprobs: Float[Tensor, "..."], reference_logprobs: Float[Tensor, "..."]
+    kind: KLKind,
+    logprobs: Float[Tensor, "..."],
+    reference_logprobs: Float[Tensor, "..."],
+    clamp: float | None = None,
 ) -> Float[Tensor, "..."]:
     """Estimate KL(policy || reference) in nats, one value for each token, from tokens drawn from the policy.
 
     With l = log policy - log reference: k1 = l, k2 = l^2 / 2, k3 = exp(-l) - 1 + l
     (Schulman, "Approximating KL divergence", http://joschu.net/blog/kl-approx.html, 2020).
-    k1 and k3 are unbiased; k2 is biased by a third-order term. In k3 the exponent is clamped to +-20 nats.
+    k1 and k3 are unbiased; k2 is biased by a third-order term. In k3 the exponent is clamped to +-20 nats, and the
+    result to at most `clamp`.
 
     Values and gradients are different matters. Over tokens drawn from the policy itself, the mean gradient of k1 is
     zero, that of k2 is the gradient of KL(policy || reference), and that of k3 is the gradient of
@@ -44,4 +57,5 @@ def kl_estimate(
     if kind == "k2":
         return log_ratio.square() / 2
     inverse = clamp_log_ratio(-log_ratio)
-    return inverse.expm1() - inverse
+    estimate = inverse.expm1() - inverse
+    return estimate if clamp is None else estimate.clamp(max=clamp)

@@ -103,7 +103,7 @@ class PolicyLossOutputs:
 
     Both add up over micro-batches. `metric_sums`: `clip_fraction` (tokens that clipping left without gradient; for
     CISPO, with a changed weight), `ratio`, `kl_to_old` (KL(old || new), k3), `mismatch_kl` (KL(sampler || old), k3),
-    `reference_kl` (with reference log-probabilities), `dual_clip_fraction` and `truncated_fraction` (where set).
+    `dual_clip_fraction` and `truncated_fraction` (where set).
     """
 
     loss: Float[Tensor, ""]
@@ -131,13 +131,12 @@ def policy_loss(inputs: PolicyLossInputs, config: PolicyLossConfig, kl: KLConfig
         per_token = per_token * weight.clamp(max=cap)
         metrics["truncated_fraction"] = weight > cap
 
-    if inputs.reference_logprobs is not None:
-        estimate = kl_estimate(kl.kind if kl else "k3", inputs.logprobs, inputs.reference_logprobs)
-        metrics["reference_kl"] = estimate
-        if kl is not None and kl.where == "loss":
-            per_token = per_token + kl.coefficient * estimate
-    elif kl is not None and kl.where == "loss" and kl.coefficient > 0:
-        raise ValueError("a KL term in the loss needs reference_logprobs")
+    if kl is not None and kl.where == "loss" and kl.coefficient > 0:
+        if inputs.reference_logprobs is None:
+            raise ValueError("a KL term in the loss needs reference_logprobs")
+        per_token = per_token + kl.coefficient * kl_estimate(
+            kl.kind, inputs.logprobs, inputs.reference_logprobs, kl.clamp
+        )
 
     return PolicyLossOutputs(
         loss=(inputs.weights * per_token).sum(),

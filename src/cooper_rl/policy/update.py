@@ -13,10 +13,11 @@ from cooper_rl.configuration import Config
 from cooper_rl.learning.learner import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.policy.advantages import GRPO, AdvantageConfig, advantages, usable_groups
 from cooper_rl.policy.aggregation import AggregationConfig, TokenMean, token_weights
-from cooper_rl.policy.kl import KLConfig, kl_estimate
+from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyLossConfig, PolicyObjective, PPOClip
 from cooper_rl.policy.overlong import OverlongConfig, overlong_penalty
-from cooper_rl.sampling.sampler import Completion, Group
+from cooper_rl.policy.step_logprobs import Logprobs, Place, StepLogprobs, learner_logprobs, places_of, sampler_logprobs
+from cooper_rl.sampling.sampler import Group, SamplingParams
 
 
 class AlgorithmConfig(Config):
@@ -33,7 +34,8 @@ class AlgorithmConfig(Config):
     overlong: OverlongConfig = OverlongConfig()
     """What happens to completions cut at the length limit."""
     min_spread: float = Field(default=0.01, ge=0)
-    """Groups whose rewards differ by no more than this produce no gradient (reward-model scores are never equal)."""
+    """Groups whose rewards differ by no more than this have no advantage (reward-model scores are never equal). They
+    count in the loss's denominators, and keep a KL term of the loss; without one the backward pass leaves them out."""
     minibatches: int = Field(default=1, ge=1)
     """Optimizer steps per rollout, each on its share of the groups."""
     recompute_old_logprobs: bool = False
@@ -67,42 +69,85 @@ def update_policy(
     groups: Sequence[Group],
     rewards: Float[Tensor, "P N"],
     config: AlgorithmConfig,
-    max_tokens: int,
+    sampling: SamplingParams,
 ) -> PolicyUpdate:
-    """Update the policy on one step's groups.
+    """Update the policy on one step's groups, which were sampled with `sampling` (temperature > 0).
 
-    `reference` is the frozen start, needed when `config.kl` is set; `max_tokens` is the sampler's length limit.
-    Groups with a reward that is not finite take no part.
+    `reference` is the frozen start, needed for a KL term. All log-probabilities are at the sampling temperature.
+    Groups with a reward that is not finite have no advantage.
     """
-    lengths_PN = torch.tensor([[len(c.token_ids) for c in group.completions] for group in groups])
-    cut_off_PN = torch.tensor([[c.stop_reason == "length" for c in group.completions] for group in groups])
-    rewards = rewards.double()
-    if config.overlong.kind == "penalise":
-        rewards = rewards + overlong_penalty(lengths_PN, max_tokens, config.overlong)
-    if config.pulls_in("reward"):
-        rewards = rewards - _sequence_kl(groups, reference, config.kl)
+    every = places_of(groups)
+    metrics: Metrics = {}
+    logprobs = None
+    if reference is not None:  # on all rows: those without advantage are measured too
+        logprobs = _logprobs(learner, reference, groups, every, config, sampling)
+        metrics["policy/reference_kl"] = logprobs.mean_kl()
+    rewards = _penalised(rewards.double(), groups, logprobs, config, sampling.max_tokens)
 
     # A reward model that has diverged costs its groups, not the run; a group of zeros has no spread to learn from.
     rewards = rewards.where(rewards.isfinite().all(dim=1, keepdim=True), 0.0)
     usable_P = usable_groups(rewards, config.min_spread)
     advantages_PN = advantages(rewards, config.advantages, usable_P)
+    cut_off_PN = torch.tensor([[c.stop_reason == "length" for c in group.completions] for group in groups])
     counted_PN = ~cut_off_PN if config.overlong.kind == "mask" else torch.ones_like(cut_off_PN)
-    kept_PN = counted_PN & usable_P[:, None]
-
-    metrics: Metrics = {
+    # Where rewards are alike, a KL term in the loss is all that holds the policy.
+    kept_PN = counted_PN if config.pulls_in("loss") else counted_PN & usable_P[:, None]
+    metrics |= {
         "policy/usable_groups": usable_P.float().mean().item(),
         "policy/trained_completions": kept_PN.float().mean().item(),
     }
-    old_logprobs = _old_logprobs(learner, groups, kept_PN, config)
+
+    if logprobs is None:
+        kept = [place for place in every if kept_PN[place]]
+        logprobs = _logprobs(learner, None, groups, kept, config, sampling)
     objective = PolicyObjective(loss=config.loss, kl=config.kl if config.pulls_in("loss") else None)
     updates: list[Metrics] = []
     for rows_P in torch.arange(len(groups)).tensor_split(config.minibatches):
-        batch = _batch(groups, rows_P.tolist(), advantages_PN, kept_PN, counted_PN, old_logprobs, reference, config)
+        batch = _batch(groups, rows_P.tolist(), advantages_PN, kept_PN, counted_PN, logprobs, config)
         found = learner.forward_backward(batch, objective) if batch.token_ids else {}
         # Without gradients too: the learning rate of a step does not depend on what earlier steps had to learn from.
         updates.append(found | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
     return PolicyUpdate(advantages_PN.float(), metrics)
+
+
+def _logprobs(
+    learner: PolicyLearner,
+    reference: PolicyLearner | None,
+    groups: Sequence[Group],
+    places: Sequence[Place],
+    config: AlgorithmConfig,
+    sampling: SamplingParams,
+) -> StepLogprobs:
+    """Those before any update of the step; the sampler's own serve as the policy's unless asked otherwise."""
+
+    def of(model: PolicyLearner) -> Logprobs:
+        return learner_logprobs(model, groups, places, sampling.temperature)
+
+    return StepLogprobs(
+        temperature=sampling.temperature,
+        old=of(learner) if config.recompute_old_logprobs else sampler_logprobs(groups, places),
+        reference=of(reference) if reference is not None else {},
+    )
+
+
+def _penalised(
+    rewards: Float[Tensor, "P N"],
+    groups: Sequence[Group],
+    logprobs: StepLogprobs | None,
+    config: AlgorithmConfig,
+    max_tokens: int,
+) -> Float[Tensor, "P N"]:
+    """Rewards after what is taken off for length and for distance from the reference."""
+    if config.overlong.kind == "penalise":
+        lengths_PN = torch.tensor([[len(c.token_ids) for c in group.completions] for group in groups])
+        rewards = rewards + overlong_penalty(lengths_PN, max_tokens, config.overlong)
+    if config.kl is not None and config.pulls_in("reward"):
+        if logprobs is None:
+            raise ValueError("a KL term in the reward needs the reference policy")
+        penalties = [logprobs.penalty(place, config.kl) for place in places_of(groups)]
+        rewards = rewards - torch.stack(penalties).reshape(rewards.shape)
+    return rewards
 
 
 def _over_updates(updates: Sequence[Metrics]) -> Metrics:
@@ -119,64 +164,25 @@ def _batch(
     advantages_PN: Tensor,
     kept_PN: Tensor,
     counted_PN: Tensor,
-    old_logprobs: dict[tuple[int, int], list[float]],
-    reference: PolicyLearner | None,
+    logprobs: StepLogprobs,
     config: AlgorithmConfig,
 ) -> PolicyBatch:
     """The kept rows of the chosen groups; weights are normalised over all counted rows of those groups."""
-    rows = [(p, i) for p in chosen for i in range(len(groups[p].completions))]
+    places = [(p, i) for p in chosen for i in range(len(groups[p].completions))]
     weights = token_weights(
-        [len(groups[p].completions[i].token_ids) for p, i in rows],
+        [len(groups[p].completions[i].token_ids) for p, i in places],
         config.aggregation,
-        counted=[bool(counted_PN[p, i]) for p, i in rows],
-        kept=[bool(kept_PN[p, i]) for p, i in rows],
+        counted=[bool(counted_PN[place]) for place in places],
+        kept=[bool(kept_PN[place]) for place in places],
     )
-    kept = [(p, i, weight) for (p, i), weight in zip(rows, weights, strict=True) if kept_PN[p, i]]
-    completions = [groups[p].completions[i] for p, i, _ in kept]
-    token_ids = [groups[p].prompt_ids + c.token_ids for (p, _, _), c in zip(kept, completions, strict=True)]
-    needs_reference = config.pulls_in("loss") and bool(kept)
+    kept = [(place, weight) for place, weight in zip(places, weights, strict=True) if kept_PN[place]]
+    completions = [groups[p].completions[i] for (p, i), _ in kept]
     return PolicyBatch(
-        token_ids=token_ids,
-        advantages=[
-            [float(advantages_PN[p, i])] * len(c.token_ids) for (p, i, _), c in zip(kept, completions, strict=True)
-        ],
-        weights=[weight for _, _, weight in kept],
-        old_logprobs=[old_logprobs[p, i] for p, i, _ in kept],
+        token_ids=[groups[p].prompt_ids + c.token_ids for ((p, _), _), c in zip(kept, completions, strict=True)],
+        advantages=[[float(advantages_PN[place])] * len(weight) for place, weight in kept],
+        weights=[weight for _, weight in kept],
+        old_logprobs=[logprobs.old[place] for place, _ in kept],
         sampler_logprobs=[c.logprobs for c in completions],
-        reference_logprobs=_logprobs(reference, token_ids, completions) if needs_reference else [],
+        reference_logprobs=[logprobs.reference[place] for place, _ in kept] if logprobs.reference else [],
+        temperature=logprobs.temperature,
     )
-
-
-def _old_logprobs(
-    learner: PolicyLearner, groups: Sequence[Group], kept_PN: Tensor, config: AlgorithmConfig
-) -> dict[tuple[int, int], list[float]]:
-    """Log-probabilities before any update of the step; the sampler's own serve unless asked otherwise."""
-    rows = [(int(p), int(i)) for p, i in kept_PN.nonzero()]
-    completions = [groups[p].completions[i] for p, i in rows]
-    if not config.recompute_old_logprobs or not rows:
-        return {row: c.logprobs for row, c in zip(rows, completions, strict=True)}
-    token_ids = [groups[p].prompt_ids + c.token_ids for (p, _), c in zip(rows, completions, strict=True)]
-    return dict(zip(rows, _logprobs(learner, token_ids, completions), strict=True))
-
-
-def _sequence_kl(groups: Sequence[Group], reference: PolicyLearner | None, kl: KLConfig | None) -> Float[Tensor, "P N"]:
-    """The KL estimate of each completion, summed over its tokens (nats), times the coefficient."""
-    if kl is None:
-        raise ValueError("there is no KL term")
-    completions = [c for group in groups for c in group.completions]
-    token_ids = [group.prompt_ids + c.token_ids for group in groups for c in group.completions]
-    estimates = [
-        kl_estimate(
-            kl.kind, torch.tensor(c.logprobs, dtype=torch.float64), torch.tensor(row, dtype=torch.float64)
-        ).sum()
-        for c, row in zip(completions, _logprobs(reference, token_ids, completions), strict=True)
-    ]
-    return kl.coefficient * torch.stack(estimates).reshape(len(groups), -1)
-
-
-def _logprobs(
-    learner: PolicyLearner | None, token_ids: list[list[int]], completions: list[Completion]
-) -> list[list[float]]:
-    if learner is None:
-        raise ValueError("a KL term needs the reference policy")
-    return learner.logprobs(token_ids, [len(c.token_ids) for c in completions])

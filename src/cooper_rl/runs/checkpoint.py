@@ -92,6 +92,15 @@ class CheckpointStore:
             )
         return None
 
+    def newest_state(self) -> dict[str, Any] | None:
+        """The state of the newest checkpoint where it can be read; nothing else of it is looked at."""
+        for folder in reversed(self.list()):
+            try:
+                return json.loads((folder / "state.json").read_text(encoding="utf-8"))
+            except (OSError, ValueError):  # damaged: `latest` tells
+                continue
+        return None
+
     def is_best(self, metrics: Metrics) -> bool:
         """Whether a step's metrics hold a better value of `keep_best` than the best checkpoint on disk."""
         value = metrics.get(self.config.keep_best or "", math.nan)

@@ -20,6 +20,9 @@ RunKind = Literal["rule", "static", "cooper", "hybrid"]
 class RolloutConfig(SamplingParams):
     """How the groups of a training step are sampled."""
 
+    temperature: float = Field(default=1.0, ge=0)
+    """Divides the logits: of the sampler, and wherever learner and reference take log-probabilities, so that ratios,
+    gradient, KL term and entropy are those of the distribution that is sampled. Above 0."""
     n: int = Field(default=8, ge=1)
     """Completions per problem."""
     max_rows: int = Field(default=0, ge=0)
@@ -155,6 +158,11 @@ class RunConfig(Config):
             raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every to some steps")
         if self.rollout.n == 1:
             raise ValueError("rollout.n: 1 leaves the advantages nothing to compare with; use n >= 2")
+        if self.rollout.temperature == 0:
+            raise ValueError(
+                "rollout.temperature: 0 always takes the most likely token, so the completions of a group are all the "
+                "same and nothing is learned; set it above 0 (only evaluation.temperature may be 0)"
+            )
         overlong = self.algorithm.overlong
         if overlong.kind == "penalise" and overlong.buffer > self.rollout.max_tokens:
             raise ValueError(

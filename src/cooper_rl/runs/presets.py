@@ -7,8 +7,10 @@ from cooper_rl.cooptimization.presets import COOPER, PAPER
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "cooptimization": PAPER,
-        # The paper divides every group by its standard deviation, however small.
-        "algorithm": {"min_spread": 0.0},
+        "algorithm": {
+            "min_spread": 0.0,  # it divides every group by its standard deviation, however small
+            "kl": {"kind": "k3", "clamp": 10.0},  # as verl does, on which it ran
+        },
     },
     "cooper": {"cooptimization": COOPER},
 }

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cooper_rl.cooptimization.health import ProbeSet
+from cooper_rl.errors import InputError
 from cooper_rl.runs.config import RunConfig
 from cooper_rl.runs.exactness import changes, conditions
 from cooper_rl.runs.random_state import random_state, restore_random_state
@@ -32,8 +33,22 @@ def save_state(config: RunConfig, parts: "Parts", probes: ProbeSet, folder: Path
     return state
 
 
+def check_kind(config: RunConfig, state: dict[str, Any]) -> None:
+    """Raises InputError for the checkpoint of another kind of run: it holds another set of models and states."""
+    before = state["conditions"]["kind"]
+    if before != config.kind:
+        raise InputError(
+            f"kind: the checkpoint to resume from is of a run of kind {before}, this run is of kind {config.kind}; "
+            f"resume with kind: {before}, or start a new run under another name"
+        )
+
+
 def restore_state(config: RunConfig, parts: "Parts", probes: ProbeSet, folder: Path, state: dict[str, Any]) -> None:
-    """Put back what `save_state` wrote and returned; a setting that has changed since is logged."""
+    """Put back what `save_state` wrote and returned; a setting that has changed since is logged.
+
+    Raises InputError as `check_kind` does, and where the models, problems or replay buffer are not the checkpoint's.
+    """
+    check_kind(config, state)
     for change in changes(state["conditions"], conditions(config)):
         logger.warning("%s: not an exact continuation, changed %s", folder, change)
     parts.policy.load(folder / "policy")

@@ -52,8 +52,8 @@ DEFAULT_RULES = (
         metric="policy/usable_groups",
         below=0.05,
         patience=5,
-        advice="rewards hardly differ inside the groups, so the policy learns nothing; look at the rollouts: problems "
-        "too easy, too hard, or a reward that is the same for everything",
+        advice="rewards hardly differ inside the groups, so the policy learns nothing from them; look at the rollouts: "
+        "problems too easy, too hard, or a reward that is the same for everything",
     ),
     WatchRule(
         metric="rule/accuracy",
@@ -71,7 +71,7 @@ DEFAULT_RULES = (
     WatchRule(
         metric="reward/non_finite",
         above=0,
-        advice="groups with such rewards are left out of the update; the reward model has probably diverged",
+        advice="groups with such rewards have no advantage; the reward model has probably diverged",
     ),
     WatchRule(
         metric="reward_model/std",

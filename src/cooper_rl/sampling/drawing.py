@@ -43,13 +43,15 @@ def draw_tokens(
     params: SamplingParams,
     forbidden: Int[Tensor, " tokens"] | None = None,
 ) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
-    """Draw one token per row; return token ids and their log-probabilities (nats, temperature 1, no filter).
+    """Draw one token per row; return token ids and their log-probabilities (nats).
 
-    `forbidden` tokens are not drawn, which like a filter leaves the log-probabilities as they are.
-
+    The log-probabilities are those of logits / temperature, as a learner takes them; of the logits themselves at
+    temperature 0. Filters and `forbidden` tokens, which are not drawn, leave them as they are.
     Raises FloatingPointError if the model's logits have no softmax (NaN or infinite).
     """
     logits = logits.float()
+    if params.temperature not in (0, 1):
+        logits = logits / params.temperature
     peak = logits.amax(dim=-1, keepdim=True)
     weights = (logits - peak).exp_()
     normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak

@@ -1,7 +1,7 @@
-"""Temperature, top-k, top-p and min-p as pure functions from logits to logits: a dropped token gets `-inf`.
+"""Top-k, top-p and min-p as pure functions from logits to logits: a dropped token gets `-inf`.
 
-`filter_logits` applies them in the order of Hugging Face `generate`: temperature, top-k, top-p, min-p; each works
-on what the one before it left, renormalised. (vLLM applies min-p before top-k and top-p; the results differ only
+`filter_logits` applies them in the order of Hugging Face `generate`: after the temperature, top-k, top-p, min-p; each
+works on what the one before it left, renormalised. (vLLM applies min-p before top-k and top-p; the results differ only
 when several filters are on.)
 """
 
@@ -13,11 +13,6 @@ from cooper_rl.sampling.sampler import SamplingParams
 
 NUCLEUS_CANDIDATES = 1024
 """Top-p first looks at this many most likely tokens; the whole vocabulary is sorted only if they do not suffice."""
-
-
-def apply_temperature(logits: Float[Tensor, "rows vocab"], temperature: float) -> Float[Tensor, "rows vocab"]:
-    """Logits divided by `temperature` (> 0)."""
-    return logits / temperature
 
 
 def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "rows vocab"]:
@@ -56,9 +51,10 @@ def keep_min_p(logits: Float[Tensor, "rows vocab"], min_p: float) -> Float[Tenso
 
 
 def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -> Float[Tensor, "rows vocab"]:
-    """Logits of the distribution `params` asks for, with temperature > 0. The input itself if no filter is on."""
-    if params.temperature != 1:
-        logits = apply_temperature(logits, params.temperature)
+    """What the filters of `params` leave of logits that are divided by the temperature already.
+
+    The input itself if no filter is on.
+    """
     if params.top_k > 0:
         logits = keep_top_k(logits, params.top_k)
     if params.top_p < 1:

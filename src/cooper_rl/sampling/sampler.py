@@ -39,14 +39,22 @@ class SamplingParams(Config):
             raise ValueError(f"min_tokens: {self.min_tokens} exceeds max_tokens: {self.max_tokens}")
         return self
 
+    @property
+    def truncations(self) -> list[str]:
+        """The settings under which some tokens cannot be drawn at all, as "name: value"."""
+        names = ("top_p", "top_k", "min_p", "min_tokens")
+        values = {name: getattr(self, name) for name in names}
+        return [f"{name}: {value}" for name, value in values.items() if value != type(self).model_fields[name].default]
+
 
 @dataclass(frozen=True)
 class Completion:
     """One sampled answer.
 
     `token_ids` are exactly the tokens drawn, including the end-of-sequence token if it was drawn; `logprobs`
-    are their log-probabilities (nats) under the sampled model at temperature 1 with no filter, so that they
-    compare with a learner's. `text` is decoded without special tokens and cut before a stop string.
+    are their log-probabilities (nats) under the sampled model at the sampling temperature (at 1 where that is 0)
+    with no filter, so that they compare with a learner's. `text` is decoded without special tokens and cut before
+    a stop string.
     """
 
     text: str

@@ -56,7 +56,7 @@ def train_verifyrm(
         train_rows, round(config.robustness * len(train_rows)), config.robustness_kinds, config.seed
     )
     updates = max(1, round(config.epochs * (len(train_rows) + len(extra)) / config.batch_size))
-    learner = TorchRewardModelLearner.from_config(config, updates)
+    learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
     freeze_layers(learner.model, config.frozen_layers)
     encoder = RewardModelInput(learner.tokenizer, config.max_input_tokens)
     honest, robustness = encode_rows(encoder, train_rows), encode_rows(encoder, extra)
