@@ -58,7 +58,7 @@ class HeldOut:
         )
         if self.gold is None:
             return {"rule": by_rule}
-        return {"rule": by_rule, "gold": rejudge(by_rule, self.problems, self.gold, seed)}
+        return {"rule": by_rule, "gold": rejudge(by_rule, self.problems, self.gold)}
 
     def measure(self, sampler: Sampler, verifier: RuleVerifier, seed: int) -> Metrics:
         """`test/rule_avg` and, where gold is known, `test/gold_avg`: mean accuracy over k samples a problem."""
@@ -196,9 +196,10 @@ def evaluate_model(
     seed: int,
     batch_size: int,
     on_progress: Callable[[int, int], None] | None = None,
+    threads: int | None = None,
 ) -> dict[str, EvaluationResult]:
     """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`."""
-    set_threads()
+    set_threads(threads)
     with RuleVerifier() as verifier:
         problems = load_problems(data, verifier.verify).problems
         sampler = NativeSampler.from_folder(model)

@@ -95,7 +95,7 @@ class RunConfig(Config):
     seed: int = Field(default=0, ge=0)
     """Seeds data order, sampling and pair selection."""
     threads: int | None = Field(default=None, ge=1)
-    """CPU threads for tensor work; by default the cores this process may use."""
+    """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
     steps: int = Field(default=180, ge=1)
     """Policy updates in the whole run."""
     problems_per_step: int = Field(default=32, ge=1)
