@@ -16,7 +16,7 @@ from cooper_rl.problems.config import ProblemsConfig
 from cooper_rl.problems.dataloader import ProblemStream
 from cooper_rl.problems.loading import load_problems
 from cooper_rl.problems.problem import Problem
-from cooper_rl.problems.prompts import PromptEncoder
+from cooper_rl.problems.prompts import PromptEncoder, prompt_room
 from cooper_rl.rewards.functions import FunctionReward, load_function
 from cooper_rl.rewards.hybrid import HybridReward
 from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
@@ -109,8 +109,7 @@ def assemble(config: RunConfig) -> Parts:
     verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
     problems = load_problems(config.problems, verifier.verify).problems
     tokenizer = load_tokenizer(config.policy.model)
-    context = context_length(config.policy.model)
-    room = None if context is None else context - config.rollout.max_tokens
+    room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
     prompt_encoder = PromptEncoder(tokenizer, config.problems.prompt, room)
     stream = ProblemStream(prompt_encoder.fitting(problems), config.problems_per_step, config.seed)
     test_set = _test_set(config, verifier, tokenizer, room)

@@ -48,7 +48,9 @@ def test_train_runs_and_says_where_the_report_is(monkeypatch, capfd, config_file
         (["policy.model=./nowhere"], "no such model folder"),
         (["problems.prompt.max_prompt_tokens=3"], "longer than 3 tokens"),
         (["problems.prompt.chat=true"], "no chat template"),
-        (["problems_per_step=400"], "problems"),
+        (["problems_per_step=400"], "lower problems_per_step or add problems"),
+        (["rollout.max_tokens=512"], "max_tokens: 512 leaves no room for a prompt: the model's context is 256 tokens"),
+        (["name=../elsewhere"], "name: the run would be written outside"),
         (["--resume"], "no run to resume"),
     ],
 )

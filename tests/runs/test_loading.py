@@ -98,6 +98,10 @@ def test_a_value_out_of_range_names_its_line(tmp_path):
         ({**MINIMAL, "kind": "cooper"}, "needs a reward model"),
         ({**MINIMAL, "evaluation": {"every": 5}}, "test_problems is missing"),
         ({**MINIMAL, "rollout": {"n": 1}}, "nothing to compare"),
+        *(
+            ({**MINIMAL, "name": name}, "name: the run would be written outside")
+            for name in ("..", "a/../b", "/a", ".", "")
+        ),
         (
             {**MINIMAL, "rollout": {"max_tokens": 32}, "algorithm": {"overlong": {"kind": "penalise"}}},
             "buffer: 128 exceeds",

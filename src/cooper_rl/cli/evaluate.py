@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def evaluate_model(
     model: Annotated[str, typer.Argument(help="A Hugging Face folder or name.")],
-    problems: Annotated[str, typer.Option(help="A JSONL, Parquet or CSV file, a data set name, or `arithmetic`.")],
+    problems: Annotated[str, typer.Option(help="A JSONL, Parquet, CSV or TSV file, a data set name, or `arithmetic`.")],
     format: Annotated[str | None, typer.Option(help="Ready-made mapping, such as gsm8k.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="Further problem settings: key=value.")] = None,
     k: Annotated[int, typer.Option(help="Samples per problem.")] = 8,

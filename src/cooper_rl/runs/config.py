@@ -1,8 +1,9 @@
 """The configuration of one training run: every setting, its default and what it means."""
 
+from pathlib import PurePath
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.configuration import Config
 from cooper_rl.cooptimization.config import CooptimizationConfig
@@ -85,7 +86,7 @@ class RunConfig(Config):
     """Everything `cooper train` needs to know."""
 
     name: str = "run"
-    """Folder of the run inside `output_dir`."""
+    """Folder of the run inside `output_dir`; `sweep/first` is a folder in a folder."""
     output_dir: str = "runs"
     """Where runs are written."""
     kind: RunKind = "cooper"
@@ -129,6 +130,14 @@ class RunConfig(Config):
     """Checkpoints."""
     watch: tuple[WatchRule, ...] = ()
     """What counts as a fault of training, beside the default rules, and what happens then."""
+
+    @field_validator("name")
+    @classmethod
+    def _stays_inside(cls, name: str) -> str:
+        path = PurePath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise ValueError("the run would be written outside its own folder in output_dir; write a plain name")
+        return name
 
     @property
     def trains_reward_model(self) -> bool:
