@@ -1,13 +1,15 @@
 """Accuracy estimates: against counting, known values, and a sampler of known skill."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation import avg_at_k, bootstrap_interval, evaluate, pass_at_k, rejudge
+from cooper_rl.estimates import Estimate, wilson_interval
+from cooper_rl.evaluation import avg_at_k, evaluate, pass_at_k, rejudge
 from cooper_rl.learning.learner import Learner
 from cooper_rl.problems.problem import Problem
 from cooper_rl.sampling.sampler import Completion, SamplingParams
@@ -36,20 +38,6 @@ def test_pass_at_1_is_avg_at_k():
 def test_pass_at_k_needs_at_least_k_completions(k: int):
     with pytest.raises(ValueError, match=f"pass@{k}"):
         pass_at_k(np.zeros((2, 4), dtype=bool), k)
-
-
-def test_the_bootstrap_interval_is_about_two_standard_errors_wide_and_seeded():
-    values = np.array([0.0, 1.0] * 200)
-    low, high = bootstrap_interval(values, seed=1)
-    error = values.std() / np.sqrt(len(values))
-    assert low == pytest.approx(0.5 - 1.96 * error, abs=0.2 * error)
-    assert high == pytest.approx(0.5 + 1.96 * error, abs=0.2 * error)
-    assert (low, high) == bootstrap_interval(values, seed=1)
-    assert (low, high) != bootstrap_interval(values, seed=2)
-
-
-def test_the_bootstrap_interval_of_equal_problems_is_a_point():
-    assert bootstrap_interval(np.full(10, 0.5)) == (0.5, 0.5)
 
 
 class EvenSampler:
@@ -98,7 +86,7 @@ def test_an_evaluation_reports_what_the_sampler_did():
         progress=lambda done, total: seen.append((done, total)),
     )
     assert seen == [(2, 5), (4, 5), (5, 5)]
-    assert (result.avg_at_k.mean, result.avg_at_k.low, result.avg_at_k.high) == (0.5, 0.5, 0.5)
+    assert result.avg_at_k == Estimate(0.5, *wilson_interval(0.5, 5 * 4))
     assert {k: round(estimate.mean, 6) for k, estimate in result.pass_at.items()} == {1: 0.5, 2: 0.833333, 4: 1.0}
     assert (result.mean_tokens, result.truncated) == (2.5, 0.25)
     assert [(r.problem_id, r.completion, r.correct) for r in result.records[4:8]] == [
@@ -107,7 +95,7 @@ def test_an_evaluation_reports_what_the_sampler_did():
         ("p1", "1", True),
         ("p1", "2", False),
     ]
-    assert result.summary()["avg@4"] == {"mean": 0.5, "low": 0.5, "high": 0.5}
+    assert result.summary()["avg@4"] == asdict(result.avg_at_k)
 
 
 def test_the_papers_protocol_is_the_default():

@@ -17,7 +17,7 @@ from cooper_rl.problems.config import ProblemsConfig
 from cooper_rl.problems.dataloader import ProblemStream
 from cooper_rl.problems.loading import load_problems
 from cooper_rl.problems.problem import Problem
-from cooper_rl.problems.prompts import PromptEncoder
+from cooper_rl.problems.prompts import PromptEncoder, prompt_room
 from cooper_rl.rewards.functions import FunctionReward, load_function
 from cooper_rl.rewards.hybrid import HybridReward
 from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
@@ -61,7 +61,7 @@ class HeldOut:
         )
         if self.gold is None:
             return {"rule": by_rule}
-        return {"rule": by_rule, "gold": rejudge(by_rule, self.problems, self.gold, seed)}
+        return {"rule": by_rule, "gold": rejudge(by_rule, self.problems, self.gold)}
 
     def measure(self, sampler: Sampler, verifier: RuleVerifier, seed: int) -> Metrics:
         """`test/rule_avg` and, where gold is known, `test/gold_avg`: mean accuracy over k samples a problem."""
@@ -115,8 +115,7 @@ def assemble(config: RunConfig) -> Parts:
     verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
     problems = load_problems(config.problems, verifier.verify).problems
     tokenizer = load_tokenizer(config.policy.model)
-    context = context_length(config.policy.model)
-    room = None if context is None else context - config.rollout.max_tokens
+    room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
     prompt_encoder = PromptEncoder(tokenizer, config.problems.prompt, room)
     stream = ProblemStream(prompt_encoder.fitting(problems), config.problems_per_step, config.seed)
     test_set = _test_set(config, verifier, tokenizer, room)
@@ -212,9 +211,10 @@ def evaluate_model(
     seed: int,
     batch_size: int,
     on_progress: Callable[[int, int], None] | None = None,
+    threads: int | None = None,
 ) -> dict[str, EvaluationResult]:
     """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`."""
-    set_threads()
+    set_threads(threads)
     with RuleVerifier() as verifier:
         problems = load_problems(data, verifier.verify).problems
         sampler = NativeSampler.from_folder(model)

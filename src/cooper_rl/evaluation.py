@@ -1,4 +1,4 @@
-"""How good a policy is: avg@k and pass@k with bootstrap intervals, from any sampler."""
+"""How good a policy is: avg@k and pass@k with intervals, from any sampler."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,12 +9,12 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from cooper_rl.errors import InputError
+from cooper_rl.estimates import Estimate
 from cooper_rl.problems.problem import Problem
 from cooper_rl.sampling.sampler import Completion, Sampler, SamplingParams, StopReason
 
 EVALUATION_PARAMS = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=2048)
 """The paper's evaluation protocol (arXiv 2508.05613), with k = 8."""
-RESAMPLES = 2000
 
 
 def avg_at_k(correct: Bool[ndarray, "P k"]) -> Float[ndarray, " P"]:
@@ -39,31 +39,6 @@ def pass_at_k(correct: Bool[ndarray, "P n"], k: int) -> Float[ndarray, " P"]:
     # C(w, k) / C(n, k) is the product of (1 - k / i) for i from w + 1 to n, and 0 where w < k.
     misses = [np.prod(factors[w:]) if w >= k else 0.0 for w in wrong]
     return 1 - np.array(misses)
-
-
-def bootstrap_interval(
-    per_problem: Float[ndarray, " P"], seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
-) -> tuple[float, float]:
-    """Percentile interval of the mean over problems drawn with replacement (Efron 1979)."""
-    generator = np.random.default_rng(seed)
-    values = np.asarray(per_problem, dtype=float)
-    means = [values[generator.integers(len(values), size=len(values))].mean() for _ in range(resamples)]
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over problems with its 95 % bootstrap interval, all in [0, 1]."""
-
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, per_problem: Float[ndarray, " P"], seed: int) -> "Estimate":
-        low, high = bootstrap_interval(per_problem, seed)
-        return cls(float(np.mean(per_problem)), low, high)
 
 
 @dataclass(frozen=True)
@@ -141,14 +116,13 @@ def evaluate(
             records += [_record(problem, completion, is_correct) for completion in completions]
         if progress is not None:
             progress(start + len(batch), len(problems))
-    return summarise(records, k, seed)
+    return summarise(records, k)
 
 
 def rejudge(
     result: EvaluationResult,
     problems: Sequence[Problem],
     is_correct: Callable[[Problem, str], bool],
-    seed: int = 0,
 ) -> EvaluationResult:
     """The same completions under another judge: gold beside the rule."""
     by_id = {problem.id: problem for problem in problems}
@@ -156,7 +130,7 @@ def rejudge(
         replace(record, correct=bool(is_correct(by_id[record.problem_id], record.completion)))
         for record in result.records
     ]
-    return summarise(records, result.k, seed)
+    return summarise(records, result.k)
 
 
 def _batch_seed(seed: int, start: int) -> int:
@@ -175,12 +149,12 @@ def _record(problem: Problem, completion: Completion, is_correct: Callable[[Prob
     )
 
 
-def summarise(records: Sequence[EvaluationRecord], k: int, seed: int = 0) -> EvaluationResult:
+def summarise(records: Sequence[EvaluationRecord], k: int) -> EvaluationResult:
     """Statistics of judged completions; `records` hold k in a row for each problem."""
     correct = np.array([record.correct for record in records]).reshape(-1, k)
     return EvaluationResult(
-        avg_at_k=Estimate.of(avg_at_k(correct), seed),
-        pass_at={size: Estimate.of(pass_at_k(correct, size), seed) for size in _sizes(k)},
+        avg_at_k=Estimate.of(avg_at_k(correct), k),
+        pass_at={size: Estimate.of(pass_at_k(correct, size), k / size) for size in _sizes(k)},
         k=k,
         problems=len(correct),
         mean_tokens=float(np.mean([record.tokens for record in records])),

@@ -14,6 +14,7 @@ from cooper_rl.runs.checkpoint import CheckpointStore
 from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
 from cooper_rl.runs.interrupt import stop_on_signal
+from cooper_rl.runs.model_cards import write_model_cards
 from cooper_rl.runs.random_state import seed_random_state
 from cooper_rl.runs.recorder import Recorder, check_folder, read_events, read_metrics
 from cooper_rl.runs.rollback import rollback_target
@@ -140,7 +141,9 @@ class CooperTrainer:
 
     def _save(self, metrics: Metrics | None) -> Path:
         def write(folder: Path) -> dict[str, Any]:
-            return save_state(self.config, self.parts, self.probes, folder)
+            state = save_state(self.config, self.parts, self.probes, folder)
+            write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, folder)
+            return state
 
         folder = self._checkpoints.save(self.completed_steps, write, metrics)
         self._saved_steps = self.completed_steps

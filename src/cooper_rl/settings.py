@@ -55,8 +55,8 @@ def check(record: type[Record], settings: Settings) -> Record:
     Raises InputError naming file, line and key for anything that does not fit, with the nearest known key.
     """
     source, lines = settings.source, settings.lines
-    for key_path in _unknown_keys(settings.values, record):
-        raise InputError(_unknown_key_message(key_path, source, lines))
+    for key_path, message in _misfits(settings.values, record):
+        raise InputError(f"{_place(key_path, source, lines)}: {message}")
     try:
         return record.model_validate(settings.values)
     except ValidationError as error:
@@ -97,38 +97,50 @@ def _records(annotation: Any) -> list[type[BaseModel]]:
     return [record for argument in get_args(annotation) for record in _records(argument)]
 
 
-def _unknown_keys(
-    settings: dict[str, Any], record: type[BaseModel], at: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+Misfit = tuple[tuple[str, ...], str]
+"""Where something does not fit, and what it is."""
+
+
+def _misfits(settings: dict[str, Any], record: type[BaseModel], at: tuple[str, ...] = ()) -> Iterator[Misfit]:
+    """Unknown keys, and records of which nothing says what kind they are: what pydantic tells without a remedy."""
     for key, value in settings.items():
         known = record.model_fields.get(key)
         if known is None:
-            yield (*at, str(key)), list(record.model_fields)
+            yield (*at, str(key)), _unknown_key_message((*at, str(key)), list(record.model_fields))
             continue
         candidates = _records(known.annotation)
         if isinstance(value, dict):
-            yield from _unknown_keys_of_one(value, candidates, (*at, key))
+            yield from _misfits_of_one(value, candidates, (*at, key))
         elif isinstance(value, list):
             for index, element in enumerate(value):
                 if isinstance(element, dict):
-                    yield from _unknown_keys_of_one(element, candidates, (*at, key, str(index)))
+                    yield from _misfits_of_one(element, candidates, (*at, key, str(index)))
 
 
-def _unknown_keys_of_one(
+def _misfits_of_one(
     value: dict[str, Any], candidates: Sequence[type[BaseModel]], at: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Unknown keys of a nested record; where several records are possible, `kind` says which is meant."""
-    kinds = [c for c in candidates if "kind" in c.model_fields and c.model_fields["kind"].default == value.get("kind")]
-    chosen = kinds[:1] or (candidates if len(candidates) == 1 else [])
+) -> Iterator[Misfit]:
+    """The misfits of a nested record; where several records are possible, `kind` says which is meant."""
+    kinds = {c.model_fields["kind"].default: c for c in candidates if "kind" in c.model_fields}
+    if len(kinds) > 1 and "kind" not in value:
+        yield at, _missing_kind_message(value, kinds, at)
+    chosen = candidates if len(candidates) == 1 else [c for kind, c in kinds.items() if kind == value.get("kind")]
     for candidate in chosen:
-        yield from _unknown_keys(value, candidate, at)
+        yield from _misfits(value, candidate, at)
 
 
-def _unknown_key_message(found: tuple[tuple[str, ...], list[str]], source: str, lines: Lines) -> str:
-    key_path, known = found
+def _unknown_key_message(key_path: tuple[str, ...], known: list[str]) -> str:
     nearest = difflib.get_close_matches(key_path[-1], known, n=1, cutoff=0.5)
     remedy = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
-    return f"{_place(key_path, source, lines)}: unknown key {'.'.join(key_path)!r}; {remedy}"
+    return f"unknown key {'.'.join(key_path)!r}; {remedy}"
+
+
+def _missing_kind_message(value: dict[str, Any], kinds: dict[str, type[BaseModel]], at: tuple[str, ...]) -> str:
+    """Names every kind, and the one that has all the keys there are, where it is the only one."""
+    fitting = [kind for kind, record in kinds.items() if value.keys() <= record.model_fields.keys()]
+    hint = f"; these keys are those of kind: {fitting[0]}" if value and len(fitting) == 1 else ""
+    choices = " or ".join(f"kind: {kind}" for kind in kinds)
+    return f"{'.'.join(at)}: kind is missing; add {choices}{hint}"
 
 
 def _describe(issue: Any, source: str, lines: Lines) -> str:

@@ -1,9 +1,12 @@
 """The command line: bad input ends with exit code 2 and a message that helps; good input does the work."""
 
 import json
+import logging
+import re
 import sys
 
 import pytest
+import torch
 import yaml
 
 from chat_server import ChatServer, completion
@@ -45,10 +48,12 @@ def test_train_runs_and_says_where_the_report_is(monkeypatch, capfd, config_file
         (["policy.model=./nowhere"], "no such model folder"),
         (["problems.prompt.max_prompt_tokens=3"], "longer than 3 tokens"),
         (["problems.prompt.chat=true"], "no chat template"),
-        (["problems_per_step=400"], "problems"),
         (["reward_model.model=POLICY"], "has no reward head"),
         (["kind=static", "reward_model.model=POLICY", "policy.model=./nowhere"], "has no reward head"),
         (["rollout.temperature=0"], "set it above 0"),
+        (["problems_per_step=400"], "lower problems_per_step or add problems"),
+        (["rollout.max_tokens=512"], "max_tokens: 512 leaves no room for a prompt: the model's context is 256 tokens"),
+        (["name=../elsewhere"], "name: the run would be written outside"),
         (["--resume"], "no run to resume"),
     ],
 )
@@ -82,6 +87,19 @@ def test_eval_prints_intervals_and_writes_completions(monkeypatch, capfd, tiny_m
     assert "gold" in output
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(rows) == 2 * 4 * 2
+
+
+def test_eval_says_how_many_completions_were_cut_off_and_gives_no_certainty(monkeypatch, capfd, tiny_models, caplog):
+    before = torch.get_num_threads()
+    arguments = ["eval", tiny_models / "policy", "--problems", "arithmetic", "--limit", 4, "--k", 2, "--threads", 1]
+    with caplog.at_level(logging.INFO, "cooper_rl"):
+        code, output = _cooper(monkeypatch, capfd, *arguments, "--max-tokens", 1)
+    torch.set_num_threads(before)
+    assert code == 0, output
+    assert re.search(r"avg@2 +│ 0.0000 │ 0.0000 to 0.4899", output)  # none of four problems
+    assert "cut off at 1 tokens: 8 of 8 completions" in output
+    assert "warning: most completions were cut off" in output
+    assert "CPU threads for tensor work: 1 (as set)" in caplog.text
 
 
 def test_verify_prints_counts_and_precision(monkeypatch, capfd, tmp_path):

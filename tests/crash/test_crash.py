@@ -10,15 +10,16 @@ def test_a_killed_run_comes_out_equal_and_a_difference_would_be_seen(tmp_path):
     result = CrashTest(tmp_path, seed=1).run(kills=4)
     assert (result.kills, result.equal, result.failures) == (4, 4, [])
 
-    weights = next((tmp_path / "run" / "checkpoints").glob("*/policy/model.safetensors"))
+    reference, run = (tmp_path / name / "cooper" for name in ("reference", "run"))
+    weights = next((run / "checkpoints").glob("*/policy/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"\xff")
-    metrics = tmp_path / "run" / "metrics.jsonl"
+    metrics = run / "metrics.jsonl"
     lines = metrics.read_text().splitlines(keepends=True)
     metrics.write_text("".join([*lines, lines[-1]]))
-    (tmp_path / "run" / "pairs" / "000001.jsonl").unlink()
-    assert differences(tmp_path / "reference", tmp_path / "run") == [
+    (run / "pairs" / "000001.jsonl").unlink()
+    assert differences(reference, run) == [
         "pairs/000001.jsonl is in one run only",
-        f"{weights.relative_to(tmp_path / 'run')} differs",
+        f"{weights.relative_to(run)} differs",
         "metrics.jsonl differs",
     ]
 

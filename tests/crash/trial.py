@@ -61,7 +61,7 @@ class CrashTest:
         result = Result()
         while result.kills < kills:
             phases = self._kill_and_resume("run", min(self._rng.randint(1, MOST_KILLS), kills - result.kills))
-            found = differences(self._reference, self.folder / "run")
+            found = differences(self._reference, self._directory("run"))
             logger.info("killed in %s: %s", ", ".join(phases) or "no part", "; ".join(found) or "equal")
             result.kills += len(phases)
             result.equal += 0 if found else len(phases)
@@ -100,7 +100,7 @@ class CrashTest:
         skip = self._rng.randrange(4)
         seen = None
         while process.is_alive():
-            now = next((self.folder / name / "checkpoints").glob(".*.partial"), None)
+            now = next((self._directory(name) / "checkpoints").glob(".*.partial"), None)
             if now is not None and now != seen:
                 seen, skip = now, skip - 1
                 if skip < 0:
@@ -118,12 +118,16 @@ class CrashTest:
     def _configure(self, name: str) -> Path:
         """Write the configuration of a run that has not begun; returns its folder."""
         shutil.rmtree(self.folder / name, ignore_errors=True)
-        settings = arm_settings("cooper", self.folder, 0, SETTINGS | {"name": name})
+        settings = arm_settings("cooper", self.folder / name, 0, SETTINGS)
         (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-        return self.folder / name
+        return self._directory(name)
+
+    def _directory(self, name: str) -> Path:
+        """A run's folder. Runs have one name and folders of their own: model cards name the run, not the folder."""
+        return self.folder / name / "cooper"
 
     def _begin(self, name: str, die_at: int = 0) -> BaseProcess:
-        return start(self.folder / f"{name}.yaml", self.folder / name, self._log(name), die_at)
+        return start(self.folder / f"{name}.yaml", self._directory(name), self._log(name), die_at)
 
     def _finish(self, process: BaseProcess, name: str) -> None:
         process.join()

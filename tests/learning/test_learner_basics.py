@@ -61,15 +61,28 @@ def test_the_first_step_learns_without_warmup():
     assert learning_rate_factor(0, 0, 10, "cosine") == 1.0
 
 
-def test_threads_default_to_the_cores_this_process_may_use():
+@pytest.fixture
+def threads_put_back():
     before = torch.get_num_threads()
-    try:
-        assert set_threads() == available_cores() == torch.get_num_threads()
-        if hasattr(os, "sched_getaffinity"):
-            assert available_cores() == len(os.sched_getaffinity(0))
-        assert set_threads(1) == torch.get_num_threads() == 1
-    finally:
-        torch.set_num_threads(before)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("omp", [None, "many", "0"])
+def test_threads_default_to_the_cores_this_process_may_use(monkeypatch, threads_put_back, omp):
+    monkeypatch.setenv("OMP_NUM_THREADS", omp) if omp else monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert set_threads() == available_cores() == torch.get_num_threads()
+    if hasattr(os, "sched_getaffinity"):
+        assert available_cores() == len(os.sched_getaffinity(0))
+
+
+def test_threads_of_the_environment_count_and_a_setting_counts_more(monkeypatch, threads_put_back, caplog):
+    caplog.set_level(logging.INFO, "cooper_rl")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3,1")
+    assert set_threads() == torch.get_num_threads() == 3
+    assert "CPU threads for tensor work: 3 (OMP_NUM_THREADS)" in caplog.text
+    assert set_threads(1) == torch.get_num_threads() == 1
+    assert "1 (as set)" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["abacus", "cuda:99"])

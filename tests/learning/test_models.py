@@ -1,7 +1,12 @@
 import json
 import logging
+import os
 import pickle
+import subprocess
+import sys
+import threading
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -44,6 +49,72 @@ def test_padding_falls_back_to_end_of_sequence_and_its_embedding_still_learns(po
 def test_a_missing_folder_is_named(load, tmp_path):
     with pytest.raises(InputError, match="nowhere: no such model folder"):
         load(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("models/my-polcy", "models/my-policy"), ("modles/my-policy", "models/my-policy"), ("model", "models")],
+)
+def test_a_mistyped_folder_is_answered_with_the_nearest(tmp_path, monkeypatch, given, meant):
+    (tmp_path / "models" / "my-policy").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"{given}: no such model folder; did you mean {meant}"):
+        load_tokenizer(given)
+
+
+@pytest.mark.parametrize("path", ["a/b/c", "./a", "~/a", "my model", "org/a--b", "model.git"])
+def test_what_can_be_no_name_on_the_hub_is_a_missing_folder(path):
+    with pytest.raises(InputError, match="no such model folder; give a folder"):
+        load_tokenizer(path)
+
+
+class NoSuchModel(BaseHTTPRequestHandler):
+    """The hub's answer about a model it does not have."""
+
+    def do_HEAD(self):
+        self.send_response(404)
+        self.send_header("X-Error-Code", "RepoNotFound")
+        self.end_headers()
+
+    def log_message(self, format, *args):
+        pass
+
+
+@pytest.fixture
+def hub():
+    """A hub at `server_port` of this machine that has no models."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), NoSuchModel)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_a_name_that_is_neither_folder_nor_model_is_told_at_once(tmp_path, hub, reachable):
+    """Transformers alone retries for 46 s where the hub cannot be reached."""
+    code = """
+import time
+from cooper_rl.errors import InputError
+from cooper_rl.learning.models import load_tokenizer
+begin = time.monotonic()
+try:
+    load_tokenizer("models/my-policy")
+except InputError as error:
+    print(f"{time.monotonic() - begin:.1f}|{error}")
+"""
+    port = hub.server_port if reachable else 1
+    environment = os.environ | {"HF_ENDPOINT": f"http://127.0.0.1:{port}", "HF_HUB_OFFLINE": "0"}
+    environment |= {"HF_HOME": str(tmp_path), "NO_PROXY": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    seconds, _, message = done.stdout.partition("|")
+    assert float(seconds) < 7, done.stderr
+    assert f"models/my-policy: no such folder in {tmp_path}, so it was taken for a Hugging Face name" in message
+    assert ("the hub does not have, or not for you" if reachable else "the hub cannot be asked") in message
 
 
 @pytest.mark.parametrize("load", [load_policy, load_reward_model, load_tokenizer])

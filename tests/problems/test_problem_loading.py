@@ -11,6 +11,7 @@ from cooper_rl.problems.config import ProblemsConfig
 from cooper_rl.problems.loading import load_problems, read_problems
 from cooper_rl.problems.problem import Problem
 from cooper_rl.problems.validation import validate
+from cooper_rl.rewards.rule_verifier import RuleVerifier
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "problems"
 
@@ -94,6 +95,26 @@ def test_unverifiable_answers_are_listed_and_skipped(tmp_path: Path):
     assert len(report.problems) == 19
     assert "rows.jsonl:20: answer 'Mrs. Hilt' does not verify against itself" in str(report.bad_rows[0])
     assert report.summary() == "19 problems from 20 rows (1 bad, 0 duplicates)"
+
+
+def test_a_question_with_two_answers_is_told_with_both_places(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    rows = [*numbered(30), {"question": "3 + 1 = ?", "answer": "4.0"}, {"question": "3 + 1 = ?", "answer": 5}]
+    source = save(tmp_path, rows)
+    with RuleVerifier() as verifier:
+        report = load_problems(ProblemsConfig(source=source), verifier.verify)
+    told = f"{source}:32: same question as {source}:4, but the answer is '5' here and '4' there"
+    assert [str(row) for row in report.bad_rows] == [told]
+    assert told in caplog.text
+    assert report.summary() == "30 problems from 32 rows (1 bad, 1 duplicates)"
+
+
+def test_a_tab_separated_file_is_a_file_and_one_of_unknown_type_is_no_name_on_the_hub(tmp_path: Path):
+    (tmp_path / "rows.tsv").write_text('question\tanswer\n"1 + 1, in\nall?"\t2\n')
+    (problem,) = read_problems(ProblemsConfig(source=str(tmp_path / "rows.tsv"))).problems
+    assert (problem.question, problem.answer) == ("1 + 1, in\nall?", "2")
+    (tmp_path / "rows.txt").write_text("question\tanswer\n")
+    with pytest.raises(InputError, match=r"rows\.txt: unknown suffix '\.txt'; .*\.tsv"):
+        read_problems(ProblemsConfig(source=str(tmp_path / "rows.txt")))
 
 
 def test_an_answer_between_dollars_is_boxed_without_them():

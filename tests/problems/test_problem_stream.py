@@ -58,11 +58,11 @@ def test_problems_come_equally_often():
 @pytest.mark.parametrize("changed", [{"count": 11}, {"batch_size": 4}, {"seed": 9}])
 def test_another_run_cannot_be_resumed(changed: dict):
     settings = {"count": 10, "batch_size": 3, "seed": 0}
-    with pytest.raises(InputError, match="resume with the problems, batch size and seed"):
+    with pytest.raises(InputError, match="resume with the problems, problems_per_step and seed"):
         stream(**{**settings, **changed}).restore(stream(**settings).state())
 
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_a_batch_larger_than_the_data_is_refused(count: int):
-    with pytest.raises(InputError, match=f"cannot be drawn from {count}"):
+    with pytest.raises(InputError, match=f"problems_per_step: 4 .* drawn from {count} .*lower problems_per_step"):
         stream(count, 4)

@@ -80,6 +80,7 @@ def test_parquet_rows_are_numbered(tmp_path: Path):
         ("open.json", '[{"q": 1},\n {"q": 2}', "open.json:2: the array does not go on"),
         ("comma.json", '[{"q": 1}\n {"q": 2}]', "comma.json:1: the array does not go on"),
         ("wide.csv", "q,a\n1,2\n1,2,3\n", "wide.csv:3: more cells than the header"),
+        ("wide.tsv", "q\ta\n1\t2\n1\t2\t3\n", "wide.tsv:3: more cells than the header"),
         ("bytes.csv", b"q,a\n\xff,2\n", "bytes.csv: not UTF-8"),
         ("not.parquet", "q,a\n", "not.parquet: not a readable Parquet file"),
         ("notes.txt", "hello", "unknown suffix '.txt'"),

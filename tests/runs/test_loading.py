@@ -83,6 +83,23 @@ def test_unknown_keys_name_their_line_and_the_nearest_key(tmp_path, text, line, 
         assert word in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "cooptimization:\n  assistant:\n    base_url: http://localhost/v1\n    model: m\n",
+            "run.yaml:2: cooptimization.assistant: kind is missing; "
+            "add kind: chat or kind: corrupter; these keys are those of kind: chat",
+        ),
+        ("algorithm:\n  loss: {}\n", "run.yaml:2: algorithm.loss: kind is missing; add kind: ppo_clip or kind: gspo"),
+    ],
+)
+def test_a_record_of_several_kinds_without_a_kind_is_answered_with_the_kinds(tmp_path, text, message):
+    with pytest.raises(InputError) as error:
+        load_config(_write(tmp_path, text))
+    assert message in str(error.value)
+
+
 def test_a_value_out_of_range_names_its_line(tmp_path):
     text = "kind: rule\npolicy: {model: m}\nproblems: {source: p.jsonl}\nrollout:\n  temperature: -1\n"
     with pytest.raises(InputError, match=r"run\.yaml:5: rollout\.temperature: .*greater than or equal to 0.*-1"):
@@ -95,6 +112,10 @@ def test_a_value_out_of_range_names_its_line(tmp_path):
         ({**MINIMAL, "kind": "cooper"}, "needs a reward model"),
         ({**MINIMAL, "evaluation": {"every": 5}}, "test_problems is missing"),
         ({**MINIMAL, "rollout": {"n": 1}}, "nothing to compare"),
+        *(
+            ({**MINIMAL, "name": name}, "name: the run would be written outside")
+            for name in ("..", "a/../b", "/a", ".", "")
+        ),
         (
             {**MINIMAL, "rollout": {"max_tokens": 32}, "algorithm": {"overlong": {"kind": "penalise"}}},
             "buffer: 128 exceeds",

@@ -8,6 +8,7 @@ import pytest
 
 from chat_server import Answer, ChatServer, completion
 from cooper_rl.errors import InputError
+from cooper_rl.estimates import Estimate, wilson_interval
 from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.verifyrm.attacks import ATTACKS
 from cooper_rl.verifyrm.bench import BenchResult, bench
@@ -144,6 +145,13 @@ def test_intervals_resample_whole_problems_and_cover_the_truth():
 def test_a_measure_without_a_denominator_is_left_out():
     found = estimates(np.array([False, False]), np.array([False, False]), ["a", "b"])
     assert set(found) == {"accuracy", "false_positive_rate"}
+
+
+def test_a_rate_of_zero_among_few_problems_is_no_certainty():
+    accepts, right = np.array([True, False, False, False]), np.array([True, False, False, False])
+    found = estimates(accepts, right, ["a", "a", "b", "c"])["false_positive_rate"]
+    assert found == Estimate(0.0, *wilson_interval(0.0, 3))  # three problems have a wrong completion
+    assert found.high > 0.5
 
 
 @pytest.mark.parametrize(

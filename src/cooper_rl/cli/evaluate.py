@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,10 +12,13 @@ from rich.table import Table
 from cooper_rl.cli.console import console, progress
 from cooper_rl.cli.settings import record_from
 
+if TYPE_CHECKING:
+    from cooper_rl.evaluation import EvaluationResult
+
 
 def evaluate_model(
     model: Annotated[str, typer.Argument(help="A Hugging Face folder or name.")],
-    problems: Annotated[str, typer.Option(help="A JSONL, Parquet or CSV file, a data set name, or `arithmetic`.")],
+    problems: Annotated[str, typer.Option(help="A JSONL, Parquet, CSV or TSV file, a data set name, or `arithmetic`.")],
     format: Annotated[str | None, typer.Option(help="Ready-made mapping, such as gsm8k.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="Further problem settings: key=value.")] = None,
     k: Annotated[int, typer.Option(help="Samples per problem.")] = 8,
@@ -25,9 +28,10 @@ def evaluate_model(
     limit: Annotated[int | None, typer.Option(help="Only the first problems.")] = None,
     batch_size: Annotated[int, typer.Option(help="Problems sampled at once.")] = 16,
     seed: int = 0,
+    threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     out: Annotated[Path | None, typer.Option(help="Write completions and verdicts to this JSONL file.")] = None,
 ) -> None:
-    """Print avg@k and pass@k with 95 % bootstrap intervals, by the rule and, where it is known, by gold."""
+    """Print avg@k and pass@k with 95 % intervals (Wilson's), by the rule and, where it is known, by gold."""
     from cooper_rl.assembly import evaluate_model as judge_model  # noqa: PLC0415 - torch loads only when needed
     from cooper_rl.problems.config import ProblemsConfig  # noqa: PLC0415
     from cooper_rl.sampling.sampler import SamplingParams  # noqa: PLC0415
@@ -35,13 +39,16 @@ def evaluate_model(
     data = record_from(ProblemsConfig, {"source": problems, "format": format, "limit": limit}, setting or [])
     params = record_from(SamplingParams, {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens})
     with progress("evaluating", 0) as advance:
-        judged = judge_model(model, data, params, k, seed, batch_size, lambda done, total: advance(done, total=total))
+        judged = judge_model(
+            model, data, params, k, seed, batch_size, lambda done, total: advance(done, total=total), threads
+        )
     table = Table("judge", "measure", "value", "95 % interval")
     for judge, result in judged.items():
         for measure, estimate in {f"avg@{k}": result.avg_at_k, f"pass@{k}": result.pass_at[k]}.items():
             interval = f"{estimate.low:.4f} to {estimate.high:.4f}"
             table.add_row(judge, measure, f"{estimate.mean:.4f}", interval)
     Console().print(table)
+    _print_cut_off(judged["rule"], max_tokens)
     if out is not None:
         lines = [
             json.dumps({"judge": judge, **asdict(record)}, ensure_ascii=False)
@@ -50,3 +57,17 @@ def evaluate_model(
         ]
         out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         console.print(f"completions: {out}", highlight=False, soft_wrap=True)
+
+
+def _print_cut_off(result: "EvaluationResult", max_tokens: int) -> None:
+    """How many completions met the length limit: a figure of accuracy means little where they are many."""
+    total = len(result.records)
+    cut_off = round(result.truncated * total)
+    Console().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions", highlight=False)
+    if 2 * cut_off > total:
+        console.print(
+            "[bold yellow]warning:[/] most completions were cut off before their end, and few of those can be right; "
+            "raise --max-tokens, or check that the model ends its answers",
+            highlight=False,
+            soft_wrap=True,
+        )

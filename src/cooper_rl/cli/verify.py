@@ -10,7 +10,7 @@ from cooper_rl.cli.console import console, progress
 
 
 def verify(
-    data: Annotated[Path, typer.Argument(help="JSONL, Parquet or CSV with answer and completion.")],
+    data: Annotated[Path, typer.Argument(help="JSONL, Parquet, CSV or TSV with answer and completion.")],
     out: Annotated[Path, typer.Option(help="JSONL file for the rows with their verdicts; continued if it exists.")],
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     timeout: Annotated[float, typer.Option(help="Seconds an answer may take.", min=0.01)] = 5.0,

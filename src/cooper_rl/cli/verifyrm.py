@@ -89,7 +89,7 @@ def label(
 def train_reward_model(
     data: Annotated[
         list[Path],
-        typer.Argument(help="JSONL, Parquet or CSV files with question, reference_answer, completion, label."),
+        typer.Argument(help="JSONL, Parquet, CSV or TSV files with question, reference_answer, completion, label."),
     ],
     model: Annotated[str, typer.Option(help="The base: a Hugging Face folder or name, causal or reward model.")],
     out: Annotated[Path, typer.Option(help="Folder for the reward model; must not exist yet.")],

@@ -35,19 +35,32 @@ def resolve_device(name: str = "auto") -> torch.device:
 
 
 def set_threads(n: int | None = None) -> int:
-    """Fix the number of CPU threads for tensor work and return it; by default the cores this process may use.
+    """Fix the number of CPU threads for tensor work, log it and return it.
 
+    Without `n` it is OMP_NUM_THREADS where that is set, as everywhere in PyTorch, else the cores this process may use.
     Torch's own default is the machine's cores, whatever share of them the process has been given. Threads without
     a core of their own spin while they wait for each other: on a busy two-core machine a 0.55 s step became 4 to
     30 s. For the same reason one operator runs at a time (inter-op threads 1).
     """
-    threads = n or available_cores()
+    if n is not None:
+        threads, source = n, "as set"
+    elif (wanted := _omp_num_threads()) is not None:
+        threads, source = wanted, "OMP_NUM_THREADS"
+    else:
+        threads, source = available_cores(), "the cores this process may use"
     torch.set_num_threads(threads)
     try:
         torch.set_num_interop_threads(1)
     except RuntimeError:  # torch allows this once, and only before its first parallel work
         logger.debug("inter-op threads stay at %d", torch.get_num_interop_threads())
+    logger.info("CPU threads for tensor work: %d (%s)", threads, source)
     return threads
+
+
+def _omp_num_threads() -> int | None:
+    """OMP_NUM_THREADS; of a list, which OpenMP allows for nested regions, the first. None where it is no number."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) > 0 else None
 
 
 def available_cores() -> int:

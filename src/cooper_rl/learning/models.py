@@ -20,6 +20,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from cooper_rl.errors import InputError
+from cooper_rl.learning.model_source import local_folder
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
 
     Raises InputError for a missing folder or a folder without tokenizer.
     """
-    folder = _local_folder(path)
+    folder = local_folder(path)
     if folder and not any((folder / name).is_file() for name in _TOKENIZER_FILES):
         raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
     with _readable(path, "tokenizer"):
@@ -120,22 +121,8 @@ def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTr
         raise InputError(f"{path}: the tokenizer goes up to id {largest}, the model has {rows} embeddings; not a pair")
 
 
-def _local_folder(path: str) -> Path | None:
-    """The folder, or None for a hub name ("owner/name" or "name"); raises InputError where it is neither."""
-    folder = Path(path)
-    if folder.is_dir():
-        return folder
-    looks_local = path.startswith((".", "/", "~")) or "\\" in path or path.count("/") > 1
-    beside_folders = str(folder.parent) != "." and folder.parent.is_dir()
-    if not path or looks_local or beside_folders:
-        raise InputError(
-            f"{path or '(empty)'}: no such model folder; give a folder or a Hugging Face name like owner/name"
-        )
-    return None
-
-
 def _load_config(path: str) -> PretrainedConfig:
-    folder = _local_folder(path)
+    folder = local_folder(path)
     if folder and not (folder / "config.json").is_file():
         raise InputError(f"{path}: no config.json in this folder; it is not a Hugging Face model folder")
     if folder and not any(folder.glob("*.safetensors")):

@@ -1,5 +1,6 @@
 """Where the problems come from, which fields hold what, and how a problem becomes a prompt."""
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ Format = Literal["gsm8k", "svamp", "asdiv", "mawps", "math", "math500", "olympia
 SourceKind = Literal["file", "arithmetic", "hub"]
 
 ARITHMETIC = "arithmetic"
-FILE_SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
+FILE_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
 
 class PromptConfig(Config):
@@ -42,7 +43,7 @@ class ProblemsConfig(Config):
     """One set of problems."""
 
     source: str
-    """A .jsonl, .json, .csv or .parquet file, `arithmetic` for the embedded world, or a Hugging Face dataset name."""
+    """A .jsonl, .json, .csv, .tsv or .parquet file, `arithmetic` for the embedded world, or a Hugging Face data set."""
     format: Format | None = None
     """A ready-made mapping. Without it, `question`, `answer` and `solution` name the fields."""
     question: str | None = None
@@ -75,10 +76,11 @@ class ProblemsConfig(Config):
 
     @property
     def kind(self) -> SourceKind:
-        """Which reader serves `source`."""
+        """Which reader serves `source`. A file of another type is a file too; reading it says what is the matter."""
         if self.source == ARITHMETIC:
             return "arithmetic"
-        return "file" if Path(self.source).suffix.lower() in FILE_SUFFIXES else "hub"
+        known = Path(self.source).suffix.lower() in FILE_SUFFIXES
+        return "file" if known or os.path.isfile(os.path.expanduser(self.source)) else "hub"
 
     @model_validator(mode="after")
     def _consistent(self) -> "ProblemsConfig":

@@ -8,6 +8,9 @@ from typing import Any
 from cooper_rl.errors import InputError
 from cooper_rl.problems.problem import Problem
 
+SETTING_OF = {"problems": "problems", "batch_size": "problems_per_step", "seed": "seed"}
+"""What a run's configuration calls the parts of a stream's identity."""
+
 
 class ProblemStream:
     """An endless stream of batches in which every epoch holds each problem once, freshly shuffled.
@@ -21,8 +24,8 @@ class ProblemStream:
     def __init__(self, problems: Sequence[Problem], batch_size: int, seed: int):
         if not 0 < batch_size <= len(problems):
             raise InputError(
-                f"a batch of {batch_size} problems cannot be drawn from {len(problems)} without repeating one; "
-                "lower the batch size or add problems"
+                f"problems_per_step: {batch_size} problems cannot be drawn from {len(problems)} without repeating one; "
+                "lower problems_per_step or add problems"
             )
         self._problems = list(problems)
         self._batch_size = batch_size
@@ -74,8 +77,8 @@ class ProblemStream:
         for name, value in self._identity().items():
             if state.get(name) != value:
                 raise InputError(
-                    f"the checkpoint's data cursor has {name} {state.get(name)}, this run {value}: "
-                    "resume with the problems, batch size and seed the run started with"
+                    f"the checkpoint's data cursor has {SETTING_OF[name]} {state.get(name)}, this run {value}: "
+                    "resume with the problems, problems_per_step and seed the run started with"
                 )
         self._start()
         while self.epoch < state["epoch"]:

@@ -13,7 +13,7 @@ from cooper_rl.problems.mappings import BadValue, Mapping, map_row
 from cooper_rl.problems.problem import Problem
 from cooper_rl.problems.readers import Row, read_file, read_hub
 from cooper_rl.problems.ready_made import READY_MADE
-from cooper_rl.problems.validation import BadRow, ValidationReport, Verify, location, validate
+from cooper_rl.problems.validation import BadRow, Duplicate, ValidationReport, Verify, location, validate
 
 ARITHMETIC_COUNT = 512
 """Problems of the arithmetic world where no limit is set."""
@@ -25,7 +25,7 @@ class LoadedProblems:
 
     problems: list[Problem] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
-    duplicates: list[BadRow] = field(default_factory=list)
+    duplicates: list[Duplicate] = field(default_factory=list)
     rows: int = 0
     """Rows read, of which `problems` may be a part."""
 
@@ -52,17 +52,18 @@ def read_problems(config: ProblemsConfig) -> LoadedProblems:
     """Everything `load_problems` does but verifying the answers."""
     loaded = LoadedProblems()
     wanted = None if config.limit is None else config.skip + config.limit
-    questions: dict[str, str] = {}
+    questions: dict[str, Problem] = {}
     ids: set[str] = set()
     for problem in _arithmetic(config) if config.kind == "arithmetic" else _mapped(config, loaded.bad_rows):
         # Before shuffling and cutting, so that no question stands both in a training part and in a held-out part.
         if problem.question in questions:
             first = questions[problem.question]
-            loaded.duplicates.append(BadRow(location(problem), f"same question as {first}"))
+            answers = (first.answer, problem.answer)
+            loaded.duplicates.append(Duplicate(location(problem), f"same question as {location(first)}", answers))
             continue
         if problem.id in ids:
             raise InputError(f"{location(problem)}: id {problem.id!r} is used twice; choose another problems.id field")
-        questions[problem.question] = location(problem)
+        questions[problem.question] = problem
         ids.add(problem.id)
         loaded.problems.append(problem)
         if config.shuffle_seed is None and len(loaded.problems) == wanted:

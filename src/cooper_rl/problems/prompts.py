@@ -19,7 +19,8 @@ LISTED_PROBLEMS = 10
 class PromptEncoder:
     """Puts questions to one policy, in its chat template where it has one.
 
-    `context` is the number of tokens a prompt may take in the model's context, completion already subtracted.
+    `context` is the number of tokens a prompt may take in the model's context, completion already subtracted
+    (`prompt_room`).
 
     Raises:
         InputError: the configuration demands a chat template and the tokenizer has none.
@@ -74,6 +75,19 @@ class PromptEncoder:
                 )
             logger.warning("%s; they are left out", message)
         return [problem for problem in problems if lengths[problem.id] <= self.max_tokens]
+
+
+def prompt_room(context: int | None, max_tokens: int) -> int | None:
+    """Most tokens a prompt may have so that `max_tokens` fit behind it; None where the `context` is unbounded.
+
+    Raises InputError where not one is left.
+    """
+    if context is not None and context <= max_tokens:
+        raise InputError(
+            f"max_tokens: {max_tokens} leaves no room for a prompt: the model's context is {context} tokens; "
+            "lower max_tokens (rollout.max_tokens in a run), or take a model with a longer context"
+        )
+    return None if context is None else context - max_tokens
 
 
 def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]]:

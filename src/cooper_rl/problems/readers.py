@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,24 @@ class Row:
 
 
 def read_file(path: Path) -> Iterator[Row]:
-    """Stream the rows of a .jsonl, .json, .csv or .parquet file.
+    """Stream the rows of a .jsonl, .json, .csv, .tsv or .parquet file.
 
     Raises:
         InputError: no such file, unknown suffix, or content that cannot be parsed (with file and line).
         MissingExtraError: a Parquet file without pyarrow installed.
     """
-    readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv, ".parquet": _read_parquet}
+    readers = {
+        ".jsonl": _read_jsonl,
+        ".json": _read_json,
+        ".csv": _read_csv,
+        ".tsv": partial(_read_csv, dialect="excel-tab"),
+        ".parquet": _read_parquet,
+    }
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise InputError(f"{path}: unknown suffix {path.suffix!r}; problems are read from {', '.join(readers)}")
+        raise InputError(
+            f"{path}: unknown suffix {path.suffix!r}; rows are read from {', '.join(readers)}; convert the file"
+        )
     if not path.is_file():
         raise InputError(f"{path}: no such file{_nearest(path)}")
     return reader(path)
@@ -113,15 +122,17 @@ def _after_space(text: str, position: int) -> int:
     return position
 
 
-def _read_csv(path: Path) -> Iterator[Row]:
+def _read_csv(path: Path, dialect: str = "excel") -> Iterator[Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
+        reader = csv.DictReader(file, dialect=dialect)
         try:
             _check_columns(reader.fieldnames or (), f"{path}:{reader.line_num}")
             for fields in reader:
                 location = f"{path}:{reader.line_num}"
                 if None in fields:
-                    raise InputError(f"{location}: more cells than the header has columns; quote cells with commas")
+                    raise InputError(
+                        f"{location}: more cells than the header has columns; quote cells that hold a separator"
+                    )
                 yield Row(location, dict(fields))
         except csv.Error as error:
             raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from error

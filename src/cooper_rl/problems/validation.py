@@ -28,12 +28,29 @@ class BadRow:
 
 
 @dataclass(frozen=True)
+class Duplicate(BadRow):
+    """A row whose question was asked before, with the answer given there and the one given here."""
+
+    answers: tuple[str, str]
+
+    def contradicts(self, verify: Verify) -> bool:
+        """Whether the answer here does not verify against the one given there."""
+        there, here = self.answers
+        return there != here and verify(there, boxed(here)) != ACCEPTED
+
+    def told(self) -> BadRow:
+        """The contradiction, with both places and both answers."""
+        there, here = self.answers
+        return BadRow(self.location, f"{self.reason}, but the answer is {here!r} here and {there!r} there")
+
+
+@dataclass(frozen=True)
 class ValidationReport:
     """The usable problems and everything left out of `rows` rows read (`skip` and `limit` leave out more)."""
 
     problems: list[Problem]
     bad_rows: list[BadRow] = field(default_factory=list)
-    duplicates: list[BadRow] = field(default_factory=list)
+    duplicates: list[Duplicate] = field(default_factory=list)
     rows: int = 0
 
     def summary(self) -> str:
@@ -60,18 +77,23 @@ def validate(
     *,
     max_bad_rows: int | float = 0.1,
     bad_rows: Sequence[BadRow] = (),
-    duplicates: Sequence[BadRow] = (),
+    duplicates: Sequence[Duplicate] = (),
     rows: int | None = None,
 ) -> ValidationReport:
     r"""Check that `\boxed{answer}` verifies against `answer`, for every problem.
 
     `bad_rows` and `duplicates` are what reading already left out of `rows` rows (default: of these and `problems`).
+    A duplicate whose answer does not verify against the one given first is a bad row: one of the two is mistaken, and
+    the first is kept.
     `max_bad_rows` limits the bad ones of both kinds: an integer their number, a float the share of rows bad in
     reading plus the share of `problems` that do not verify.
 
     Raises:
         InputError: more bad rows than the limit, or no usable problem at all.
     """
+    conflicts = [duplicate for duplicate in duplicates if duplicate.contradicts(verify)]
+    bad_rows = [*bad_rows, *(conflict.told() for conflict in conflicts)]
+    duplicates = [duplicate for duplicate in duplicates if duplicate not in conflicts]
     # Word problems share few distinct answers, and each check costs a symbolic comparison.
     verdicts = {answer: verify(answer, boxed(answer)) for answer in dict.fromkeys(p.answer for p in problems)}
     unverified = [

@@ -1,8 +1,9 @@
 """The configuration of one training run: every setting, its default and what it means."""
 
+from pathlib import PurePath
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.configuration import Config
 from cooper_rl.cooptimization.config import CooptimizationConfig
@@ -88,7 +89,7 @@ class RunConfig(Config):
     """Everything `cooper train` needs to know."""
 
     name: str = "run"
-    """Folder of the run inside `output_dir`."""
+    """Folder of the run inside `output_dir`; `sweep/first` is a folder in a folder."""
     output_dir: str = "runs"
     """Where runs are written."""
     kind: RunKind = "cooper"
@@ -98,7 +99,7 @@ class RunConfig(Config):
     seed: int = Field(default=0, ge=0)
     """Seeds data order, sampling and pair selection."""
     threads: int | None = Field(default=None, ge=1)
-    """CPU threads for tensor work; by default the cores this process may use."""
+    """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
     steps: int = Field(default=180, ge=1)
     """Policy updates in the whole run."""
     problems_per_step: int = Field(default=32, ge=1)
@@ -132,6 +133,14 @@ class RunConfig(Config):
     """Checkpoints."""
     watch: tuple[WatchRule, ...] = ()
     """What counts as a fault of training, beside the default rules, and what happens then."""
+
+    @field_validator("name")
+    @classmethod
+    def _stays_inside(cls, name: str) -> str:
+        path = PurePath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise ValueError("the run would be written outside its own folder in output_dir; write a plain name")
+        return name
 
     @property
     def trains_reward_model(self) -> bool:

@@ -2,10 +2,8 @@
 
 import json
 import logging
-import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from cooper_rl.durable import sync, sync_tree, write_text
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.scores import Scores
 from cooper_rl.runs.config import RunConfig
+from cooper_rl.runs.revision import revisions
 from cooper_rl.sampling.sampler import Group
 
 logger = logging.getLogger(__name__)
@@ -141,8 +140,7 @@ class Recorder:
         self._unsynced.append(path)
 
     def _write_config(self, config: RunConfig) -> None:
-        record = {"cooper_version": version("cooper-rl"), "git_revision": git_revision()}
-        text = "".join(f"# {name}: {value}\n" for name, value in record.items())
+        text = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
         text += yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
         write_text(self.directory / "config.yaml", text)
 
@@ -163,15 +161,6 @@ def read_metrics(directory: Path) -> list[dict[str, Any]]:
 def read_events(directory: Path) -> list[dict[str, Any]]:
     """The lines of a run's `events.jsonl`, read as `read_metrics` does."""
     return _read_lines(directory / "events.jsonl")
-
-
-def git_revision() -> str:
-    """The revision of the working folder, or `unknown` outside a git checkout."""
-    try:
-        finished = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    except FileNotFoundError:  # no git on this machine
-        return "unknown"
-    return finished.stdout.strip() or "unknown"
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from cooper_rl.learning.device import resolve_device
 from cooper_rl.learning.fast_linear import use_fast_linear
 from cooper_rl.learning.learner import Learner
 from cooper_rl.learning.models import load_policy, load_tokenizer
+from cooper_rl.problems.prompts import prompt_room
 from cooper_rl.sampling.compact import CompactDecoder, can_be_compact
 from cooper_rl.sampling.decoding import DecodingBatch
 from cooper_rl.sampling.drawing import RowNoise, draw_tokens
@@ -78,11 +79,10 @@ class NativeSampler:
         return cls(tokenizer, model, max_rows=max_rows, autocast=autocast)
 
     def room(self, max_tokens: int) -> int | None:
-        """Most tokens a prompt may have so that `max_tokens` fit behind it; None where the context is unbounded."""
+        """Most tokens a prompt may have so that `max_tokens` fit behind it; see `prompt_room`."""
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
-        context = _context(self._model)
-        return None if context is None else context - max_tokens
+        return prompt_room(_context(self._model), max_tokens)
 
     def load_weights(self, learner: Learner) -> None:
         """Sample from `learner.model` from now on, without a copy. Raises TypeError for a learner without one."""

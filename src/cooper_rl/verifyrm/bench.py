@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool
 from numpy import ndarray
 
-from cooper_rl.evaluation import Estimate
+from cooper_rl.estimates import Estimate
 from cooper_rl.journal import Journal
 from cooper_rl.rewards.labelled import Asked, LabelledCompletion
 from cooper_rl.verifyrm.attacks import ATTACKS, CONTROLS, attack_rows

@@ -6,11 +6,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from cooper_rl.evaluation import Estimate
+from cooper_rl.estimates import Estimate, wilson_interval
 from cooper_rl.verifyrm.split import problem_key
 
 RESAMPLES = 1000
 MEASURES = ("accuracy", "precision", "recall", "false_positive_rate")
+DENOMINATOR = {"accuracy": 1, "precision": 3, "recall": 4, "false_positive_rate": 6}
+"""The column of `_measures`' counts by which each measure is divided."""
 
 
 def estimates(
@@ -18,7 +20,8 @@ def estimates(
 ) -> dict[str, Estimate]:
     """Each measure with its 95 % percentile interval (Efron 1979); a measure whose denominator is 0 is left out.
 
-    Problems are drawn with replacement, all completions of one together: they are not independent.
+    Problems are drawn with replacement, all completions of one together: they are not independent. A measure that is
+    0 or 1 is so in every draw, and gets Wilson's interval with its problems as trials.
     """
     keys = [problem_key(question) for question in questions]
     _, problem = np.unique(keys, return_inverse=True)
@@ -31,7 +34,10 @@ def estimates(
     found = {}
     for name in MEASURES:
         value = float(whole[name])
-        if not np.isnan(value):
+        if value in (0.0, 1.0):
+            counted = int((counts[:, DENOMINATOR[name]] > 0).sum())
+            found[name] = Estimate(value, *wilson_interval(value, counted))
+        elif not np.isnan(value):
             low, high = np.nanquantile(resampled[name], [0.025, 0.975])
             found[name] = Estimate(value, float(low), float(high))
     return found

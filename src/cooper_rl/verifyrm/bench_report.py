@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from cooper_rl.evaluation import Estimate
+from cooper_rl.estimates import Estimate
 from cooper_rl.runs.figures import figure_svg
 from cooper_rl.verifyrm.attacks import ATTACKS
 from cooper_rl.verifyrm.bench import BenchResult, Calibration, MethodResult

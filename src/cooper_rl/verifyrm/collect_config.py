@@ -62,7 +62,7 @@ class CollectConfig(Config):
     batch_size: int = Field(default=16, ge=1)
     """Problems asked before their completions are written down: what an interruption can lose."""
     threads: int | None = Field(default=None, ge=1)
-    """CPU threads for tensor work; by default the cores this process may use."""
+    """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
     models: tuple[ModelConfig, ...] = Field(min_length=1)
     """Who answers."""
     datasets: tuple[DatasetConfig, ...] = Field(min_length=1)

@@ -54,7 +54,7 @@ class VerifyRMConfig(LearnerConfig):
     seed: int = Field(default=0, ge=0)
     """Draws the rows, the split and the order of training."""
     threads: int | None = Field(default=None, ge=1)
-    """CPU threads for tensor work; by default the cores this process may use."""
+    """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
 
 
 class MonitorConfig(Config):

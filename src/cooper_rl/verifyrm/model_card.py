@@ -9,7 +9,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 def write_model_card(folder: Path, result: dict[str, Any]) -> None:
     """Write `README.md` from what `train_verifyrm` found: data, figures, input format and limits."""
     environment = Environment(
-        loader=PackageLoader("cooper_rl.verifyrm"), undefined=StrictUndefined, trim_blocks=True, autoescape=False
+        loader=PackageLoader("cooper_rl.verifyrm"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
     )
     card = environment.get_template("model_card.md.j2").render(name=folder.name, **result)
     (folder / "README.md").write_text(card, encoding="utf-8")

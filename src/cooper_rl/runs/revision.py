@@ -1,0 +1,28 @@
+"""Which code made a run: Cooper's, and that of the folder the user works in."""
+
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+
+def revisions() -> dict[str, str]:
+    """Cooper's version; its git revision, where it runs from a checkout; that of the working folder, if any."""
+    cooper = _checkout_revision(Path(__file__))
+    found = {"cooper_version": version("cooper-rl"), "cooper_revision": cooper}
+    found["working_folder_revision"] = _git(Path.cwd(), "rev-parse", "HEAD")
+    return {name: value for name, value in found.items() if value}
+
+
+def _checkout_revision(file: Path) -> str:
+    """The revision of the checkout that `file` belongs to; empty for an installed file, be it inside a checkout."""
+    tracked = _git(file.parent, "ls-files", file.name)
+    return _git(file.parent, "rev-parse", "HEAD") if tracked else ""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """What git says in a folder; empty where it fails, as outside a checkout."""
+    try:
+        finished = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # no git on this machine
+        return ""
+    return finished.stdout.strip() if finished.returncode == 0 else ""

@@ -1,0 +1,66 @@
+"""The fenced blocks of the documentation, and the shell commands in them."""
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+_BLOCK = re.compile(
+    r"""(?:^[ ]*<!--\ not\ run:\ (?P<reason>[^\n]+?)\ -->\n\s*)?
+    ^(?P<indent>[ ]*)```(?P<language>[^\n]*)\n(?P<text>.*?)^(?P=indent)```[ ]*$""",
+    re.MULTILINE | re.DOTALL | re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A fenced block: its language, and why it cannot be run where `<!-- not run: … -->` stands above it."""
+
+    place: str
+    language: str
+    text: str
+    reason: str | None
+
+
+def all_snippets() -> list[Snippet]:
+    """Every fenced block of the README, of CONTRIBUTING and of docs/."""
+    return [snippet for page in PAGES for snippet in snippets_of(page.read_text(encoding="utf-8"), page.name)]
+
+
+def snippets_of(page: str, name: str) -> list[Snippet]:
+    """The fenced blocks of one page, with the line each begins on."""
+    return [
+        Snippet(
+            place=f"{name}:{page.count(chr(10), 0, match.start('language')) + 1}",
+            language=match["language"].strip(),
+            text=re.sub(f"^{match['indent']}", "", match["text"], flags=re.MULTILINE),
+            reason=match["reason"],
+        )
+        for match in _BLOCK.finditer(page)
+    ]
+
+
+def shell_commands(text: str) -> list[list[str]]:
+    """The words of every command, without comments, loops and `NAME=value` in front; a variable reads as 0."""
+    commands: list[list[str]] = []
+    for line in text.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(re.sub(r"\$\w+", "0", line), posix=True, punctuation_chars=";&|")
+        lexer.whitespace_split = True
+        commands.append([])
+        for word in lexer:
+            if set(word) <= set(";&|"):
+                commands.append([])
+            else:
+                commands[-1].append(word)
+    return [words for command in commands if (words := _without_frame(command))]
+
+
+def _without_frame(words: list[str]) -> list[str]:
+    """A command without what a loop or an assignment puts around it; nothing where that was all."""
+    if words[:1] in (["for"], ["done"]):
+        return []
+    while words and (words[0] == "do" or re.fullmatch(r"\w+=.*", words[0])):
+        words = words[1:]
+    return words
