@@ -7,9 +7,9 @@ from pydantic import Field, model_validator
 from cooper_rl.configuration import Config
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.learning.config import LearnerConfig
-from cooper_rl.policy.update import AlgorithmConfig
+from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.problems.config import ProblemsConfig
-from cooper_rl.rewards.hybrid import HybridConfig
+from cooper_rl.rewards.config import FunctionRewardConfig, HybridConfig
 from cooper_rl.runs.watch_rules import WatchRule
 from cooper_rl.sampling.sampler import SamplingParams
 from cooper_rl.verifyrm.config import MonitorConfig
@@ -42,15 +42,6 @@ class RuleConfig(Config):
     """Verifier processes; each is killed and replaced when an answer takes too long."""
     timeout_s: float = Field(default=5.0, gt=0)
     """Seconds an answer may take before its verdict is `timeout`."""
-
-
-class FunctionRewardConfig(Config):
-    """A reward of the user's own, added to the main one."""
-
-    function: str
-    """`package.module:function`, called as `function(problem, completion)` and returning a float."""
-    weight: float = 1.0
-    """Multiplies the function's value before it is added."""
 
 
 class EvaluationConfig(Config):
