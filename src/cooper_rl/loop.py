@@ -9,13 +9,15 @@ from typing import Any, Self
 from cooper_rl.assembly import Parts, assemble
 from cooper_rl.cooptimization.health import ProbeSet
 from cooper_rl.errors import InputError
+from cooper_rl.inputs import Inputs
 from cooper_rl.learning.learner import Metrics
 from cooper_rl.runs.checkpoint import CheckpointStore
 from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
+from cooper_rl.runs.folder import check_folder
 from cooper_rl.runs.interrupt import stop_on_signal
 from cooper_rl.runs.random_state import seed_random_state
-from cooper_rl.runs.recorder import Recorder, check_folder, read_events, read_metrics
+from cooper_rl.runs.recorder import Recorder, read_events, read_metrics
 from cooper_rl.runs.rollback import rollback_target
 from cooper_rl.runs.state import restore_state, save_state
 from cooper_rl.runs.watch import Firing, Watch
@@ -59,10 +61,10 @@ class CooperTrainer:
         self._open_record(resume)
 
     @classmethod
-    def from_config(cls, config: RunConfig, resume: bool = False) -> "CooperTrainer":
-        """Check the data, load the models, and open the run's folder."""
+    def from_config(cls, config: RunConfig, resume: bool = False, inputs: Inputs | None = None) -> "CooperTrainer":
+        """Check the data, load the models, and open the run's folder. `inputs`: see `assemble`."""
         check_folder(Path(config.output_dir) / config.name, resume)  # before any model is loaded
-        return cls(config, assemble(config), resume)
+        return cls(config, assemble(config, inputs), resume)
 
     def step(self) -> Metrics:
         """One step of the algorithm (`cooper_step`) and its record."""

@@ -2,10 +2,13 @@
 
 import logging
 import sys
+from typing import Annotated
 
 import typer
 from rich.logging import RichHandler
 
+from cooper_rl import __version__
+from cooper_rl.cli.config import show_config
 from cooper_rl.cli.console import console
 from cooper_rl.cli.demo import demo
 from cooper_rl.cli.evaluate import evaluate_model
@@ -16,10 +19,26 @@ from cooper_rl.errors import InputError, MissingExtraError
 
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
 commands.command("train")(train)
+commands.command("config")(show_config)
 commands.command("eval")(evaluate_model)
 commands.command("demo")(demo)
 commands.command("verify")(verify)
 commands.add_typer(verifyrm, name="verifyrm")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cooper {__version__}")
+        raise typer.Exit
+
+
+@commands.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options of the command itself; its help is the module's."""
 
 
 def app() -> None:

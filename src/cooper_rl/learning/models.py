@@ -20,17 +20,9 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from cooper_rl.errors import InputError
+from cooper_rl.learning.model_folder import check_tokenizer, check_weights
 
 logger = logging.getLogger(__name__)
-
-_TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer.model",
-    "tokenizer_config.json",
-    "vocab.json",
-    "vocab.txt",
-    "spiece.model",
-)
 
 # Left unsaid, transformers asks on the terminal whether to run the folder's own code.
 _NO_FOREIGN_CODE = {"trust_remote_code": False}
@@ -41,9 +33,7 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
 
     Raises InputError for a missing folder or a folder without tokenizer.
     """
-    folder = _local_folder(path)
-    if folder and not any((folder / name).is_file() for name in _TOKENIZER_FILES):
-        raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
+    check_tokenizer(path)
     with _readable(path, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(path, **_NO_FOREIGN_CODE)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
@@ -103,31 +93,8 @@ def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTr
         raise InputError(f"{path}: the tokenizer goes up to id {largest}, the model has {rows} embeddings; not a pair")
 
 
-def _local_folder(path: str) -> Path | None:
-    """The folder, or None for a hub name ("owner/name" or "name"); raises InputError where it is neither."""
-    folder = Path(path)
-    if folder.is_dir():
-        return folder
-    looks_local = path.startswith((".", "/", "~")) or "\\" in path or path.count("/") > 1
-    beside_folders = str(folder.parent) != "." and folder.parent.is_dir()
-    if not path or looks_local or beside_folders:
-        raise InputError(
-            f"{path or '(empty)'}: no such model folder; give a folder or a Hugging Face name like owner/name"
-        )
-    return None
-
-
 def _load_config(path: str) -> PretrainedConfig:
-    folder = _local_folder(path)
-    if folder and not (folder / "config.json").is_file():
-        raise InputError(f"{path}: no config.json in this folder; it is not a Hugging Face model folder")
-    if folder and not any(folder.glob("*.safetensors")):
-        if any(folder.glob("*.bin")):
-            raise InputError(
-                f"{path}: only pickled weights (*.bin) in this folder, and reading those can run code; convert them to "
-                "safetensors: load the model where you trust it, then save_pretrained"
-            )
-        raise InputError(f"{path}: no weights in this folder (*.safetensors)")
+    check_weights(path)
     with _readable(path, "config"):
         return AutoConfig.from_pretrained(path, **_NO_FOREIGN_CODE)
 

@@ -8,12 +8,17 @@ from cooper_rl.configuration import Config
 
 
 class FunctionRewardConfig(Config):
-    """A reward of the user's own, added to the main one."""
+    """A reward of the user's own: added to that of the run's kind, or, with `kind: function`, all there is."""
 
     function: str
-    """`package.module:function`, called as `function(problem, completion)` and returning a float."""
+    """`package.module:function`, of an installed package or a module in the working folder; plain or `async def`.
+    `function(problem, completion) -> float` is called once for each completion, an `async def` for all of a step
+    together."""
     weight: float = 1.0
-    """Multiplies the function's value before it is added."""
+    """Multiplies the function's values before they are added."""
+    batched: bool = False
+    """Call the function once a step, as `function(problems, completions) -> list[float]`: two lists with one entry for
+    each completion, and one number back for each, in order."""
 
 
 class HybridConfig(Config):

@@ -14,7 +14,7 @@ from cooper_rl.runs.watch_rules import WatchRule
 from cooper_rl.sampling.sampler import SamplingParams
 from cooper_rl.verifyrm.config import MonitorConfig
 
-RunKind = Literal["rule", "static", "cooper", "hybrid"]
+RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
 
 
 class RolloutConfig(SamplingParams):
@@ -80,7 +80,8 @@ class RunConfig(Config):
     output_dir: str = "runs"
     """Where runs are written."""
     kind: RunKind = "cooper"
-    """What rewards the policy: the `rule`, a `static` reward model, a co-trained one (`cooper`), or both (`hybrid`)."""
+    """What rewards the policy: the `rule`, a `static` reward model, a co-trained one (`cooper`), rule and co-trained
+    model (`hybrid`), or nothing but `extra_rewards` (`function`; problems then need no reference answer)."""
     preset: Literal["cooper", "paper"] = "cooper"
     """Defaults of stage 2 and the algorithm: ours, or the paper's published behaviour. Explicit settings win."""
     seed: int = Field(default=0, ge=0)
@@ -95,7 +96,7 @@ class RunConfig(Config):
     policy: LearnerConfig
     """The model trained with reinforcement learning."""
     reward_model: RewardModelConfig | None = None
-    """VerifyRM; needed by every kind of run but `rule`."""
+    """VerifyRM; needed by the kinds `static`, `cooper` and `hybrid`."""
     problems: ProblemsConfig
     """Training problems."""
     test_problems: ProblemsConfig | None = None
@@ -111,7 +112,7 @@ class RunConfig(Config):
     hybrid: HybridConfig = HybridConfig()
     """How `kind: hybrid` combines rule and reward model."""
     extra_rewards: tuple[FunctionRewardConfig, ...] = ()
-    """The user's own rewards."""
+    """Rewards of your own, added up; `kind: function` needs one."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Held-out evaluation."""
     monitor: MonitorConfig | None = None
@@ -122,15 +123,25 @@ class RunConfig(Config):
     """What counts as a fault of training, beside the default rules, and what happens then."""
 
     @property
+    def uses_reward_model(self) -> bool:
+        """Whether a reward model pays."""
+        return self.kind in ("static", "cooper", "hybrid")
+
+    @property
     def trains_reward_model(self) -> bool:
         """Whether stage 2 runs."""
         return self.kind in ("cooper", "hybrid")
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        if self.kind != "rule" and self.reward_model is None:
+        if self.uses_reward_model and self.reward_model is None:
             raise ValueError(
                 f"kind: {self.kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule"
+            )
+        if self.kind == "function" and not self.extra_rewards:
+            raise ValueError(
+                "kind: function is rewarded by extra_rewards alone; add "
+                'extra_rewards: [{function: "package.module:function"}]'
             )
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
@@ -139,8 +150,8 @@ class RunConfig(Config):
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the evaluation; set evaluation.every")
         if best.startswith("monitor/") and self.monitor is None:
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the monitor; add monitor")
-        if self.monitor is not None and self.kind == "rule":
-            raise ValueError("monitor measures the reward model and kind: rule has none; remove monitor")
+        if self.monitor is not None and not self.uses_reward_model:
+            raise ValueError(f"monitor measures the reward model and kind: {self.kind} has none; remove monitor")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
             raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every to some steps")

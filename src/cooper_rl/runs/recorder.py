@@ -5,7 +5,6 @@ import logging
 import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 import yaml
 from torch import Tensor
 
+from cooper_rl import __version__
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.durable import sync, sync_tree, write_text
-from cooper_rl.errors import InputError
 from cooper_rl.rewards.scores import Scores
 from cooper_rl.runs.config import RunConfig
 from cooper_rl.sampling.sampler import Group
@@ -141,18 +140,10 @@ class Recorder:
         self._unsynced.append(path)
 
     def _write_config(self, config: RunConfig) -> None:
-        record = {"cooper_version": version("cooper-rl"), "git_revision": git_revision()}
+        record = {"cooper_version": __version__, "git_revision": git_revision()}
         text = "".join(f"# {name}: {value}\n" for name, value in record.items())
         text += yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
         write_text(self.directory / "config.yaml", text)
-
-
-def check_folder(directory: Path, resume: bool) -> None:
-    """Raises InputError when a new run would write over an old one, or there is no run to resume."""
-    if resume and not directory.exists():
-        raise InputError(f"{directory}: no run to resume; start it without --resume")
-    if not resume and ((directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()):
-        raise InputError(f"{directory}: holds a run already; choose another name, add --resume, or delete the folder")
 
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
