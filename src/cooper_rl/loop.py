@@ -176,7 +176,7 @@ class CooperTrainer:
 
     def _open_record(self, resume: bool) -> None:
         self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
-        self.watch = Watch(self.config.watch, seen=read_metrics(self.directory))
+        self.watch = Watch(self.config.watch_rules, seen=read_metrics(self.directory))
         self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
 
     def _measure(self, at_start: bool = False) -> Metrics:

@@ -132,6 +132,13 @@ class RunConfig(Config):
         """Whether stage 2 runs."""
         return self.kind in ("cooper", "hybrid")
 
+    @property
+    def watch_rules(self) -> tuple[WatchRule, ...]:
+        """The user's rules; where the rule verifier pays nothing, its finding no right answer is no fault."""
+        return (
+            (*self.watch, WatchRule(metric="rule/accuracy", action="ignore")) if self.kind == "function" else self.watch
+        )
+
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
         if self.uses_reward_model and self.reward_model is None:
