@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,9 +12,11 @@ from cooper_rl.cooptimization.health import ProbeSet
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
 from cooper_rl.learning.learner import Metrics
+from cooper_rl.progress import TRAINING_METRICS, ProgressLines, log_to_stderr
 from cooper_rl.runs.checkpoint import CheckpointStore
 from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
+from cooper_rl.runs.first_screen import best_example, describe_example, describe_prompt
 from cooper_rl.runs.folder import check_folder
 from cooper_rl.runs.interrupt import stop_on_signal
 from cooper_rl.runs.random_state import seed_random_state
@@ -72,7 +75,12 @@ class CooperTrainer:
         # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, self.probes, seed)
-        self.recorder.rollouts(step, done.groups, done.scores, done.verdicts, done.advantages, done.gold)
+        prompts = [self.parts.prompt_encoder.decode(group.prompt_ids) for group in done.groups]
+        rollouts = self.recorder.rollouts(
+            step, done.groups, done.scores, done.verdicts, done.advantages, done.gold, prompts
+        )
+        if step == 1 and (example := best_example(rollouts)):
+            logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)
         self.completed_steps = step
         return done.metrics
@@ -80,13 +88,16 @@ class CooperTrainer:
     def fit(self, on_step: OnStep | None = None) -> None:
         """Run to `config.steps`, evaluating and checkpointing on the way.
 
+        `on_step` is called with number and metrics of every step. Without it the log says how far the run is, on
+        standard error in a program that has not set up logging.
         The watch rules may roll it back or end it early (`stopped_by`).
         An interrupt (SIGINT, SIGTERM) lets the step finish, writes a checkpoint and returns; a second one
         ends the process at once.
         """
-        with stop_on_signal(self.request_stop):
-            if self.completed_steps == 0 and (metrics := self._measure(at_start=True)):
-                self._record(0, metrics, on_step)
+        with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
+            on_step = on_step or self._log_progress()
+            if self.completed_steps == 0:
+                self._begin(on_step)
             while self.completed_steps < self.config.steps and not self._stop.is_set():
                 metrics = self._step_and_measure()
                 metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
@@ -98,6 +109,22 @@ class CooperTrainer:
                     self._try_checkpoint(metrics)
             if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
                 self._last_checkpoint()
+
+    def _begin(self, on_step: OnStep) -> None:
+        """Show what the policy is asked, and measure what it can do before the first step."""
+        encoder, first = self.parts.prompt_encoder, self.parts.stream.first
+        logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
+        if metrics := self._measure(at_start=True):
+            self._record(0, metrics, on_step)
+
+    def _log_progress(self) -> OnStep:
+        lines = ProgressLines(self.config.name, TRAINING_METRICS)
+
+        def log(step: int, metrics: Metrics) -> None:
+            if line := lines.line(step, self.config.steps, metrics):
+                logger.info("%s", line)
+
+        return log
 
     def close(self) -> None:
         """Close the run's files, the verifier's processes and the assistant's connections."""
@@ -210,7 +237,7 @@ class CooperTrainer:
             self.completed_steps = step
         return metrics
 
-    def _record(self, step: int, metrics: Metrics, on_step: OnStep | None) -> list[Firing]:
+    def _record(self, step: int, metrics: Metrics, on_step: OnStep) -> list[Firing]:
         firings, found = self.watch.observe(step, metrics)
         metrics |= found
         self.recorder.metrics(step, metrics)
@@ -219,8 +246,7 @@ class CooperTrainer:
             self.recorder.event(firing.event())
         if step == min(UNSEEN_AFTER, self.config.steps) and self.watch.unseen:
             logger.warning("watch: no step has recorded %s; see metrics.jsonl", ", ".join(self.watch.unseen))
-        if on_step is not None:
-            on_step(step, metrics)
+        on_step(step, metrics)
         return firings
 
     def _roll_back(self, firings: Sequence[Firing]) -> bool:

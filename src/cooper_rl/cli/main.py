@@ -5,11 +5,10 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.logging import RichHandler
 
 from cooper_rl import __version__
 from cooper_rl.cli.config import show_config
-from cooper_rl.cli.console import console
+from cooper_rl.cli.console import console, log_handler
 from cooper_rl.cli.demo import demo
 from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.train import train
@@ -43,9 +42,7 @@ def _options(
 
 def app() -> None:
     """Run a command. Bad input and missing extras print their message and exit with code 2."""
-    logging.basicConfig(
-        level=logging.WARNING, format="%(message)s", handlers=[RichHandler(console=console, show_path=False)]
-    )
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])
     logging.getLogger("cooper_rl").setLevel(logging.INFO)
     try:
         commands()

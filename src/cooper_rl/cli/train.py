@@ -7,16 +7,7 @@ from typing import Annotated
 import typer
 
 from cooper_rl.cli.console import console, progress
-
-WATCH = [
-    ("reward/mean", "reward"),
-    ("rule/accuracy", "rule"),
-    ("gold/accuracy", "gold"),
-    ("test/rule_avg", "test"),
-    ("test/gold_avg", "test gold"),
-    ("reward_model/pair_accuracy_before", "pairs"),
-    ("time/step", "s"),
-]
+from cooper_rl.progress import TRAINING_METRICS
 
 
 def train(
@@ -37,7 +28,7 @@ def train(
     from cooper_rl.runs.report import write_report  # noqa: PLC0415
 
     trainer = CooperTrainer.from_config(settings, resume, inputs)
-    with trainer, progress(settings.name, settings.steps, WATCH) as advance:
+    with trainer, progress(settings.name, settings.steps, TRAINING_METRICS) as advance:
         trainer.fit(on_step=advance)
     report = write_report(trainer.directory)
     console.print(f"run: {trainer.directory}\nreport: {report}", highlight=False, soft_wrap=True)

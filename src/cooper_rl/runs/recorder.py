@@ -63,8 +63,12 @@ class Recorder:
         verdicts: Sequence[Sequence[str]],
         advantages_PN: Tensor,
         gold_PN: Tensor | None,
-    ) -> None:
-        """Write a step's completions with every score, verdict and advantage, one problem a line."""
+        prompts: Sequence[str],
+    ) -> list[dict[str, Any]]:
+        """Write a step's completions with every score, verdict and advantage, one problem a line; returns the lines.
+
+        `prompts` are the groups' prompts as the policy read them.
+        """
         rows = []
         for p, group in enumerate(groups):
             completions = [
@@ -86,10 +90,12 @@ class Recorder:
                     "problem": problem.id,
                     "question": problem.question,
                     "answer": problem.answer,
+                    "prompt": prompts[p],
                     "completions": completions,
                 }
             )
         self._write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
+        return rows
 
     def pairs(self, step: int, pairs: Sequence[Pair]) -> None:
         """Write a step's pairs with their origins and the reward model's logits before and after."""
