@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from cooper_rl.errors import InputError, MissingExtraError
     from cooper_rl.loop import CooperTrainer

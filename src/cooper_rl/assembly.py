@@ -1,13 +1,13 @@
-"""From a configuration to the parts of a run. Data and prompts are checked before any weights are loaded."""
+"""From a configuration and its inputs to the parts of a run. Prompts are checked before any weights are loaded."""
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cooper_rl.cooptimization.assistant import build_assistant
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.evaluation import EvaluationResult, evaluate, rejudge
+from cooper_rl.inputs import Inputs, read_inputs
 from cooper_rl.learning.device import set_threads
 from cooper_rl.learning.learner import Metrics
 from cooper_rl.learning.models import check_reward_model, context_length, load_tokenizer
@@ -18,9 +18,9 @@ from cooper_rl.problems.dataloader import ProblemStream
 from cooper_rl.problems.loading import load_problems
 from cooper_rl.problems.problem import Problem
 from cooper_rl.problems.prompts import PromptEncoder, prompt_room
-from cooper_rl.rewards.functions import FunctionReward, load_function
+from cooper_rl.rewards.functions import FunctionReward
 from cooper_rl.rewards.hybrid import HybridReward
-from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
+from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.rewards.reward_model import RewardModelReward
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.rewards.rule import RuleReward
@@ -30,6 +30,7 @@ from cooper_rl.rewards.weighted_sum import WeightedSum
 from cooper_rl.runs.config import RunConfig
 from cooper_rl.sampling.native import NativeSampler
 from cooper_rl.sampling.sampler import Sampler, SamplingParams
+from cooper_rl.user_functions import load_function
 from cooper_rl.verifyrm.monitor import Monitor
 
 logger = logging.getLogger(__name__)
@@ -106,39 +107,37 @@ class Parts:
             self.judge.cooptimizer.close()
 
 
-def assemble(config: RunConfig) -> Parts:
-    """Build every part. Raises InputError for data, prompts, models or settings that do not fit together."""
+def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
+    """Build every part. Raises InputError for data, prompts, models or settings that do not fit together.
+
+    `inputs` are what `read_inputs(config)` returns, where a caller has read them before it imported this module.
+    """
+    inputs = read_inputs(config) if inputs is None else inputs
+    verifier = inputs.verifier
     set_threads(config.threads)
-    if config.reward_model is not None and config.kind != "rule":
+    if config.uses_reward_model and config.reward_model is not None:
         check_reward_model(config.reward_model.model)
     _warn_of_truncation(config.rollout)
-    verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
-    problems = load_problems(config.problems, verifier.verify).problems
     tokenizer = load_tokenizer(config.policy.model)
     room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
     prompt_encoder = PromptEncoder(tokenizer, config.problems.prompt, room)
-    stream = ProblemStream(prompt_encoder.fitting(problems), config.problems_per_step, config.seed)
-    test_set = _test_set(config, verifier, tokenizer, room)
-    _gold(config.problems)  # a gold function that cannot be called is told now
-    assistant = build_assistant(config.cooptimization, verifier) if config.trains_reward_model else None
-    if assistant is not None:
-        assistant.check()  # before any weights are loaded
-    replay = config.cooptimization.replay.labelled if config.trains_reward_model else None
-    replayed = read_labelled(replay) if replay else []
+    stream = ProblemStream(prompt_encoder.fitting(inputs.problems), config.problems_per_step, config.seed)
+    test_set = _test_set(config, inputs.test_problems, tokenizer, room)
 
     policy = TorchPolicyLearner.from_config(config.policy, config.steps * config.algorithm.minibatches)
     needs_reference = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
     reference = TorchPolicyLearner.from_config(config.policy, 0, trainable=False) if needs_reference else None
     reward_model, encoder, judge = None, None, None
-    if config.reward_model is not None and config.kind != "rule":
+    if config.reward_model is not None and config.uses_reward_model:
         updates = config.steps * config.cooptimization.epochs
         reward_model = TorchRewardModelLearner.from_config(config.reward_model, updates, config.trains_reward_model)
         encoder = RewardModelInput(reward_model.tokenizer, config.reward_model.max_input_tokens)
         if config.trains_reward_model:
-            cooptimizer = Cooptimizer(config.cooptimization, verifier, assistant, config.seed, replayed)
+            cooptimizer = Cooptimizer(config.cooptimization, verifier, inputs.assistant, config.seed, inputs.replayed)
             judge = LearningJudge(reward_model, encoder, cooptimizer)
     main = _main_reward(config, verifier, reward_model, encoder)
-    extra = [FunctionReward(reward.function, reward.weight) for reward in config.extra_rewards]
+    extra = [FunctionReward(reward.function, reward.weight, reward.batched) for reward in config.extra_rewards]
+    rewards = [main, *extra] if main is not None else extra
     return Parts(
         stream=stream,
         prompt_encoder=prompt_encoder,
@@ -146,11 +145,11 @@ def assemble(config: RunConfig) -> Parts:
         policy=policy,
         reference=reference,
         verifier=verifier,
-        reward=WeightedSum([main, *extra]) if extra else main,
+        reward=rewards[0] if len(rewards) == 1 else WeightedSum(rewards),
         hybrid=main if isinstance(main, HybridReward) else None,
         judge=judge,
         test_set=test_set,
-        monitor=_monitor(config, reward_model, encoder, replayed),
+        monitor=_monitor(config, reward_model, encoder, inputs.held_out),
     )
 
 
@@ -169,8 +168,10 @@ def _main_reward(
     verifier: RuleVerifier,
     reward_model: TorchRewardModelLearner | None,
     encoder: RewardModelInput | None,
-) -> Reward:
-    """What the kind of run rewards."""
+) -> Reward | None:
+    """What the kind of run rewards; None where the user's functions are all there is."""
+    if config.kind == "function":
+        return None
     if reward_model is None or encoder is None:
         return RuleReward(verifier)
     if config.kind == "hybrid":
@@ -182,25 +183,25 @@ def _monitor(
     config: RunConfig,
     reward_model: TorchRewardModelLearner | None,
     encoder: RewardModelInput | None,
-    replayed: list[LabelledCompletion],
+    held_out: list[LabelledCompletion],
 ) -> Monitor | None:
     if config.monitor is None or reward_model is None or encoder is None:
         return None
-    return Monitor(config.monitor, reward_model, encoder, config.seed, replayed)
+    return Monitor(config.monitor, held_out, reward_model, encoder, config.seed)
 
 
 def _gold(problems: ProblemsConfig) -> Gold | None:
     return load_function(problems.gold, ("problem", "completion_text")) if problems.gold else None
 
 
-def _test_set(config: RunConfig, verifier: RuleVerifier, tokenizer: Any, room: int | None) -> HeldOut | None:
-    if config.test_problems is None or not config.evaluation.every:
+def _test_set(config: RunConfig, problems: list[Problem], tokenizer: Any, room: int | None) -> HeldOut | None:
+    if config.test_problems is None or not problems:
         return None
     encoder = PromptEncoder(tokenizer, config.test_problems.prompt, room)
-    problems = encoder.fitting(load_problems(config.test_problems, verifier.verify).problems)
     evaluation = config.evaluation
     params = config.rollout.model_copy(update={"temperature": evaluation.temperature, "top_p": evaluation.top_p})
-    return HeldOut(problems, encoder, params, evaluation.k, evaluation.batch_size, _gold(config.test_problems))
+    gold = _gold(config.test_problems)
+    return HeldOut(encoder.fitting(problems), encoder, params, evaluation.k, evaluation.batch_size, gold)
 
 
 def evaluate_model(

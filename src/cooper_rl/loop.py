@@ -3,20 +3,25 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
 from cooper_rl.assembly import Parts, assemble
 from cooper_rl.cooptimization.health import ProbeSet
 from cooper_rl.errors import InputError
+from cooper_rl.inputs import Inputs
 from cooper_rl.learning.learner import Metrics
+from cooper_rl.progress import TRAINING_METRICS, ProgressLines, log_to_stderr
 from cooper_rl.runs.checkpoint import CheckpointStore
 from cooper_rl.runs.clock import Clock
 from cooper_rl.runs.config import RunConfig
+from cooper_rl.runs.first_screen import best_example, describe_example, describe_prompt
+from cooper_rl.runs.folder import check_folder
 from cooper_rl.runs.interrupt import stop_on_signal
 from cooper_rl.runs.model_cards import write_model_cards
 from cooper_rl.runs.random_state import seed_random_state
-from cooper_rl.runs.recorder import Recorder, check_folder, read_events, read_metrics
+from cooper_rl.runs.recorder import Recorder, read_events, read_metrics
 from cooper_rl.runs.rollback import rollback_target
 from cooper_rl.runs.state import check_kind, restore_state, save_state
 from cooper_rl.runs.watch import Firing, Watch
@@ -60,13 +65,13 @@ class CooperTrainer:
         self._open_record(resume)
 
     @classmethod
-    def from_config(cls, config: RunConfig, resume: bool = False) -> "CooperTrainer":
-        """Check the data, load the models, and open the run's folder."""
+    def from_config(cls, config: RunConfig, resume: bool = False, inputs: Inputs | None = None) -> "CooperTrainer":
+        """Check the data, load the models, and open the run's folder. `inputs`: see `assemble`."""
         directory = Path(config.output_dir) / config.name
         check_folder(directory, resume)  # before any model is loaded
         if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):
             check_kind(config, state)
-        return cls(config, assemble(config), resume)
+        return cls(config, assemble(config, inputs), resume)
 
     def step(self) -> Metrics:
         """One step of the algorithm (`cooper_step`) and its record."""
@@ -74,7 +79,12 @@ class CooperTrainer:
         # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, self.probes, step, seed)
-        self.recorder.rollouts(step, done.groups, done.scores, done.verdicts, done.advantages, done.gold)
+        prompts = [self.parts.prompt_encoder.decode(group.prompt_ids) for group in done.groups]
+        rollouts = self.recorder.rollouts(
+            step, done.groups, done.scores, done.verdicts, done.advantages, done.gold, prompts
+        )
+        if step == 1 and (example := best_example(rollouts)):
+            logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)
         self.completed_steps = step
         return done.metrics
@@ -82,13 +92,16 @@ class CooperTrainer:
     def fit(self, on_step: OnStep | None = None) -> None:
         """Run to `config.steps`, evaluating and checkpointing on the way.
 
+        `on_step` is called with number and metrics of every step. Without it the log says how far the run is, on
+        standard error in a program that has not set up logging.
         The watch rules may roll it back or end it early (`stopped_by`).
         An interrupt (SIGINT, SIGTERM) lets the step finish, writes a checkpoint and returns; a second one
         ends the process at once.
         """
-        with stop_on_signal(self.request_stop):
-            if self.completed_steps == 0 and (metrics := self._measure(at_start=True)):
-                self._record(0, metrics, on_step)
+        with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
+            on_step = on_step or self._log_progress()
+            if self.completed_steps == 0:
+                self._begin(on_step)
             while self.completed_steps < self.config.steps and not self._stop.is_set():
                 metrics = self._step_and_measure()
                 metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
@@ -100,6 +113,22 @@ class CooperTrainer:
                     self._try_checkpoint(metrics)
             if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
                 self._last_checkpoint()
+
+    def _begin(self, on_step: OnStep) -> None:
+        """Show what the policy is asked, and measure what it can do before the first step."""
+        encoder, first = self.parts.prompt_encoder, self.parts.stream.first
+        logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
+        if metrics := self._measure(at_start=True):
+            self._record(0, metrics, on_step)
+
+    def _log_progress(self) -> OnStep:
+        lines = ProgressLines(self.config.name, TRAINING_METRICS)
+
+        def log(step: int, metrics: Metrics) -> None:
+            if line := lines.line(step, self.config.steps, metrics):
+                logger.info("%s", line)
+
+        return log
 
     def close(self) -> None:
         """Close the run's files, the verifier's processes and the assistant's connections."""
@@ -180,7 +209,7 @@ class CooperTrainer:
 
     def _open_record(self, resume: bool) -> None:
         self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
-        self.watch = Watch(self.config.watch, seen=read_metrics(self.directory))
+        self.watch = Watch(self.config.watch_rules, seen=read_metrics(self.directory))
         self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
 
     def _measure(self, at_start: bool = False) -> Metrics:
@@ -214,7 +243,7 @@ class CooperTrainer:
             self.completed_steps = step
         return metrics
 
-    def _record(self, step: int, metrics: Metrics, on_step: OnStep | None) -> list[Firing]:
+    def _record(self, step: int, metrics: Metrics, on_step: OnStep) -> list[Firing]:
         firings, found = self.watch.observe(step, metrics)
         metrics |= found
         self.recorder.metrics(step, metrics)
@@ -223,8 +252,7 @@ class CooperTrainer:
             self.recorder.event(firing.event())
         if step == min(UNSEEN_AFTER, self.config.steps) and self.watch.unseen:
             logger.warning("watch: no step has recorded %s; see metrics.jsonl", ", ".join(self.watch.unseen))
-        if on_step is not None:
-            on_step(step, metrics)
+        on_step(step, metrics)
         return firings
 
     def _roll_back(self, firings: Sequence[Firing]) -> bool:

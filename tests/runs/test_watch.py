@@ -36,6 +36,8 @@ def _fired(rules, values, metric="a"):
         ({"below": 1}, [math.inf], [(1, 1, [math.inf])]),
         ({}, [1e30, -math.inf], [(2, 2, [-math.inf])]),
         ({"above": 1, "action": "ignore"}, [2], []),
+        ({"above": 1, "until": 1}, [2, 2, 0, 2], [(1, 1, [2])]),
+        ({"above": 1, "until": 1}, [0, 2, 2], []),
     ],
 )
 def test_a_rule_fires_when_its_bound_is_crossed_for_its_patience(rule, values, expected):
@@ -57,6 +59,23 @@ def test_own_rules_replace_the_defaults_on_the_same_metric_and_no_others():
     assert [rule for rule in active if rule.metric == "policy/usable_groups"] == [own]
     metrics = {rule.metric for rule in DEFAULT_RULES}
     assert {rule.metric for rule in active} == metrics - {"rule/accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "remedies"),
+    [
+        ({"rollout/cut_off_rate": 1.0}, ["rollout.max_tokens", "problems.prompt.template"]),
+        ({"rule/accuracy": 0.0}, ["problems.prompt.template", "\\boxed{}", "rollout.max_tokens"]),
+        ({"policy/usable_groups": 0.0}, ["rollouts/000001.jsonl", "rollout.n"]),
+    ],
+)
+def test_what_teaches_nothing_is_told_at_the_first_step_with_its_remedy(metrics, remedies):
+    watch = Watch([])
+    [firing], found = watch.observe(1, metrics)
+    assert all(remedy in firing.message for remedy in remedies)
+    assert found["watch/faults"] == 1
+    assert watch.observe(2, metrics) == ([], {"watch/reward_hacking": 0, "watch/faults": 0})
+    assert Watch([]).observe(1, dict.fromkeys(metrics, 0.5))[0] == []
 
 
 def test_a_resumed_watch_goes_on_as_the_whole_one():

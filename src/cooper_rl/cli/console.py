@@ -1,13 +1,27 @@
 """The terminal: one console on standard error, so that standard output stays for results, and a run's progress."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
+from rich.highlighter import NullHighlighter
+from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from cooper_rl.progress import ProgressLines, shown
+
 console = Console(stderr=True)
+
+
+def log_handler() -> logging.Handler:
+    """Where log lines go: with columns and colour on a terminal, one plain line each elsewhere."""
+    if console.is_terminal:
+        return RichHandler(console=console, show_path=False, highlighter=NullHighlighter())
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    return handler
 
 
 class Advance(Protocol):
@@ -20,7 +34,7 @@ class Advance(Protocol):
 def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> Iterator[Advance]:
     """A bar with elapsed and remaining time; `watch` lists (metric, short name) shown beside it.
 
-    Where the output is not a terminal, one line a step is printed instead.
+    Where the output is not a terminal, plain lines are printed instead (see `ProgressLines`).
     """
     columns = [
         TextColumn("{task.description}"),
@@ -31,13 +45,13 @@ def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> I
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     ]
+    lines = ProgressLines(label, watch)
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(label, total=total, note="")
 
         def advance(completed: int, metrics: dict[str, float] | None = None, total: int | None = total) -> None:
-            shown = [f"{name} {metrics[key]:.3g}" for key, name in watch if metrics and key in metrics]
-            bar.update(task, completed=completed, total=total, note="  ".join(shown))
-            if not console.is_terminal:
-                console.print(f"{label} {completed}/{total}  {'  '.join(shown)}", highlight=False, soft_wrap=True)
+            bar.update(task, completed=completed, total=total, note="  ".join(shown(watch, metrics or {})))
+            if not console.is_terminal and (line := lines.line(completed, total, metrics)):
+                console.print(line, highlight=False, soft_wrap=True, markup=False)
 
         yield advance

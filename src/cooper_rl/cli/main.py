@@ -2,11 +2,13 @@
 
 import logging
 import sys
+from typing import Annotated
 
 import typer
-from rich.logging import RichHandler
 
-from cooper_rl.cli.console import console
+from cooper_rl import __version__
+from cooper_rl.cli.config import show_config
+from cooper_rl.cli.console import console, log_handler
 from cooper_rl.cli.demo import demo
 from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.train import train
@@ -16,17 +18,31 @@ from cooper_rl.errors import InputError, MissingExtraError
 
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
 commands.command("train")(train)
+commands.command("config")(show_config)
 commands.command("eval")(evaluate_model)
 commands.command("demo")(demo)
 commands.command("verify")(verify)
 commands.add_typer(verifyrm, name="verifyrm")
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cooper {__version__}")
+        raise typer.Exit
+
+
+@commands.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options of the command itself; its help is the module's."""
+
+
 def app() -> None:
     """Run a command. Bad input and missing extras print their message and exit with code 2."""
-    logging.basicConfig(
-        level=logging.WARNING, format="%(message)s", handlers=[RichHandler(console=console, show_path=False)]
-    )
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])
     logging.getLogger("cooper_rl").setLevel(logging.INFO)
     try:
         commands()

@@ -7,16 +7,7 @@ from typing import Annotated
 import typer
 
 from cooper_rl.cli.console import console, progress
-
-WATCH = [
-    ("reward/mean", "reward"),
-    ("rule/accuracy", "rule"),
-    ("gold/accuracy", "gold"),
-    ("test/rule_avg", "test"),
-    ("test/gold_avg", "test gold"),
-    ("reward_model/pair_accuracy_before", "pairs"),
-    ("time/step", "s"),
-]
+from cooper_rl.progress import TRAINING_METRICS
 
 
 def train(
@@ -25,13 +16,19 @@ def train(
     resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
 ) -> None:
     """Train a policy, and with it its reward model."""
-    from cooper_rl.loop import CooperTrainer  # noqa: PLC0415 - torch loads only when a command needs it
+    from cooper_rl.inputs import read_inputs  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.runs.folder import check_folder  # noqa: PLC0415
     from cooper_rl.runs.loading import load_config  # noqa: PLC0415
-    from cooper_rl.runs.report import write_report  # noqa: PLC0415
 
     settings = load_config(config, overrides or [])
-    trainer = CooperTrainer.from_config(settings, resume=resume)
-    with trainer, progress(settings.name, settings.steps, WATCH) as advance:
+    check_folder(Path(settings.output_dir) / settings.name, resume)
+    inputs = read_inputs(settings)
+
+    from cooper_rl.loop import CooperTrainer  # noqa: PLC0415 - torch loads only now that the input is known to be good
+    from cooper_rl.runs.report import write_report  # noqa: PLC0415
+
+    trainer = CooperTrainer.from_config(settings, resume, inputs)
+    with trainer, progress(settings.name, settings.steps, TRAINING_METRICS) as advance:
         trainer.fit(on_step=advance)
     report = write_report(trainer.directory)
     console.print(f"run: {trainer.directory}\nreport: {report}", highlight=False, soft_wrap=True)

@@ -10,9 +10,9 @@ from cooper_rl.cooptimization.prompt import rewriting_chat
 from cooper_rl.cooptimization.rewriting import AnswerVerifier, Attempts, Request, Rewrites
 from cooper_rl.errors import InputError
 from cooper_rl.problems.problem import Problem
-from cooper_rl.rewards.functions import load_function
 from cooper_rl.sampling.chat import ChatClient
 from cooper_rl.sampling.chat_reply import ChatReply
+from cooper_rl.user_functions import load_function
 
 Corrupter = Callable[[Problem, str, int, int], str]
 """(problem, completion text, attempt from 0, seed) -> a wrong solution in the same style."""

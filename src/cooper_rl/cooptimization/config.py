@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from cooper_rl.configuration import Config
-from cooper_rl.sampling.chat import ChatConfig
+from cooper_rl.sampling.chat_config import ChatConfig
 
 NegativeOrigin = Literal["assistant", "on_policy"]
 PositiveOrigin = Literal["rollout", "reference_solution"]

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from torch import Tensor
+if TYPE_CHECKING:  # settings are checked, and `cooper config` explains them, before torch is loaded
+    from torch import Tensor
 
 Metrics = dict[str, float]
 
@@ -94,6 +95,6 @@ class PolicyLearner(Learner, Protocol):
 class RewardModelLearner(Learner, Protocol):
     """A reference-based reward model with one output."""
 
-    def score(self, token_ids: list[list[int]]) -> Tensor:
+    def score(self, token_ids: list[list[int]]) -> "Tensor":
         """Logits, float32 [len(token_ids)], on the CPU."""
         ...

@@ -20,18 +20,9 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from cooper_rl.errors import InputError
-from cooper_rl.learning.model_source import local_folder
+from cooper_rl.learning.model_folder import check_tokenizer, check_weights
 
 logger = logging.getLogger(__name__)
-
-_TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer.model",
-    "tokenizer_config.json",
-    "vocab.json",
-    "vocab.txt",
-    "spiece.model",
-)
 
 # Left unsaid, transformers asks on the terminal whether to run the folder's own code.
 _NO_FOREIGN_CODE = {"trust_remote_code": False}
@@ -42,9 +33,7 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
 
     Raises InputError for a missing folder or a folder without tokenizer.
     """
-    folder = local_folder(path)
-    if folder and not any((folder / name).is_file() for name in _TOKENIZER_FILES):
-        raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
+    check_tokenizer(path)
     with _readable(path, "tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(path, **_NO_FOREIGN_CODE)
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
@@ -122,16 +111,7 @@ def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTr
 
 
 def _load_config(path: str) -> PretrainedConfig:
-    folder = local_folder(path)
-    if folder and not (folder / "config.json").is_file():
-        raise InputError(f"{path}: no config.json in this folder; it is not a Hugging Face model folder")
-    if folder and not any(folder.glob("*.safetensors")):
-        if any(folder.glob("*.bin")):
-            raise InputError(
-                f"{path}: only pickled weights (*.bin) in this folder, and reading those can run code; convert them to "
-                "safetensors: load the model where you trust it, then save_pretrained"
-            )
-        raise InputError(f"{path}: no weights in this folder (*.safetensors)")
+    check_weights(path)
     with _readable(path, "config"):
         return AutoConfig.from_pretrained(path, **_NO_FOREIGN_CODE)
 

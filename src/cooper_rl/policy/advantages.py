@@ -1,12 +1,16 @@
 """How much better a completion is than its group: P problems with N completions each."""
 
-from typing import Annotated, Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from jaxtyping import Bool, Float
 from pydantic import Field
-from torch import Tensor
 
 from cooper_rl.configuration import Config
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class GRPO(Config):

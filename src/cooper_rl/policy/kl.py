@@ -1,13 +1,17 @@
 """Estimators of the KL divergence between the policy and its frozen reference."""
 
-from typing import Literal, Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Self
 
 from jaxtyping import Float
 from pydantic import Field, model_validator
-from torch import Tensor
 
 from cooper_rl.configuration import Config
 from cooper_rl.policy.log_ratios import clamp_log_ratio
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 KLKind = Literal["k1", "k2", "k3"]
 
@@ -35,10 +39,10 @@ class KLConfig(Config):
 
 def kl_estimate(
     kind: KLKind,
-    logprobs: Float[Tensor, "..."],
-    reference_logprobs: Float[Tensor, "..."],
+    logprobs: Float[Tensor, ...],
+    reference_logprobs: Float[Tensor, ...],
     clamp: float | None = None,
-) -> Float[Tensor, "..."]:
+) -> Float[Tensor, ...]:
     """Estimate KL(policy || reference) in nats, one value for each token, from tokens drawn from the policy.
 
     With l = log policy - log reference: k1 = l, k2 = l^2 / 2, k3 = exp(-l) - 1 + l

@@ -1,13 +1,19 @@
 """Differences of log-probabilities, made safe to exponentiate."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from jaxtyping import Float
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LOG_RATIO_LIMIT = 20.0
 """Nats. exp(20) is about 5e8: far outside any trust region, and still far from overflow in float32."""
 
 
-def clamp_log_ratio(log_ratio: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+def clamp_log_ratio(log_ratio: Float[Tensor, ...]) -> Float[Tensor, ...]:
     """Clamp to +-20 nats, without gradient outside; a non-finite value becomes NaN, and so does its gradient.
 
     A plain clamp would turn an infinite log-ratio, the trace of a broken model, into an ordinary number.

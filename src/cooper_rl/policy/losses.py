@@ -1,16 +1,19 @@
 """Policy losses: pure functions of padded log-probabilities. Aggregation and normalisation are in the weights."""
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from __future__ import annotations
 
-import torch
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal
+
 from jaxtyping import Bool, Float
 from pydantic import Field
-from torch import Tensor
 
 from cooper_rl.configuration import Config
 from cooper_rl.policy.kl import KLConfig, kl_estimate
 from cooper_rl.policy.log_ratios import clamp_log_ratio
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class TruncatedImportanceSampling(Config):
@@ -168,7 +171,7 @@ def _clipped(
 ) -> tuple[Float[Tensor, "B T"], dict[str, Tensor]]:
     unclipped = -advantages * ratio
     clipped = -advantages * ratio.clamp(1 - low, 1 + high)
-    loss = torch.maximum(unclipped, clipped)
+    loss = unclipped.maximum(clipped)
     metrics = {"clip_fraction": clipped > unclipped, "ratio": ratio}
     if dual is not None:
         ceiling = -dual * advantages

@@ -1,13 +1,17 @@
 """What happens to completions that reach the length limit."""
 
-from typing import Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
 
 from jaxtyping import Float, Int
 from pydantic import Field
-from torch import Tensor
 
 from cooper_rl.configuration import Config
 from cooper_rl.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class OverlongConfig(Config):

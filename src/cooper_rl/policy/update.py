@@ -2,57 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
 
 import torch
 from jaxtyping import Float
-from pydantic import Field, model_validator
 from torch import Tensor
 
-from cooper_rl.configuration import Config
 from cooper_rl.learning.learner import Metrics, PolicyBatch, PolicyLearner
-from cooper_rl.policy.advantages import GRPO, AdvantageConfig, advantages, usable_groups
-from cooper_rl.policy.aggregation import AggregationConfig, TokenMean, token_weights
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyLossConfig, PolicyObjective, PPOClip
-from cooper_rl.policy.overlong import OverlongConfig, overlong_penalty
+from cooper_rl.policy.advantages import advantages, usable_groups
+from cooper_rl.policy.aggregation import token_weights
+from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.losses import PolicyObjective
+from cooper_rl.policy.overlong import overlong_penalty
 from cooper_rl.policy.step_logprobs import Logprobs, Place, StepLogprobs, learner_logprobs, places_of, sampler_logprobs
 from cooper_rl.sampling.sampler import Group, SamplingParams
-
-
-class AlgorithmConfig(Config):
-    """How rewards become a policy update."""
-
-    advantages: AdvantageConfig = GRPO()
-    """How rewards are compared inside a group."""
-    loss: PolicyLossConfig = PPOClip()
-    """The policy loss."""
-    kl: KLConfig | None = KLConfig()
-    """The pull towards the frozen start; null removes it and the reference policy's memory."""
-    aggregation: AggregationConfig = TokenMean()
-    """How token losses are averaged over the step."""
-    overlong: OverlongConfig = OverlongConfig()
-    """What happens to completions cut at the length limit."""
-    min_spread: float = Field(default=0.01, ge=0)
-    """Groups whose rewards differ by no more than this have no advantage (reward-model scores are never equal). They
-    count in the loss's denominators, and keep a KL term of the loss; without one the backward pass leaves them out."""
-    minibatches: int = Field(default=1, ge=1)
-    """Optimizer steps per rollout, each on its share of the groups."""
-    recompute_old_logprobs: bool = False
-    """Ask the learner, not the sampler, for the log-probabilities before the update (for engines that disagree)."""
-
-    def pulls_in(self, where: Literal["loss", "reward"]) -> bool:
-        """Whether a KL term acts there."""
-        return self.kl is not None and self.kl.coefficient > 0 and self.kl.where == where
-
-    @model_validator(mode="after")
-    def _settings_agree(self) -> Self:
-        if self.loss.truncated_importance_sampling is not None and not self.recompute_old_logprobs:
-            raise ValueError(
-                "loss.truncated_importance_sampling corrects the sampler against the learner's own log-probabilities; "
-                "set recompute_old_logprobs: true"
-            )
-        return self
 
 
 @dataclass(frozen=True)

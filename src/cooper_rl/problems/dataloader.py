@@ -47,6 +47,11 @@ class ProblemStream:
             taken = taken + self._order[: self._position]
         return [self._problems[index] for index in taken]
 
+    @property
+    def first(self) -> Problem:
+        """The problem with which an epoch begins."""
+        return self._problems[self._order[0]]
+
     def _shuffled(self) -> list[int]:
         order = list(range(len(self._problems)))
         # A text seed is hashed by `random`, so neighbouring seeds and epochs are unrelated.

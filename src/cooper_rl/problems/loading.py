@@ -1,7 +1,8 @@
 """From a configuration to validated problems: the one call that commands make."""
 
+import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import cast
@@ -13,7 +14,9 @@ from cooper_rl.problems.mappings import BadValue, Mapping, map_row
 from cooper_rl.problems.problem import Problem
 from cooper_rl.problems.readers import Row, read_file, read_hub
 from cooper_rl.problems.ready_made import READY_MADE
-from cooper_rl.problems.validation import BadRow, Duplicate, ValidationReport, Verify, location, validate
+from cooper_rl.problems.validation import ACCEPTED, BadRow, Duplicate, ValidationReport, Verify, location, validate
+
+logger = logging.getLogger(__name__)
 
 ARITHMETIC_COUNT = 512
 """Problems of the arithmetic world where no limit is set."""
@@ -30,17 +33,23 @@ class LoadedProblems:
     """Rows read, of which `problems` may be a part."""
 
 
-def load_problems(config: ProblemsConfig, verify: Verify) -> ValidationReport:
+def load_problems(config: ProblemsConfig, verify: Verify | None) -> ValidationReport:
     """Read, map, drop duplicates, shuffle, cut to size and validate.
+
+    `verify` is None where the reward does not come from the reference answers: then they are not checked, and may be
+    missing, which leaves them empty.
 
     Raises:
         InputError: anything wrong with the source or its rows, beyond `config.max_bad_rows` bad ones.
         MissingExtraError: Parquet or a hub dataset without `cooper-rl[data]`.
     """
-    loaded = read_problems(config)
+    loaded = read_problems(config, answers_required=verify is not None)
+    without = sum(not problem.answer for problem in loaded.problems)
+    if without:
+        logger.info("%d of %d problems have no reference answer", without, len(loaded.problems))
     return validate(
         loaded.problems,
-        verify,
+        _unchecked if verify is None else verify,
         max_bad_rows=config.max_bad_rows,
         bad_rows=loaded.bad_rows,
         duplicates=loaded.duplicates,
@@ -48,13 +57,17 @@ def load_problems(config: ProblemsConfig, verify: Verify) -> ValidationReport:
     )
 
 
-def read_problems(config: ProblemsConfig) -> LoadedProblems:
+def _unchecked(answer: str, completion: str) -> str:
+    return ACCEPTED
+
+
+def read_problems(config: ProblemsConfig, answers_required: bool = True) -> LoadedProblems:
     """Everything `load_problems` does but verifying the answers."""
     loaded = LoadedProblems()
     wanted = None if config.limit is None else config.skip + config.limit
     questions: dict[str, Problem] = {}
     ids: set[str] = set()
-    for problem in _arithmetic(config) if config.kind == "arithmetic" else _mapped(config, loaded.bad_rows):
+    for problem in _problems_of(config, loaded.bad_rows, answers_required):
         # Before shuffling and cutting, so that no question stands both in a training part and in a held-out part.
         if problem.question in questions:
             first = questions[problem.question]
@@ -75,8 +88,13 @@ def read_problems(config: ProblemsConfig) -> LoadedProblems:
     return loaded
 
 
-def _mapped(config: ProblemsConfig, bad_rows: list[BadRow]) -> Iterator[Problem]:
-    mapping = mapping_of(config)
+def _problems_of(config: ProblemsConfig, bad_rows: list[BadRow], answers_required: bool) -> Iterator[Problem]:
+    if config.kind == "arithmetic":
+        return _arithmetic(config)
+    return _mapped(config, replace(mapping_of(config), answer_required=answers_required), bad_rows)
+
+
+def _mapped(config: ProblemsConfig, mapping: Mapping, bad_rows: list[BadRow]) -> Iterator[Problem]:
     stem = Path(config.source).stem if config.kind == "file" else config.source
     for number, row in enumerate(_rows(config), start=1):
         try:

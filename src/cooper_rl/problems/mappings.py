@@ -47,6 +47,8 @@ class Mapping:
     read_solution: Callable[[Any], str] = text_of
     box_solution: bool = False
     """Close a solution that does not box its answer with the boxed answer, so that it ends in the answer."""
+    answer_required: bool = True
+    """Without it an answer that is missing or does not read as text is empty, and its field is kept as metadata."""
     omit: tuple[str, ...] = ()
     """Fields not kept as metadata."""
 
@@ -59,14 +61,15 @@ def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
         BadValue: a field is empty or holds no answer.
     """
     parts = [_read(row, name, mapping.read_question) for name in mapping.question]
-    answer = _read(row, mapping.answer, mapping.read_answer)
+    required = mapping.answer_required
+    answer = _read(row, mapping.answer, mapping.read_answer) if required else _answer_if_any(row, mapping)
     for name, text in ((mapping.question[-1], parts[-1]), (mapping.answer, answer)):
-        if not text:
+        if not text and (required or name != mapping.answer):
             raise BadValue(f"field {name!r} is empty")
     solution = _read(row, mapping.solution, mapping.read_solution) if mapping.solution else ""
-    if solution and mapping.box_solution and "\\boxed" not in solution:
+    if solution and answer and mapping.box_solution and "\\boxed" not in solution:
         solution = f"{solution}\nThe answer is \\boxed{{{answer}}}."
-    used = {*mapping.question, mapping.answer, mapping.solution, *mapping.omit}
+    used = {*mapping.question, mapping.solution, *mapping.omit} | ({mapping.answer} if answer else set())
     metadata = {name: value for name, value in row.fields.items() if name not in used}
     return Problem(
         id=(_read(row, mapping.id, text_of) if mapping.id else "") or row.name or fallback_id,
@@ -75,6 +78,13 @@ def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
         solution=solution or None,
         metadata={**metadata, "location": row.location},
     )
+
+
+def _answer_if_any(row: Row, mapping: Mapping) -> str:
+    try:
+        return mapping.read_answer(row.fields.get(mapping.answer)).strip()
+    except (TypeError, BadValue):
+        return ""
 
 
 def _read(row: Row, name: str, read: Callable[[Any], str]) -> str:

@@ -55,6 +55,10 @@ class PromptEncoder:
             ids.pop()
         return ids
 
+    def decode(self, prompt_ids: Sequence[int]) -> str:
+        """What the policy reads, special tokens included: the text behind `encode`'s ids."""
+        return str(self.tokenizer.decode(list(prompt_ids), clean_up_tokenization_spaces=False))
+
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems whose prompts fit; call it before any training.
 

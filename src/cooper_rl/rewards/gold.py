@@ -7,8 +7,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.functions import load_function
 from cooper_rl.sampling.sampler import Group
+from cooper_rl.user_functions import load_function
 
 
 def gold_labels(groups: Sequence[Group], function: str) -> Bool[Tensor, "P N"]:

@@ -4,45 +4,16 @@ Hybrid Reinforcement: When Reward Is Sparse, It's Better to Be Dense (arXiv 2510
 """
 
 from collections.abc import Sequence
-from typing import Self
 
 import torch
 from jaxtyping import Bool, Float
-from pydantic import Field, model_validator
 from torch import Tensor
 
-from cooper_rl.configuration import Config
+from cooper_rl.rewards.config import HybridConfig
 from cooper_rl.rewards.reward_model import RewardModelReward
 from cooper_rl.rewards.rule import RuleReward
 from cooper_rl.rewards.scores import Scores
 from cooper_rl.sampling.sampler import Group
-
-
-class HybridConfig(Config):
-    """Bands and weights of the hybrid reward. Weights are the paper's appendix A; its main text has 0.5, 2 and 5."""
-
-    alpha: float = Field(default=0.05, ge=0)
-    """Rule-rejected completions are rewarded between -alpha and +alpha."""
-    beta: float = Field(default=0.05, ge=0)
-    """Rule-accepted completions are rewarded between 1 - beta and 1 + beta."""
-    eps: float = Field(default=1e-6, gt=0)
-    """Keeps the normalisation finite where all scores are equal."""
-    w_min: float = Field(default=0.4, gt=0)
-    """Weight of a group on which the reward model's scores agree."""
-    w_max: float = Field(default=3.0, gt=0)
-    """Weight of a group on which they differ widely."""
-    k: float = Field(default=6.0, ge=0)
-    """Steepness between the two; 0 gives every group the same weight."""
-    sigma_decay: float = Field(default=0.9, ge=0, lt=1)
-    """Decay of the running mean of the groups' standard deviation. The paper says only "running mean"."""
-
-    @model_validator(mode="after")
-    def _bands_are_apart(self) -> Self:
-        if self.alpha + self.beta >= 1:
-            raise ValueError("alpha + beta must stay below 1, or a wrong answer can be rewarded above a right one")
-        if self.w_min > self.w_max:
-            raise ValueError("w_min exceeds w_max")
-        return self
 
 
 def stratified(

@@ -8,14 +8,14 @@ from pydantic import Field, field_validator, model_validator
 from cooper_rl.configuration import Config
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.learning.config import LearnerConfig
-from cooper_rl.policy.update import AlgorithmConfig
+from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.problems.config import ProblemsConfig
-from cooper_rl.rewards.hybrid import HybridConfig
+from cooper_rl.rewards.config import FunctionRewardConfig, HybridConfig
 from cooper_rl.runs.watch_rules import WatchRule
 from cooper_rl.sampling.sampler import SamplingParams
 from cooper_rl.verifyrm.config import MonitorConfig
 
-RunKind = Literal["rule", "static", "cooper", "hybrid"]
+RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
 
 
 class RolloutConfig(SamplingParams):
@@ -46,15 +46,6 @@ class RuleConfig(Config):
     """Verifier processes; each is killed and replaced when an answer takes too long."""
     timeout_s: float = Field(default=5.0, gt=0)
     """Seconds an answer may take before its verdict is `timeout`."""
-
-
-class FunctionRewardConfig(Config):
-    """A reward of the user's own, added to the main one."""
-
-    function: str
-    """`package.module:function`, called as `function(problem, completion)` and returning a float."""
-    weight: float = 1.0
-    """Multiplies the function's value before it is added."""
 
 
 class EvaluationConfig(Config):
@@ -93,7 +84,8 @@ class RunConfig(Config):
     output_dir: str = "runs"
     """Where runs are written."""
     kind: RunKind = "cooper"
-    """What rewards the policy: the `rule`, a `static` reward model, a co-trained one (`cooper`), or both (`hybrid`)."""
+    """What rewards the policy: the `rule`, a `static` reward model, a co-trained one (`cooper`), rule and co-trained
+    model (`hybrid`), or nothing but `extra_rewards` (`function`; problems then need no reference answer)."""
     preset: Literal["cooper", "paper"] = "cooper"
     """Defaults of stage 2 and the algorithm: ours, or the paper's published behaviour. Explicit settings win."""
     seed: int = Field(default=0, ge=0)
@@ -108,7 +100,7 @@ class RunConfig(Config):
     policy: LearnerConfig
     """The model trained with reinforcement learning."""
     reward_model: RewardModelConfig | None = None
-    """VerifyRM; needed by every kind of run but `rule`."""
+    """VerifyRM; needed by the kinds `static`, `cooper` and `hybrid`."""
     problems: ProblemsConfig
     """Training problems."""
     test_problems: ProblemsConfig | None = None
@@ -124,7 +116,7 @@ class RunConfig(Config):
     hybrid: HybridConfig = HybridConfig()
     """How `kind: hybrid` combines rule and reward model."""
     extra_rewards: tuple[FunctionRewardConfig, ...] = ()
-    """The user's own rewards."""
+    """Rewards of your own, added up; `kind: function` needs one."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Held-out evaluation."""
     monitor: MonitorConfig | None = None
@@ -143,15 +135,32 @@ class RunConfig(Config):
         return name
 
     @property
+    def uses_reward_model(self) -> bool:
+        """Whether a reward model pays."""
+        return self.kind in ("static", "cooper", "hybrid")
+
+    @property
     def trains_reward_model(self) -> bool:
         """Whether stage 2 runs."""
         return self.kind in ("cooper", "hybrid")
 
+    @property
+    def watch_rules(self) -> tuple[WatchRule, ...]:
+        """The user's rules; where the rule verifier pays nothing, its finding no right answer is no fault."""
+        return (
+            (*self.watch, WatchRule(metric="rule/accuracy", action="ignore")) if self.kind == "function" else self.watch
+        )
+
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        if self.kind != "rule" and self.reward_model is None:
+        if self.uses_reward_model and self.reward_model is None:
             raise ValueError(
                 f"kind: {self.kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule"
+            )
+        if self.kind == "function" and not self.extra_rewards:
+            raise ValueError(
+                "kind: function is rewarded by extra_rewards alone; add "
+                'extra_rewards: [{function: "package.module:function"}]'
             )
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
@@ -160,8 +169,8 @@ class RunConfig(Config):
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the evaluation; set evaluation.every")
         if best.startswith("monitor/") and self.monitor is None:
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the monitor; add monitor")
-        if self.monitor is not None and self.kind == "rule":
-            raise ValueError("monitor measures the reward model and kind: rule has none; remove monitor")
+        if self.monitor is not None and not self.uses_reward_model:
+            raise ValueError(f"monitor measures the reward model and kind: {self.kind} has none; remove monitor")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
             raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every to some steps")

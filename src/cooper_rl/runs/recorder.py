@@ -13,7 +13,6 @@ from torch import Tensor
 
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.durable import sync, sync_tree, write_text
-from cooper_rl.errors import InputError
 from cooper_rl.rewards.scores import Scores
 from cooper_rl.runs.config import RunConfig
 from cooper_rl.runs.revision import revisions
@@ -63,8 +62,12 @@ class Recorder:
         verdicts: Sequence[Sequence[str]],
         advantages_PN: Tensor,
         gold_PN: Tensor | None,
-    ) -> None:
-        """Write a step's completions with every score, verdict and advantage, one problem a line."""
+        prompts: Sequence[str],
+    ) -> list[dict[str, Any]]:
+        """Write a step's completions with every score, verdict and advantage, one problem a line; returns the lines.
+
+        `prompts` are the groups' prompts as the policy read them.
+        """
         rows = []
         for p, group in enumerate(groups):
             completions = [
@@ -86,10 +89,12 @@ class Recorder:
                     "problem": problem.id,
                     "question": problem.question,
                     "answer": problem.answer,
+                    "prompt": prompts[p],
                     "completions": completions,
                 }
             )
         self._write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
+        return rows
 
     def pairs(self, step: int, pairs: Sequence[Pair]) -> None:
         """Write a step's pairs with their origins and the reward model's logits before and after."""
@@ -143,14 +148,6 @@ class Recorder:
         text = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
         text += yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
         write_text(self.directory / "config.yaml", text)
-
-
-def check_folder(directory: Path, resume: bool) -> None:
-    """Raises InputError when a new run would write over an old one, or there is no run to resume."""
-    if resume and not directory.exists():
-        raise InputError(f"{directory}: no run to resume; start it without --resume")
-    if not resume and ((directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()):
-        raise InputError(f"{directory}: holds a run already; choose another name, add --resume, or delete the folder")
 
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cooper_rl.runs.figures import line_chart_svg
+from cooper_rl.runs.first_screen import best_example, reward_parts
 from cooper_rl.runs.recorder import read_events, read_metrics
 
 CHARTS: list[tuple[str, dict[str, str]]] = [
@@ -76,6 +77,7 @@ def write_report(directory: Path) -> Path:
     )
     page = environment.get_template("report.html.j2").render(
         name=directory.name,
+        example=first_example(directory),
         config=(directory / "config.yaml").read_text(encoding="utf-8"),
         charts=charts,
         events=read_events(directory),
@@ -86,6 +88,13 @@ def write_report(directory: Path) -> Path:
     target = directory / "report.html"
     target.write_text(page, encoding="utf-8")
     return target
+
+
+def first_example(directory: Path) -> dict[str, Any] | None:
+    """The completion with the highest reward of the first recorded step; `parts` are what its reward is made of."""
+    first = sorted((directory / "rollouts").glob("*.jsonl"))[:1]
+    example = best_example(row for _, row in _rows(first))
+    return example and {**example, "step": int(first[0].stem), "parts": reward_parts(example)}
 
 
 def hack_gallery(directory: Path) -> list[dict[str, Any]]:

@@ -1,14 +1,15 @@
 """Which code made a run: Cooper's, and that of the folder the user works in."""
 
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
+
+from cooper_rl import __version__
 
 
 def revisions() -> dict[str, str]:
     """Cooper's version; its git revision, where it runs from a checkout; that of the working folder, if any."""
     cooper = _checkout_revision(Path(__file__))
-    found = {"cooper_version": version("cooper-rl"), "cooper_revision": cooper}
+    found = {"cooper_version": __version__, "cooper_revision": cooper}
     found["working_folder_revision"] = _git(Path.cwd(), "rev-parse", "HEAD")
     return {name: value for name, value in found.items() if value}
 

@@ -89,7 +89,8 @@ class _Faults:
 
     def add(self, step: int, value: float) -> bool:
         """Take in a value; True when it uses up the patience."""
-        if not self.rule.broken_by(value):
+        too_late = self.rule.until is not None and step > self.rule.until
+        if too_late or not self.rule.broken_by(value):
             self.values = []
             return False
         self.since = self.since if self.values else step

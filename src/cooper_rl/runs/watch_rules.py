@@ -22,6 +22,8 @@ class WatchRule(Config):
     """Values below this are a fault. With neither bound only values that are not finite are."""
     patience: int = Field(default=1, ge=1)
     """Faulty values in a row, as recorded, until the rule fires."""
+    until: int | None = Field(default=None, ge=1)
+    """Steps after this one are not looked at; null looks at all."""
     action: Literal["ignore", "warn", "stop", "rollback"] = "warn"
     """`warn` says so once per row of faults; `stop` also writes a checkpoint and ends the run; `rollback` goes back to
     the newest checkpoint from before the fault that no rollback has tried, and on with other random numbers, or ends
@@ -42,6 +44,29 @@ DEFAULT_RULES = (
         above=0,
         action="rollback",
         advice="the policy has diverged and cannot be sampled; lower policy.learning_rate",
+    ),
+    WatchRule(
+        metric="rollout/cut_off_rate",
+        above=0.999,
+        until=1,
+        advice="every completion of the first step meets the length limit before its answer ends; raise "
+        "rollout.max_tokens, or ask for short answers in problems.prompt.template",
+    ),
+    WatchRule(
+        metric="rule/accuracy",
+        below=0.001,
+        until=1,
+        advice="the rule accepts no completion of the first step; compare the prompt and the completion shown above "
+        "with the reference: problems.prompt.template must ask for the answer in a form that the rule reads, such as "
+        "\\boxed{}, and rollout.max_tokens must leave room for it",
+    ),
+    WatchRule(
+        metric="policy/usable_groups",
+        below=0.001,
+        until=1,
+        advice="rewards differ inside no group of the first step, so that nothing was learned from it; look at "
+        "rollouts/000001.jsonl: is nothing rewarded, or everything alike? Try easier problems, more completions "
+        "(rollout.n) or another reward",
     ),
     WatchRule(
         metric="policy/grad_norm",

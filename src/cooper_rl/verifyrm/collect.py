@@ -12,7 +12,7 @@ from cooper_rl.problems.loading import load_problems
 from cooper_rl.problems.problem import Problem
 from cooper_rl.rewards.rule_verifier import RuleVerifier
 from cooper_rl.rewards.text import normalise
-from cooper_rl.sampling.chat import HANDLING
+from cooper_rl.sampling.chat_config import HANDLING
 from cooper_rl.verifyrm.answering import AnsweringModel, batch_seed, open_model
 from cooper_rl.verifyrm.collect_config import CollectConfig, DatasetConfig, ModelConfig
 from cooper_rl.verifyrm.table_file import check_table_path, write_table

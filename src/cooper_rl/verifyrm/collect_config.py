@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.configuration import Config
 from cooper_rl.problems.config import ProblemsConfig
-from cooper_rl.sampling.chat import ChatConfig
+from cooper_rl.sampling.chat_config import ChatConfig
 from cooper_rl.sampling.sampler import SamplingParams
 
 

@@ -57,6 +57,13 @@ class VerifyRMConfig(LearnerConfig):
     """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
 
 
+class ScoringConfig(LearnerConfig):
+    """A reward model that only scores."""
+
+    max_input_tokens: int = Field(default=2048, ge=16)
+    """Longer inputs lose the middle of the completion, never its end."""
+
+
 class MonitorConfig(Config):
     """How well the reward model still judges what it does not learn from, measured during the run."""
 

@@ -10,7 +10,8 @@ from transformers import PreTrainedTokenizerBase
 from cooper_rl.errors import InputError
 from cooper_rl.problems.prompts import render_chat
 from cooper_rl.rewards.labelled import Asked
-from cooper_rl.sampling.chat import HANDLING, ChatClient
+from cooper_rl.sampling.chat import ChatClient
+from cooper_rl.sampling.chat_config import HANDLING
 from cooper_rl.sampling.chat_reply import ChatReply
 from cooper_rl.sampling.native import NativeSampler
 from cooper_rl.sampling.sampler import SamplingParams

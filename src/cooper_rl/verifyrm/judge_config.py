@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cooper_rl.configuration import Config
-from cooper_rl.sampling.chat import ChatConfig
+from cooper_rl.sampling.chat_config import ChatConfig
 
 Reading = Literal["text", "first_token"]
 

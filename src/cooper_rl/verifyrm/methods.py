@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pydantic import Field
-
 from cooper_rl.errors import InputError
-from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.learning.reward_learner import TorchRewardModelLearner
 from cooper_rl.rewards.labelled import Asked
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.rewards.rule_verifier import RuleVerifier
+from cooper_rl.verifyrm.config import ScoringConfig
 from cooper_rl.verifyrm.judge import build_judge, judge_settings
 from cooper_rl.verifyrm.judge_config import JudgeConfig
 
@@ -48,13 +46,6 @@ class Method(Protocol):
     def close(self) -> None:
         """Give back processes and connections."""
         ...
-
-
-class ScoringConfig(LearnerConfig):
-    """A reward model that only scores."""
-
-    max_input_tokens: int = Field(default=2048, ge=16)
-    """Longer inputs lose the middle of the completion, never its end."""
 
 
 class RuleMethod:

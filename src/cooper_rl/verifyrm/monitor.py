@@ -6,42 +6,31 @@ from random import Random
 
 import torch
 
-from cooper_rl.errors import InputError
 from cooper_rl.learning.learner import Metrics, RewardModelLearner
-from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
+from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.verifyrm.attacks import ATTACKS, CONTROLS, attack_rows
 from cooper_rl.verifyrm.batches import EncodedRow, encode_rows
 from cooper_rl.verifyrm.config import MonitorConfig
 from cooper_rl.verifyrm.metrics import classification_metrics
-from cooper_rl.verifyrm.split import problem_key
 
 
 class Monitor:
     """Labelled completions and attacks that a reward model is measured on and never learns from.
 
-    `replayed` are the labelled completions it does learn from. Raises InputError for a file that cannot be read, and
-    for one that shares problems with `replayed`: the figures would look better than they are.
+    `config.rows` of the `rows` of `read_held_out` are drawn at random.
     """
 
     def __init__(
         self,
         config: MonitorConfig,
+        rows: Sequence[LabelledCompletion],
         learner: RewardModelLearner,
         encoder: RewardModelInput,
         seed: int = 0,
-        replayed: Sequence[LabelledCompletion] = (),
     ) -> None:
         self.every = config.every
         self._learner = learner
-        rows = read_labelled(config.labelled)
-        learned = {problem_key(row.question) for row in replayed}
-        shared = [row for row in rows if problem_key(row.question) in learned]
-        if shared:
-            raise InputError(
-                f"monitor.labelled: {len(shared)} of {len(rows)} rows are about problems that are replayed, first "
-                f"{shared[0].location}; leave these problems out of cooptimization.replay.labelled or of this file"
-            )
         drawn = Random(f"monitor {seed}").sample(rows, min(config.rows, len(rows)))
         self._held_out: list[EncodedRow] = encode_rows(encoder, drawn)
         self._attacks = [

@@ -1,0 +1,63 @@
+"""What a run reads besides its models. All of it is checked before torch and transformers are imported.
+
+Importing those two takes seconds; a mistyped file name should not.
+"""
+
+from dataclasses import dataclass
+
+from cooper_rl.cooptimization.assistant import Assistant, build_assistant
+from cooper_rl.learning.model_folder import check_model_folder
+from cooper_rl.problems.config import ProblemsConfig
+from cooper_rl.problems.loading import load_problems
+from cooper_rl.problems.problem import Problem
+from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
+from cooper_rl.rewards.reward_function import RewardFunction
+from cooper_rl.rewards.rule_verifier import RuleVerifier
+from cooper_rl.runs.config import RunConfig
+from cooper_rl.user_functions import load_function
+from cooper_rl.verifyrm.held_out import read_held_out
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Problems, labelled rows, and the two that judge them without a model of ours: rule verifier and assistant.
+
+    `test_problems` are empty without an evaluation, `replayed` and `held_out` where no file is configured.
+    """
+
+    verifier: RuleVerifier
+    problems: list[Problem]
+    test_problems: list[Problem]
+    assistant: Assistant | None
+    replayed: list[LabelledCompletion]
+    held_out: list[LabelledCompletion]
+
+
+def read_inputs(config: RunConfig) -> Inputs:
+    """Read and check everything. Raises InputError for whatever a user can put right; see the readers.
+
+    What takes least time is looked at first.
+    """
+    check_model_folder(config.policy.model)
+    if config.uses_reward_model and config.reward_model is not None:
+        check_model_folder(config.reward_model.model)
+    for reward in config.extra_rewards:
+        RewardFunction(reward.function, reward.batched)
+    verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
+    assistant = build_assistant(config.cooptimization, verifier) if config.trains_reward_model else None
+    replay = config.cooptimization.replay.labelled if config.trains_reward_model else None
+    replayed = read_labelled(replay) if replay else []
+    held_out = read_held_out(config.monitor, replayed) if config.monitor is not None else []
+    problems = _problems(config.problems, config, verifier)
+    measured = config.test_problems if config.evaluation.every else None
+    test_problems = _problems(measured, config, verifier) if measured is not None else []
+    if assistant is not None:
+        assistant.check()
+    return Inputs(verifier, problems, test_problems, assistant, replayed, held_out)
+
+
+def _problems(data: ProblemsConfig, config: RunConfig, verifier: RuleVerifier) -> list[Problem]:
+    if data.gold:
+        load_function(data.gold, ("problem", "completion_text"))
+    # Where the user's functions pay, the rule is a metric among others, and no reason to refuse a problem.
+    return load_problems(data, None if config.kind == "function" else verifier.verify).problems

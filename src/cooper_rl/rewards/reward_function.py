@@ -1,0 +1,102 @@
+"""The user's own reward function: found, called in the way it wants to be called, and held to its contract."""
+
+import asyncio
+import inspect
+import math
+import reprlib
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from cooper_rl.errors import InputError
+from cooper_rl.problems.problem import Problem
+from cooper_rl.user_functions import load_function
+
+if TYPE_CHECKING:
+    from cooper_rl.sampling.sampler import Completion
+
+
+class RewardFunction:
+    """`package.module:function`, plain or `async def`, for one completion or, where `batched`, for all of a step.
+
+    - `function(problem: Problem, completion: Completion) -> float`
+    - batched: `function(problems: list[Problem], completions: list[Completion]) -> list[float]`
+
+    Calls of an `async def` for one completion run together, in one event loop for the whole run.
+    Raises InputError where the function cannot be found or takes other arguments.
+    """
+
+    def __init__(self, path: str, batched: bool = False) -> None:
+        self.path = path
+        self._batched = batched
+        self._function = load_function(path, ("problems", "completions") if batched else ("problem", "completion"))
+        self._async = _EventLoop() if _is_async(self._function) else None
+
+    def values(self, problems: Sequence[Problem], completions: "Sequence[Completion]") -> list[float]:
+        """One number for each completion; `problems[i]` is what `completions[i]` answers.
+
+        Raises InputError where the function returns something else. What the function itself raises is passed on.
+        """
+        asked = list(zip(problems, completions, strict=True))
+        if self._batched:
+            returned = self._one_for_each(self._call_batched(list(problems), list(completions)), len(asked))
+        elif self._async is not None:
+            returned = self._async.run(lambda: _gathered(self._function, asked))
+        else:
+            returned = [self._function(problem, completion) for problem, completion in asked]
+        return [self._number(value, problem) for value, problem in zip(returned, problems, strict=True)]
+
+    def _call_batched(self, problems: list[Problem], completions: "list[Completion]") -> Any:
+        if self._async is None:
+            return self._function(problems, completions)
+        return self._async.run(lambda: self._function(problems, completions))
+
+    def _one_for_each(self, returned: Any, count: int) -> list[Any]:
+        wanted = f"a batched function returns a list with one number for each of the {count} completions, in order"
+        try:
+            values = list(returned)
+        except TypeError as error:
+            raise InputError(f"{self.path}: returned {reprlib.repr(returned)}; {wanted}") from error
+        if len(values) != count:
+            raise InputError(f"{self.path}: returned {len(values)} values for {count} completions; {wanted}")
+        return values
+
+    def _number(self, value: Any, problem: Problem) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            of_lists = isinstance(value, list | tuple) and not self._batched
+            remedy = "; a function of lists needs batched: true" if of_lists else ""
+            raise InputError(
+                f"{self.path}: returned {reprlib.repr(value)} for problem {problem.id}; return a finite number{remedy}"
+            )
+        return number
+
+
+class _EventLoop:
+    """One event loop in a thread of its own, so that it also serves a caller that runs in a loop (a notebook)."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "reward-function")
+        self._runner = asyncio.Runner()
+        weakref.finalize(self, _close, self._thread, self._runner)
+
+    def run(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """The result of the coroutine that `start` makes."""
+        return self._thread.submit(lambda: self._runner.run(start())).result()
+
+
+def _close(thread: ThreadPoolExecutor, runner: asyncio.Runner) -> None:
+    thread.submit(runner.close)
+    thread.shutdown()
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+async def _gathered(function: Callable[..., Any], asked: "list[tuple[Problem, Completion]]") -> list[Any]:
+    return await asyncio.gather(*(function(problem, completion) for problem, completion in asked))

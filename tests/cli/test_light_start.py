@@ -1,0 +1,61 @@
+"""Bad input is told before torch and transformers are imported, which takes longer than anything else about it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+HEAVY = ["torch", "transformers", "matplotlib", "datasets"]
+PROGRAM = f"""
+import json, sys
+import cooper_rl
+from cooper_rl.cli.main import app
+code = 0
+try:
+    app()
+except SystemExit as end:
+    code = end.code
+print(json.dumps([code or 0, [name for name in {HEAVY} if name in sys.modules]]))
+"""
+
+
+def _cooper(folder, *arguments):
+    """Exit code, the heavy libraries that were imported, and what was said."""
+    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    code, imported = json.loads(finished.stdout.splitlines()[-1])
+    return code, imported, finished.stdout + finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["polcy=1"], "did you mean 'policy'?"),
+        (["steps=0"], "steps"),
+        (["problems.source=nowhere.jsonl"], "no such file"),
+        (["problems.source=bad.jsonl"], "bad.jsonl:1"),
+        (["policy.model=./nowhere"], "no such model folder"),
+        (["kind=static", "reward_model.model=./nowhere"], "no such model folder"),
+        (["problems.gold=nowhere:gold"], "No module named 'nowhere'"),
+        (["extra_rewards=[{function: nowhere:reward}]"], "No module named 'nowhere'"),
+        (["kind=cooper", "cooptimization.replay.labelled=nowhere.jsonl"], "no such file"),
+        (["kind=static", "monitor.labelled=nowhere.jsonl"], "no such file"),
+        (["kind=cooper", "cooptimization.assistant=null"], "assistant is missing"),
+        (["test_problems={source: nowhere.jsonl}"], "no such file"),
+    ],
+)
+def test_bad_input_is_told_without_torch(settings, tmp_path, overrides, words):
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump({**settings, "kind": "rule"}))
+    (tmp_path / "bad.jsonl").write_text('{"question": "1+1"\n')
+    code, imported, output = _cooper(tmp_path, "train", "run.yaml", *overrides)
+    assert code == 2, output
+    assert words in " ".join(output.split())
+    assert imported == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"]])
+def test_what_needs_no_model_loads_none(tmp_path, arguments):
+    code, imported, output = _cooper(tmp_path, *arguments)
+    assert (code, imported) == (0, []), output

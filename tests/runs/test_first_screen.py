@@ -1,0 +1,75 @@
+"""The prompt and one rewarded completion are shown: on the screen, in the rollouts and in the report."""
+
+import json
+
+import pytest
+
+from cooper_rl import CooperTrainer, build_config
+from cooper_rl.demo.arms import ASSETS
+from cooper_rl.problems.problem import Problem
+from cooper_rl.runs.first_screen import LONGEST_TEXT, best_example, describe_example, describe_prompt
+from cooper_rl.runs.report import write_report
+
+
+@pytest.fixture
+def run(settings):
+    problems = {**settings["problems"], "prompt": {"template": "Answer in \\boxed{}: {question}\n"}}
+    policy = {**settings["policy"], "model": str(ASSETS / "policy")}
+    return {**settings, "kind": "rule", "steps": 2, "evaluation": {"every": 0}, "problems": problems, "policy": policy}
+
+
+def test_the_log_shows_the_first_prompt_before_training_and_an_example_after_its_first_step(run, caplog):
+    caplog.set_level("INFO", "cooper_rl")
+    with CooperTrainer.from_config(build_config(run)) as trainer:
+        first = trainer.parts.stream.first
+        trainer.fit(on_step=lambda step, metrics: caplog.records.append(f"step {step}"))
+    said = [record if isinstance(record, str) else record.getMessage() for record in caplog.records]
+    opening = f"Problem {first.id}, reference answer {first.answer}"
+    prompt = next(n for n, text in enumerate(said) if text.startswith(opening))
+    example = next(n for n, text in enumerate(said) if text.startswith("Highest reward of the first step"))
+    assert prompt < example < said.index("step 1") < said.index("step 2")
+    assert f"  | Answer in \\boxed{{}}: {first.question.splitlines()[0]}" in said[prompt]
+    assert "rule says" in said[example]
+    assert "  | Answer in \\boxed{}: " in said[example]
+
+
+def test_rollouts_hold_the_prompt_as_the_policy_read_it_and_the_report_shows_one(run):
+    with CooperTrainer.from_config(build_config(run)) as trainer:
+        trainer.fit()
+        encoder = trainer.parts.prompt_encoder
+    rows = [json.loads(line) for line in (trainer.directory / "rollouts" / "000001.jsonl").read_text().splitlines()]
+    for row in rows:
+        assert row["prompt"] == f"Answer in \\boxed{{}}: {row['question']}\n"
+        assert row["prompt"] == encoder.decode(encoder.encode(Problem("", row["question"], "")))
+    page = write_report(trainer.directory).read_text()
+    head = page[: page.index('<div class="charts">')]
+    assert "Answer in \\boxed{}: " in head
+    assert "highest reward of step 1" in head
+
+
+def _row(*completions, **changes):
+    base = {"tokens": 3, "stop_reason": "stop", "verdict": "wrong", "advantage": 0.5, "gold": True}
+    row = {"problem": "p1", "question": "1+1?", "answer": "2", "prompt": "<user>1+1?", **changes}
+    return {**row, "completions": [{**base, **completion} for completion in completions]}
+
+
+def test_the_example_is_the_best_paid_completion_of_the_step_with_all_its_rewards():
+    rows = [
+        _row({"text": "a", "reward": 0.2}, {"text": "b", "reward": float("nan")}),
+        _row({"text": "c", "reward": 0.9, "rule": 0.0, "length": 0.9}, problem="p2"),
+    ]
+    example = best_example(rows)
+    assert example is not None
+    assert (example["text"], example["problem"]) == ("c", "p2")
+    said = describe_example(example)
+    assert "0.9 (rule 0, length 0.9; the rule says wrong)" in said
+    assert "problem p2, reference answer 2" in said.lower()
+    assert "  | <user>1+1?\nand wrote 3 tokens, ended by stop:\n  | c" in said
+    assert best_example([]) is None
+
+
+def test_what_a_model_wrote_cannot_drive_the_terminal_and_long_texts_are_cut():
+    said = describe_prompt(Problem("p", "q", ""), "a\x1b[2J\rb\nc" + "x" * 3 * LONGEST_TEXT)
+    assert "reference answer none" in said
+    assert "  | a\\x1b[2J\\rb\n  | cx" in said
+    assert f"[{2 * LONGEST_TEXT + 9} characters]" in said

@@ -1,0 +1,91 @@
+"""How far a run is, said in Python programs and in logs, without anything a log file cannot hold."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from cooper_rl import CooperTrainer, build_config
+from cooper_rl.progress import ProgressLines
+
+
+def test_a_line_says_step_total_metrics_and_the_time_left():
+    seconds = iter([100.0, 130.0])
+    lines = ProgressLines("run", [("reward/mean", "reward")], every_s=10, clock=lambda: next(seconds))
+    assert lines.line(0, 10, {"test/rule_avg": 0.5}) == "run 0/10"
+    assert lines.line(2, 10, {"reward/mean": 0.53111, "time/step": 1.0}) == "run 2/10  reward 0.531  left 0:02:00"
+
+
+def test_quick_steps_share_a_line_and_the_first_and_last_have_their_own():
+    now = [0.0]
+    lines = ProgressLines("run", every_s=10, clock=lambda: now[0])
+    told = []
+    for step in range(1, 101):
+        told += [step] if lines.line(step, 100) else []
+        now[0] += 0.5
+    assert told == [1, 21, 41, 61, 81, 100]
+
+
+def test_a_run_that_rolled_back_is_still_told():
+    now = [0.0]
+    lines = ProgressLines("run", every_s=0, clock=lambda: now[0])
+    assert lines.line(5, 10) == "run 5/10"
+    now[0] = 3.0
+    assert lines.line(4, 10) == "run 4/10"
+
+
+@pytest.fixture
+def short_run(settings):
+    return {**settings, "kind": "rule", "steps": 3, "evaluation": {"every": 0}}
+
+
+def _run(program, *arguments, **environment):
+    """What a program of its own writes to the two streams."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    environment = {**os.environ, **environment}
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+
+
+FIT = """
+import sys, yaml
+from cooper_rl import CooperTrainer, build_config
+with CooperTrainer.from_config(build_config(yaml.safe_load(open(sys.argv[1])))) as trainer:
+    trainer.fit()
+"""
+
+
+def test_fit_says_how_far_it_is_in_a_program_that_sets_up_nothing(short_run, tmp_path):
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(short_run))
+    said = _run(FIT, tmp_path / "run.yaml")
+    assert "The policy reads:" in said.stderr
+    assert [line.split()[1] for line in said.stderr.splitlines() if line.startswith("run ")] == ["1/3", "3/3"]
+    assert said.stdout == ""
+
+
+@pytest.mark.parametrize("setup", ["logging.basicConfig()", "logging.getLogger('cooper_rl').setLevel('WARNING')"])
+def test_a_program_that_sets_up_logging_decides_itself(short_run, tmp_path, setup):
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(short_run))
+    assert "1/3" not in _run(f"import logging\n{setup}\n{FIT}", tmp_path / "run.yaml").stderr
+
+
+def test_a_caller_with_on_step_hears_it_there_alone(short_run, caplog):
+    caplog.set_level("INFO", "cooper_rl")
+    steps = []
+    with CooperTrainer.from_config(build_config(short_run)) as trainer:
+        trainer.fit(on_step=lambda step, metrics: steps.append(step))
+    assert steps == [1, 2, 3]
+    assert "run 1/3" not in caplog.text
+
+
+def test_the_log_of_the_command_holds_lines_and_no_control_characters(short_run, tmp_path):
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(short_run))
+    program = "from cooper_rl.cli.main import app; app()"
+    said = _run(program, "train", tmp_path / "run.yaml", COLUMNS="60").stderr
+    lines = [line for line in said.splitlines() if line.startswith("run ")]
+    assert [line.split()[1] for line in lines] == ["1/3", "3/3"]
+    assert lines[-1].endswith("left 0:00:00")
+    assert "reward " in lines[0]
+    assert "rule " in lines[0]
+    assert not [one for one in said if not one.isprintable() and one != "\n"]
