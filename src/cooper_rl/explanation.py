@@ -119,7 +119,8 @@ def _values(field: FieldInfo) -> str:
 
 
 def _type(annotation: Any) -> str:
-    origin, parts = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    parts: tuple[Any, ...] = get_args(annotation)
     if annotation in _WORDS:
         return _WORDS[annotation]
     if annotation is type(None):
@@ -137,4 +138,4 @@ def _type(annotation: Any) -> str:
         return " or ".join(_type(part) for part in parts)
     if origin is None and records:
         return "section"
-    return _type(parts[0]) if origin is not dict and parts else "mapping"
+    return "mapping" if origin is dict or not parts else _type(parts[0])

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -64,7 +64,7 @@ async def fails_later(problem, completion):
 
 
 @pytest.fixture
-def rewards_module(tmp_path, monkeypatch) -> str:
+def rewards_module(tmp_path, monkeypatch) -> Iterator[str]:
     """A module in the working folder, which is not on the path: so it is for the `cooper` command."""
     (tmp_path / "rewards_here.py").write_text(SOURCE)
     monkeypatch.chdir(tmp_path)

@@ -51,7 +51,7 @@ def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> I
 
         def advance(completed: int, metrics: dict[str, float] | None = None, total: int | None = total) -> None:
             bar.update(task, completed=completed, total=total, note="  ".join(shown(watch, metrics or {})))
-            if not console.is_terminal and (line := lines.line(completed, total, metrics)):
+            if not console.is_terminal and (line := lines.line(completed, total or 0, metrics)):
                 console.print(line, highlight=False, soft_wrap=True, markup=False)
 
         yield advance
