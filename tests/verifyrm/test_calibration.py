@@ -6,7 +6,13 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification
 
-from cooper_rl.verifyrm.calibration import calibrate_folder, cross_fitted_ece, fit_temperature, scale_logits
+from cooper_rl.verifyrm.calibration import (
+    Calibration,
+    calibrate_folder,
+    cross_fitted_ece,
+    fit_temperature,
+    scale_logits,
+)
 from cooper_rl.verifyrm.metrics import expected_calibration_error, reliability
 
 
@@ -40,6 +46,26 @@ def test_scaling_mends_overconfidence_also_on_rows_it_was_not_fitted_on():
     assert before > 0.08
     assert after < 0.03
     assert math.isnan(cross_fitted_ece(logits, labels, [0] * len(logits)))
+
+
+def test_a_temperature_is_applied_where_the_error_falls_on_rows_it_has_not_seen():
+    logits, labels = drawn(4000, 3.0)
+    found = Calibration.of(logits, labels, [i % 2 for i in range(len(logits))])
+    assert found.helps
+    assert found.temperature == found.fitted == pytest.approx(3, rel=0.1)
+    assert found.figures()["ece_before"] > 2 * found.figures()["ece_cross_fitted"]
+
+
+def test_few_rows_get_no_temperature_that_makes_the_error_worse_on_others():
+    logits, labels = torch.tensor([-2.5, 2.5] * 13), torch.tensor([0.0, 1.0] * 13)  # right at 0.92
+    found = Calibration.of(logits, labels, [i // 2 % 2 for i in range(len(logits))])
+    assert found.fitted < 1
+    assert found.ece_after < found.ece_before < found.ece_cross_fitted
+    assert not found.helps
+    assert found.temperature == 1
+    alone = Calibration.of(logits, labels, [0] * len(logits))  # rows of one problem: nothing to check it on
+    assert alone.temperature == 1
+    assert "ece_cross_fitted" not in alone.figures()
 
 
 @pytest.mark.parametrize("count", [1, 20])

@@ -63,6 +63,21 @@ def test_plain_transformers_loads_the_weights_with_the_lowest_held_out_loss(tiny
     assert measured["loss"] == pytest.approx(min(losses), rel=1e-4)
 
 
+def test_a_temperature_that_does_not_help_is_told_and_left_out(tiny_models: Path, tmp_path: Path, caplog):
+    """Six held-out rows: the fit would raise their calibration error from 0.14 to 0.22 across the halves."""
+    settings = config(tiny_models / "policy", epochs=2)
+    result = train_verifyrm(settings, labelled_rows(60), tmp_path / "rm")
+    assert "only 6 rows are held out, and 100 or more are needed" in caplog.text
+    assert "does not lower their calibration error" in caplog.text
+    plain = train_verifyrm(settings.model_copy(update={"calibrate": False}), labelled_rows(60), tmp_path / "plain")
+    assert result["held_out"] == {name: value for name, value in plain["held_out"].items() if name != "update"}
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("rm", "plain")]
+    assert weights[0] == weights[1]
+    card = " ".join((tmp_path / "rm" / "README.md").read_text().split())
+    assert "Not scaled: the fitted temperature" in card
+    assert "6 rows are too few to calibrate on; 100 are advised." in card
+
+
 def test_frozen_layers_stay_bit_for_bit_and_the_head_learns(tiny_models: Path, tmp_path: Path):
     base = AutoModelForSequenceClassification.from_pretrained(tiny_models / "reward_model").state_dict()
     settings = config(tiny_models / "reward_model", frozen_layers=1, epochs=1)
@@ -121,9 +136,12 @@ def test_classification_metrics_by_hand():
 
 
 def test_calibration_is_in_the_saved_weights_and_in_the_figures(tiny_models: Path, tmp_path: Path):
-    plain = train_verifyrm(config(tiny_models / "policy", calibrate=False), labelled_rows(200), tmp_path / "plain")
-    result = train_verifyrm(config(tiny_models / "policy"), labelled_rows(200), tmp_path / "rm")
+    settings = config(tiny_models / "policy", epochs=4)  # too few to be sure enough: the temperature is below 1
+    plain = train_verifyrm(settings.model_copy(update={"calibrate": False}), labelled_rows(200), tmp_path / "plain")
+    result = train_verifyrm(settings, labelled_rows(200), tmp_path / "rm")
     temperature = result["calibration"]["temperature"]
+    assert temperature == result["calibration"]["temperature_fitted"] < 0.8
+    assert result["held_out"]["ece"] < plain["held_out"]["ece"]
     assert plain["calibration"] == {}
     assert result["held_out"]["roc_auc"] == plain["held_out"]["roc_auc"]
     assert result["held_out"]["loss"] != plain["held_out"]["loss"]

@@ -3,7 +3,9 @@
 Guo et al. 2017, On Calibration of Modern Neural Networks (arXiv 1706.04599), section 4.2.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -17,6 +19,47 @@ from cooper_rl.verifyrm.metrics import expected_calibration_error
 
 COLDEST, HOTTEST = 0.05, 20.0
 """Bounds of the temperature."""
+FEWEST_ROWS = 100
+"""Fewer held-out rows say little about a probability: the share of right ones among n is known to 1 / sqrt(n)."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A temperature fitted on held-out rows, and whether it is worth applying; the errors are expected ones (ECE)."""
+
+    fitted: float
+    ece_before: float
+    ece_after: float
+    """With the temperature, on the rows it was fitted on."""
+    ece_cross_fitted: float
+    """Each half of the problems under the temperature of the other half: the honest figure. NaN for one problem."""
+
+    @classmethod
+    def of(cls, logits: Float[Tensor, " B"], labels: Float[Tensor, " B"], folds: Sequence[int]) -> "Calibration":
+        """Fit to all rows, and to each fold for the honest figure."""
+        fitted = fit_temperature(logits, labels)
+        before, after = (expected_calibration_error((logits.double() / t).sigmoid(), labels) for t in (1.0, fitted))
+        return cls(fitted, before, after, cross_fitted_ece(logits, labels, folds))
+
+    @property
+    def helps(self) -> bool:
+        """Whether the error falls, both on the rows of the fit and on rows it has not seen."""
+        return self.ece_after < self.ece_before and self.ece_cross_fitted < self.ece_before
+
+    @property
+    def temperature(self) -> float:
+        """What the logits are divided by: the fitted temperature where that helps, else 1."""
+        return self.fitted if self.helps else 1.0
+
+    def figures(self) -> dict[str, float]:
+        """For the record, without figures that are not numbers."""
+        found = {
+            "temperature": self.temperature,
+            "temperature_fitted": self.fitted,
+            "ece_before": self.ece_before,
+            "ece_cross_fitted": self.ece_cross_fitted,
+        }
+        return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 def fit_temperature(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:

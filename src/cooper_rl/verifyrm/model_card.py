@@ -5,6 +5,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from cooper_rl.verifyrm.calibration import FEWEST_ROWS
+
 
 def write_model_card(folder: Path, result: dict[str, Any]) -> None:
     """Write `README.md` from what `train_verifyrm` found: data, figures, input format and limits."""
@@ -15,5 +17,5 @@ def write_model_card(folder: Path, result: dict[str, Any]) -> None:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    card = environment.get_template("model_card.md.j2").render(name=folder.name, **result)
+    card = environment.get_template("model_card.md.j2").render(name=folder.name, fewest_rows=FEWEST_ROWS, **result)
     (folder / "README.md").write_text(card, encoding="utf-8")

@@ -21,7 +21,7 @@ from cooper_rl.learning.reward_losses import BinaryCrossEntropyLoss
 from cooper_rl.rewards.labelled import LabelledCompletion
 from cooper_rl.rewards.reward_model_input import RewardModelInput
 from cooper_rl.verifyrm.batches import EncodedRow, batches, class_weights, encode_rows, labelled_batch
-from cooper_rl.verifyrm.calibration import calibrate_folder, cross_fitted_ece, fit_temperature
+from cooper_rl.verifyrm.calibration import FEWEST_ROWS, Calibration, calibrate_folder
 from cooper_rl.verifyrm.config import VerifyRMConfig
 from cooper_rl.verifyrm.metrics import classification_metrics
 from cooper_rl.verifyrm.model_card import write_model_card
@@ -52,6 +52,12 @@ def train_verifyrm(
     set_threads(config.threads)
     chosen = _draw(rows, config)
     train_rows, held_out_rows = split_by_problem(chosen, config.held_out, config.seed)
+    if config.calibrate and len(held_out_rows) < FEWEST_ROWS:
+        logger.warning(
+            "only %d rows are held out, and %d or more are needed to calibrate probabilities; "
+            "give more rows, raise held_out, or set calibrate=false",
+            *(len(held_out_rows), FEWEST_ROWS),
+        )
     extra = robustness_rows(
         train_rows, round(config.robustness * len(train_rows)), config.robustness_kinds, config.seed
     )
@@ -128,20 +134,20 @@ class _BestWeights:
 def _calibrate(
     logits: Tensor, held_out: Sequence[EncodedRow], output_dir: Path, seed: int
 ) -> tuple[Metrics, dict[str, float]]:
-    """Scale the saved model's logits; the held-out metrics afterwards, and how well calibration carries over.
-
-    `ece_cross_fitted` is the honest figure: each half of the problems under the temperature of the other half.
-    """
+    """Scale the saved model's logits where that helps; the held-out metrics afterwards, and `Calibration`'s figures."""
     labels = torch.tensor([row.label for row in held_out])
-    temperature = fit_temperature(logits, labels)
-    calibrate_folder(output_dir, temperature)
     folds = problem_folds([row.question for row in held_out], 2, seed)
-    calibration = {
-        "temperature": temperature,
-        "ece_before": classification_metrics(logits, labels)["ece"],
-        "ece_cross_fitted": cross_fitted_ece(logits, labels, folds),
-    }
-    return classification_metrics(logits / temperature, labels), calibration
+    calibration = Calibration.of(logits, labels, folds)
+    if calibration.helps:
+        calibrate_folder(output_dir, calibration.temperature)
+    else:
+        logger.warning(
+            "the temperature %.3g, fitted on %d held-out rows, does not lower their calibration error (%.3f; "
+            "%.3f on the rows of the fit, %.3f on others) and is not applied",
+            *(calibration.fitted, len(held_out)),
+            *(calibration.ece_before, calibration.ece_after, calibration.ece_cross_fitted),
+        )
+    return classification_metrics(logits / calibration.temperature, labels), calibration.figures()
 
 
 def freeze_layers(model: PreTrainedModel, layers: int) -> None:
