@@ -119,8 +119,7 @@ def _values(field: FieldInfo) -> str:
 
 
 def _type(annotation: Any) -> str:
-    origin = get_origin(annotation)
-    parts: tuple[Any, ...] = get_args(annotation)
+    origin, parts = get_origin(annotation), get_args(annotation)
     if annotation in _WORDS:
         return _WORDS[annotation]
     if annotation is type(None):
@@ -129,7 +128,7 @@ def _type(annotation: Any) -> str:
         return " | ".join(map(str, parts))
     records = records_in(annotation)
     if origin in (tuple, list):
-        endless = len(parts) < 2 or parts[1] is ...
+        endless = parts[1:] in ((), (...,))
         return f"list of {_type(parts[0])}" if endless else f"[{', '.join(map(_type, parts))}]"
     if len(records) > 1:
         nullable = " or null" if type(None) in parts else ""

@@ -32,11 +32,13 @@ def collect_completions(
     overrides: Annotated[list[str] | None, typer.Argument(help="Settings over the file: key=value.")] = None,
 ) -> None:
     """Sample completions of several models for several data sets; the same command continues an interrupted one."""
-    from cooper_rl.settings import check, read_settings  # noqa: PLC0415 - torch loads only when a command needs it
-    from cooper_rl.verifyrm.collect import collect  # noqa: PLC0415
+    from cooper_rl.settings import check, read_settings  # noqa: PLC0415 - `cooper --help` stays quick
     from cooper_rl.verifyrm.collect_config import CollectConfig  # noqa: PLC0415
 
     settings = check(CollectConfig, read_settings(config, overrides or []))
+
+    from cooper_rl.verifyrm.collect import collect  # noqa: PLC0415 - torch loads only once the settings fit
+
     with progress("collect", 0) as advance:
         collected = collect(settings, lambda done, total: advance(done, total=total))
     outcomes = sorted({outcome for count in collected.counts.values() for outcome in count})
@@ -96,12 +98,16 @@ def train_reward_model(
     setting: Annotated[list[str] | None, typer.Option(help="Training settings: key=value.")] = None,
 ) -> None:
     """Train a VerifyRM; the weights with the lowest held-out loss are kept."""
-    from cooper_rl.rewards.labelled import read_labelled  # noqa: PLC0415 - torch loads only when a command needs it
+    from cooper_rl.learning.model_folder import check_model_folder  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.rewards.labelled import read_labelled  # noqa: PLC0415
     from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
-    from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415
 
     config = record_from(VerifyRMConfig, {"model": model}, setting or [])
+    check_model_folder(model)
     rows = [row for path in data for row in read_labelled(path)]
+
+    from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415 - torch loads only now
+
     with progress("verifyrm", 0, WATCH) as advance:
         result = train_verifyrm(config, rows, out, advance)
     table = Table("held-out measure", "value")
