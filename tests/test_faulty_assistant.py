@@ -1,6 +1,7 @@
 """Co-training through every fault of the assistant's server: the run goes on, counts it, and uses no wrong pair."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,8 @@ def test_without_valid_pairs_the_policy_trains_as_with_a_static_reward_model(set
 
 def test_a_mistyped_address_is_told_before_any_weights_are_loaded(settings_for, tmp_path):
     run = settings_for("http://127.0.0.1:9/v1")
-    run["reward_model"] = {"model": str(tmp_path / "no such folder")}
+    broken = Path(shutil.copytree(run["reward_model"]["model"], tmp_path / "broken"))
+    (broken / "model.safetensors").write_bytes(b"no weights")
+    run["reward_model"] = {"model": str(broken)}
     with pytest.raises(InputError, match=r"chat server http://127.0.0.1:9/v1.*connection"):
         train(run)

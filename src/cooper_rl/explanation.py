@@ -128,8 +128,9 @@ def _type(annotation: Any) -> str:
         return " | ".join(map(str, parts))
     records = records_in(annotation)
     if origin in (tuple, list):
-        endless = parts[1:] in ((), (...,))
-        return f"list of {_type(parts[0])}" if endless else f"[{', '.join(map(_type, parts))}]"
+        first, *others = parts
+        endless = others in ([], [...])
+        return f"list of {_type(first)}" if endless else f"[{', '.join(map(_type, parts))}]"
     if len(records) > 1:
         nullable = " or null" if type(None) in parts else ""
         return "section of kind " + " | ".join(record.model_fields["kind"].default for record in records) + nullable

@@ -49,7 +49,7 @@ def test_train_runs_and_says_where_the_report_is(monkeypatch, capfd, config_file
         (["problems.prompt.max_prompt_tokens=3"], "longer than 3 tokens"),
         (["problems.prompt.chat=true"], "no chat template"),
         (["reward_model.model=POLICY"], "has no reward head"),
-        (["kind=static", "reward_model.model=POLICY", "policy.model=./nowhere"], "has no reward head"),
+        (["kind=static", "reward_model.model=POLICY"], "has no reward head"),
         (["rollout.temperature=0"], "set it above 0"),
         (["problems_per_step=400"], "lower problems_per_step or add problems"),
         (["rollout.max_tokens=512"], "max_tokens: 512 leaves no room for a prompt: the model's context is 256 tokens"),

@@ -60,11 +60,12 @@ def test_bad_input_is_told_without_torch(settings, tmp_path, overrides, words):
     [
         (["collect", "missing.yaml"], "no such configuration file"),
         (["train", "missing.jsonl", "--model", "owner/name", "--out", "rm"], "no such file"),
-        (["train", "missing.jsonl", "--model", "./missing", "--out", "rm"], "no such model folder"),
+        (["train", "x.jsonl", "--model", "./missing", "--out", "rm"], "no such model folder"),
         (["train", "x.jsonl", "--model", "m", "--out", "rm", "--setting", "epoch=1"], "did you mean 'epochs'?"),
     ],
 )
 def test_bad_input_of_the_reward_models_commands_is_told_without_torch(tmp_path, arguments, words):
+    (tmp_path / "x.jsonl").write_text('{"question": "1+1", "reference_answer": "2", "completion": "2", "label": 1}\n')
     code, imported, output = _cooper(tmp_path, "verifyrm", *arguments)
     assert code == 2, output
     assert words in " ".join(output.split())

@@ -103,8 +103,8 @@ def train_reward_model(
     from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
 
     config = record_from(VerifyRMConfig, {"model": model}, setting or [])
-    check_model_folder(model)
     rows = [row for path in data for row in read_labelled(path)]
+    check_model_folder(model)  # after the rows, as it may have to ask the hub
 
     from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415 - torch loads only now
 
