@@ -97,9 +97,15 @@ def test_eval_says_how_many_completions_were_cut_off_and_gives_no_certainty(monk
     torch.set_num_threads(before)
     assert code == 0, output
     assert re.search(r"avg@2 +│ 0.0000 │ 0.0000 to 0.4899", output)  # none of four problems
-    assert "cut off at 1 tokens: 8 of 8 completions" in output
+    assert "cut off at 1 tokens: 8 of 8 completions (100 %)" in output
     assert "warning: most completions were cut off" in output
     assert "CPU threads for tensor work: 1 (as set)" in caplog.text
+
+
+def test_what_stands_in_brackets_in_a_message_is_printed(monkeypatch, capfd, config_file):
+    code, output = _cooper(monkeypatch, capfd, "train", config_file, "policy.model=models [bold] x")
+    assert code == 2
+    assert "models [bold] x: no such model folder" in output
 
 
 def test_verify_prints_counts_and_precision(monkeypatch, capfd, tmp_path):

@@ -62,8 +62,8 @@ def evaluate_model(
 def _print_cut_off(result: "EvaluationResult", max_tokens: int) -> None:
     """How many completions met the length limit: a figure of accuracy means little where they are many."""
     total = len(result.records)
-    cut_off = round(result.truncated * total)
-    Console().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions", highlight=False)
+    cut_off, share = round(result.truncated * total), f"{100 * result.truncated:.0f} %"
+    Console().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions ({share})", highlight=False)
     if 2 * cut_off > total:
         console.print(
             "[bold yellow]warning:[/] most completions were cut off before their end, and few of those can be right; "

@@ -47,5 +47,6 @@ def app() -> None:
     try:
         commands()
     except (InputError, MissingExtraError) as error:
-        console.print(f"[bold red]error:[/] {error}", highlight=False, markup=True, soft_wrap=True)
+        console.print("[bold red]error:[/] ", end="")
+        console.print(str(error), highlight=False, markup=False, soft_wrap=True)  # what stands in brackets is no markup
         sys.exit(2)
