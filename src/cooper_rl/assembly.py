@@ -106,8 +106,8 @@ class Parts:
 def assemble(config: RunConfig) -> Parts:
     """Build every part. Raises InputError for data, prompts, models or settings that do not fit together."""
     set_threads(config.threads)
-    verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
-    problems = load_problems(config.problems, verifier.verify).problems
+    verifier = RuleVerifier(config.rule.workers, config.rule.timeout_s, text=config.rule.text)
+    problems = load_problems(config.problems, verifier.verify, verifier.objection).problems
     tokenizer = load_tokenizer(config.policy.model)
     context = context_length(config.policy.model)
     room = None if context is None else context - config.rollout.max_tokens
@@ -182,7 +182,7 @@ def _test_set(config: RunConfig, verifier: RuleVerifier, tokenizer: Any, room: i
     if config.test_problems is None or not config.evaluation.every:
         return None
     encoder = PromptEncoder(tokenizer, config.test_problems.prompt, room)
-    problems = encoder.fitting(load_problems(config.test_problems, verifier.verify).problems)
+    problems = encoder.fitting(load_problems(config.test_problems, verifier.verify, verifier.objection).problems)
     evaluation = config.evaluation
     params = config.rollout.model_copy(update={"temperature": evaluation.temperature, "top_p": evaluation.top_p})
     return HeldOut(problems, encoder, params, evaluation.k, evaluation.batch_size, _gold(config.test_problems))

@@ -13,7 +13,7 @@ from cooper_rl.problems.mappings import BadValue, Mapping, map_row
 from cooper_rl.problems.problem import Problem
 from cooper_rl.problems.readers import Row, read_file, read_hub
 from cooper_rl.problems.ready_made import READY_MADE
-from cooper_rl.problems.validation import BadRow, ValidationReport, Verify, location, validate
+from cooper_rl.problems.validation import BadRow, Objection, ValidationReport, Verify, location, validate
 
 ARITHMETIC_COUNT = 512
 """Problems of the arithmetic world where no limit is set."""
@@ -30,7 +30,7 @@ class LoadedProblems:
     """Rows read, of which `problems` may be a part."""
 
 
-def load_problems(config: ProblemsConfig, verify: Verify) -> ValidationReport:
+def load_problems(config: ProblemsConfig, verify: Verify, objection: Objection | None = None) -> ValidationReport:
     """Read, map, drop duplicates, shuffle, cut to size and validate.
 
     Raises:
@@ -41,6 +41,7 @@ def load_problems(config: ProblemsConfig, verify: Verify) -> ValidationReport:
     return validate(
         loaded.problems,
         verify,
+        objection=objection,
         max_bad_rows=config.max_bad_rows,
         bad_rows=loaded.bad_rows,
         duplicates=loaded.duplicates,
