@@ -26,7 +26,7 @@ def main() -> None:
         counts[row["class"]].update([kind])
         counts["all"].update([kind])
     columns = [f"{truth} {verdict}" for truth in ("right", "wrong") for verdict in ("correct", "wrong", "unparsed")]
-    print("| answers | " + " | ".join(column.replace(" ", " answers: ", 1) for column in columns) + " |")
+    print("| answers | " + " | ".join(f"{truth}: `{verdict}`" for truth, verdict in map(str.split, columns)) + " |")
     print("|---" * (len(columns) + 1) + "|")
     for name in [*(name for name in counts if name != "all"), "all"]:
         print(f"| {name} | " + " | ".join(str(counts[name][column]) for column in columns) + " |")

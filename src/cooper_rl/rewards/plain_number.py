@@ -15,7 +15,8 @@ _PLAIN = re.compile(
 _PREFIX = re.compile(r"(?:[A-Za-z]\s*=|=|\\?\$(?=\s*-?[\d.]))\s*")
 _UNIT = re.compile(r"(?:\s+[A-Za-z]{2,}){1,8}|\s*\([A-Za-z .'-]{1,40}\)")
 _DEGREES = re.compile(
-    r"\s*(?:\u00b0|\^\s*(?:\\circ|\{\s*\\circ\s*\})|degrees?\b)\s*(?:C|F|[Cc]elsius|[Ff]ahrenheit|\\(?:text|mathrm)\s*\{\s*[CF]\s*\})?"
+    r"\s*(?:\u00b0|\^\s*(?:\\circ|\{\s*\\circ\s*\})|degrees?\b)"
+    r"\s*(?:C|F|[Cc]elsius|[Ff]ahrenheit|\\(?:text|mathrm)\s*\{\s*[CF]\s*\})?"
 )
 _CHANGES_NUMBER = re.compile(
     r"\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|over|half|halves|thirds?|fourths?|quarters?"
@@ -33,9 +34,8 @@ _SHARE_DIFFERENT = Fraction(1, 1000)
 def plain_number(text: str) -> str | None:
     r"""The number in "1,234", "$12", "x = 3/4" or "12 apples", as `1234` or `3/4`; None for everything else.
 
-    Scientific notation is read in the forms `6.02e23` and `6.02 \times 10^{23}`, both `6.02e23`.
-
     Words after the number are taken for its unit, except where they change it ("12 thousand", "3 over 4").
+    Scientific notation is read in the forms `6.02e23` and `6.02 \times 10^{23}`, both `6.02e23`.
     """
     if prefix := _PREFIX.match(text):
         text = text[prefix.end() :]

@@ -21,7 +21,7 @@ _DELIMITER = re.compile(r"\s*(?:[).:\]]|[,\u2014]\s|-\s)\s*")
 _REASON = re.compile(r"[,\s]\s*(?:\(|because\b|since\b|is (?:the )?(?:correct|right|best|answer)\b)", re.IGNORECASE)
 _LETTER = r"[A-J](?!\w|['\u2019]|(?<=[AI])\s[a-z])"  # "A dog" and "I think" name no option
 _ANOTHER = re.compile(
-    rf"(?:\b(?:or|and|nor|not)\s+|[,;/&+(\[]\s*)[(\[]?(?P<joined>{_LETTER})|(?<![^\s(])(?P<marked>[A-Ja-j])[)\]:]"
+    rf"(?:\b(?:or|and|nor|not)\s+|[,;/&+(\[]\s*)[(\[]?(?P<joined>{_LETTER})|(?<![^\s(])(?P<marked>[A-Ja-j])(?:[)\]:]|\.\s)"
 )
 _ANY = re.compile(rf"(?<![\w'\u2019\\])(?:{_LETTER})")
 _NEGATION = re.compile(
@@ -121,13 +121,21 @@ def _read(text: str, is_boxed: bool = False) -> Choice | None:
         return Choice(tuple(text))
     if small := _SMALL.fullmatch(text) or (re.fullmatch(r"([a-j])", text) if is_boxed else None):
         return Choice((small.group(1).upper(),))
-    option = _OPTION.fullmatch(text)
-    if option is not None:
-        letter, rest = (option["enclosed"] or option["bare"] or option["small"]).upper(), option["rest"]
-        delimiter, reason = _DELIMITER.match(rest), _REASON.match(rest)
-        if not rest.strip(" .:)") or delimiter or reason or (option["enclosed"] and rest[0] == " "):
-            others = {(other["joined"] or other["marked"]).upper() for other in _ANOTHER.finditer(rest)} - {letter}
-            stated = "" if reason or others else plain_text(rest[delimiter.end() :] if delimiter else rest)
-            return Choice((letter, *sorted(others)), stated)
+    if (option := _OPTION.fullmatch(text)) and (choice := _option_with_rest(option)):
+        return choice
     letters = tuple(dict.fromkeys(_ANY.findall(text)))
     return Choice((*letters, "?")) if len(letters) > 1 else None  # "B or C" is not the choice of both
+
+
+def _option_with_rest(option: re.Match[str]) -> Choice | None:
+    """The choice in "B", "B) apple" or "B because ..."; None where something else begins with a letter."""
+    letter, rest = (option["enclosed"] or option["bare"] or option["small"]).upper(), option["rest"]
+    delimiter, reason = _DELIMITER.match(rest), _REASON.match(rest)
+    if rest.strip(" .:)") and not delimiter and not reason and not (option["enclosed"] and rest[0] == " "):
+        return None
+    others = {(other["joined"] or other["marked"]).upper() for other in _ANOTHER.finditer(rest)}
+    if delimiter and delimiter.group().strip() in (",", "\u2014", "-"):
+        others |= set(_ANY.findall(rest))  # "A, then B"
+    others -= {letter}
+    text = "" if reason or others else plain_text(rest[delimiter.end() :] if delimiter else rest)
+    return Choice((letter, *sorted(others)), text)

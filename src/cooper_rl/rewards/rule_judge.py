@@ -16,6 +16,7 @@ from cooper_rl.rewards.plain_number import as_decimal, has_changed_number, mixed
 from cooper_rl.rewards.reference_kind import reference_kind
 from cooper_rl.rewards.units import same_unit, without_unit
 from cooper_rl.rewards.verdict import Verdict
+from cooper_rl.rewards.written_date import names_month
 
 _MATH_SEGMENT = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is no formula
@@ -25,6 +26,9 @@ _WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _LISTED = re.compile(r"\d[^\d]*?(?:\b(?:or|and)\b|,\s|;)[^\d]*?[-$]?\d")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
 _INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
+_BOUND = re.compile(
+    r"\b(?:at (?:least|most)|(?:more|less|fewer|greater|larger|smaller) than|up to|not)\s+\$?-?[\d.]", re.IGNORECASE
+)
 _DECIMALS = 6
 _SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
 
@@ -90,6 +94,8 @@ def _read(text: str, numeric: bool) -> list:
         return _parse_box(", ".join(_SIGNED_NUMBER.findall(text)))
     if has_changed_number(text) and not re.search(r"percent|pct", text):
         return []  # "12 thousand" is not 12
+    if _BOUND.search(text) or names_month(text):
+        return []  # "at least 5" is not 5, nor is "May 5"
     return _parse(f"The answer is: {text}")
 
 

@@ -65,11 +65,13 @@ def same_unit(reference: str, text: str) -> bool:
     A missing unit agrees with any, and so do words that only add to the other's ("12 ways", "12 different ways").
     The m of 6m is a factor, not a unit that may be missing; the base of 204_5 is one.
     """
-    if (factor := _FACTOR.search(reference)) and factor.group(1) not in text:
+    if (factor := _FACTOR.search(reference)) and not re.search(rf"(?<![A-Za-z]){factor.group(1)}(?![A-Za-z])", text):
         return False
     if (base := _BASE.search(text)) and not ((other := _BASE.search(reference)) and other.group(1) == base.group(1)):
         return False
     one, other = unit_of(reference), unit_of(text)
+    if attached := _FACTOR.search(text):
+        other = frozenset([_MEASURE.get(attached.group(1), attached.group(1))])  # beside 6 cm, the m of 6m is a unit
     if not one or not other or not any(len(word) > 2 for word in one):  # the 2 ab of a formula has no unit
         return True
     return one & _KNOWN == other & _KNOWN and (one <= other or other <= one)
