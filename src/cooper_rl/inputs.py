@@ -43,7 +43,7 @@ def read_inputs(config: RunConfig) -> Inputs:
         check_model_folder(config.reward_model.model)
     for reward in config.extra_rewards:
         RewardFunction(reward.function, reward.batched)
-    verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
+    verifier = RuleVerifier(config.rule.workers, config.rule.timeout_s, text=config.rule.text)
     assistant = build_assistant(config.cooptimization, verifier) if config.trains_reward_model else None
     replay = config.cooptimization.replay.labelled if config.trains_reward_model else None
     replayed = read_labelled(replay) if replay else []
@@ -60,4 +60,6 @@ def _problems(data: ProblemsConfig, config: RunConfig, verifier: RuleVerifier) -
     if data.gold:
         load_function(data.gold, ("problem", "completion_text"))
     # Where the user's functions pay, the rule is a metric among others, and no reason to refuse a problem.
-    return load_problems(data, None if config.kind == "function" else verifier.verify).problems
+    if config.kind == "function":
+        return load_problems(data, verify=None).problems
+    return load_problems(data, verifier.verify, verifier.objection).problems

@@ -11,6 +11,7 @@ from cooper_rl.problems.config import ProblemsConfig
 from cooper_rl.problems.loading import load_problems, read_problems
 from cooper_rl.problems.problem import Problem
 from cooper_rl.problems.validation import validate
+from cooper_rl.rewards.reference_kind import TextPolicy
 from cooper_rl.rewards.rule_verifier import RuleVerifier
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "problems"
@@ -115,6 +116,19 @@ def test_a_tab_separated_file_is_a_file_and_one_of_unknown_type_is_no_name_on_th
     (tmp_path / "rows.txt").write_text("question\tanswer\n")
     with pytest.raises(InputError, match=r"rows\.txt: unknown suffix '\.txt'; .*\.tsv"):
         read_problems(ProblemsConfig(source=str(tmp_path / "rows.txt")))
+
+
+@pytest.mark.parametrize(("text", "kept"), [("exact", 24), ("refuse", 22)])
+def test_text_answers_are_compared_as_text_or_refused_and_listed(tmp_path: Path, text: TextPolicy, kept: int):
+    words = [{"question": f"Where is {word}?", "answer": word} for word in ("Tokyo", "2024-01-05")]
+    rows = [*numbered(20), *words, {"question": "Which?", "answer": "B"}, {"question": "Which x?", "answer": "2x+1"}]
+    config = ProblemsConfig(source=save(tmp_path, rows))
+    with RuleVerifier(text=text) as verifier:
+        report = load_problems(config, verifier.verify, verifier.objection)
+    assert len(report.problems) == kept
+    reason = "is text, and rule.text: refuse takes only mathematics and options"
+    refused = [f"rows.jsonl:21: answer 'Tokyo' {reason}", f"rows.jsonl:22: answer '2024-01-05' {reason}"]
+    assert [row.split("/")[-1] for row in map(str, report.bad_rows)] == (refused if text == "refuse" else [])
 
 
 def test_an_answer_between_dollars_is_boxed_without_them():

@@ -94,7 +94,18 @@ def test_the_cache_is_bounded_and_spares_the_second_question():
 
 
 def test_a_reference_answer_must_verify_against_itself(verifier):
-    good = ["12", "1,234", r"\frac{3}{4}", "[1, 2)", "A", "3 or -3", "work\n#### 50", r"\boxed{7}"]
+    good = [
+        "12",
+        "1,234",
+        r"\frac{3}{4}",
+        "[1, 2)",
+        "A",
+        "3 or -3",
+        "work\n#### 50",
+        r"\boxed{7}",
+        "1e-05",
+        "Mrs. Hilt",
+    ]
     bad = ["", "  ", "}"]
     assert [verifier.self_check(Problem("p", "?", answer)) for answer in good] == [True] * len(good)
     assert [verifier.self_check(Problem("p", "?", answer)) for answer in bad] == [False] * len(bad)

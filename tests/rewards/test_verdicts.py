@@ -133,10 +133,18 @@ def test_the_end_of_a_very_long_completion_is_what_counts():
 
 def test_reading_hostile_text_takes_no_time_to_speak_of():
     hostile = ["\\boxed{" * 3000, "answer is " * 3000, "{" * 10_000 + "boxed", "1," * 9000, "answer: " + "a " * 4000]
+    hostile += [
+        "A, " * 3000,
+        "answer: " + " " * 9000 + "^",
+        r"\boxed{" + " " * 7000 + "}",
+        r"\text{" * 3000,
+        "A or\n" * 3000,
+    ]
     started = time.process_time()
     for text in hostile:
         extract_answer(text)
-        fast_verdict("12", text)
+        for answer in ("12", "Tokyo", "B", "B) apple"):
+            fast_verdict(answer, text)
     assert time.process_time() - started < 0.5
 
 

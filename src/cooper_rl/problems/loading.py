@@ -14,7 +14,16 @@ from cooper_rl.problems.mappings import BadValue, Mapping, map_row
 from cooper_rl.problems.problem import Problem
 from cooper_rl.problems.readers import Row, read_file, read_hub
 from cooper_rl.problems.ready_made import READY_MADE
-from cooper_rl.problems.validation import ACCEPTED, BadRow, Duplicate, ValidationReport, Verify, location, validate
+from cooper_rl.problems.validation import (
+    ACCEPTED,
+    BadRow,
+    Duplicate,
+    Objection,
+    ValidationReport,
+    Verify,
+    location,
+    validate,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +42,9 @@ class LoadedProblems:
     """Rows read, of which `problems` may be a part."""
 
 
-def load_problems(config: ProblemsConfig, verify: Verify | None) -> ValidationReport:
+def load_problems(
+    config: ProblemsConfig, verify: Verify | None, objection: Objection | None = None
+) -> ValidationReport:
     """Read, map, drop duplicates, shuffle, cut to size and validate.
 
     `verify` is None where the reward does not come from the reference answers: then they are not checked, and may be
@@ -50,6 +61,7 @@ def load_problems(config: ProblemsConfig, verify: Verify | None) -> ValidationRe
     return validate(
         loaded.problems,
         _unchecked if verify is None else verify,
+        objection=objection,
         max_bad_rows=config.max_bad_rows,
         bad_rows=loaded.bad_rows,
         duplicates=loaded.duplicates,

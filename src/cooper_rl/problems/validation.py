@@ -12,6 +12,9 @@ logger = logging.getLogger(__name__)
 Verify = Callable[[str, str], str]
 """`(reference answer, completion) -> verdict`; the verdict of a right completion is `ACCEPTED`."""
 
+Objection = Callable[[str], str | None]
+"""`(reference answer) -> why it is refused before any verdict`; None where it is not."""
+
 ACCEPTED = "correct"
 LISTED_ROWS = 20
 
@@ -75,12 +78,13 @@ def validate(
     problems: Sequence[Problem],
     verify: Verify,
     *,
+    objection: Objection | None = None,
     max_bad_rows: int | float = 0.1,
     bad_rows: Sequence[BadRow] = (),
     duplicates: Sequence[Duplicate] = (),
     rows: int | None = None,
 ) -> ValidationReport:
-    r"""Check that `\boxed{answer}` verifies against `answer`, for every problem.
+    r"""Check that `\boxed{answer}` verifies against `answer`, and meets no objection, for every problem.
 
     `bad_rows` and `duplicates` are what reading already left out of `rows` rows (default: of these and `problems`).
     A duplicate whose answer does not verify against the one given first is a bad row: one of the two is mistaken, and
@@ -95,14 +99,12 @@ def validate(
     bad_rows = [*bad_rows, *(conflict.told() for conflict in conflicts)]
     duplicates = [duplicate for duplicate in duplicates if duplicate not in conflicts]
     # Word problems share few distinct answers, and each check costs a symbolic comparison.
-    verdicts = {answer: verify(answer, boxed(answer)) for answer in dict.fromkeys(p.answer for p in problems)}
+    faults = {answer: _fault(answer, verify, objection) for answer in dict.fromkeys(p.answer for p in problems)}
     unverified = [
-        BadRow(location(p), f"answer {p.answer!r} does not verify against itself (verdict: {verdicts[p.answer]})")
-        for p in problems
-        if verdicts[p.answer] != ACCEPTED
+        BadRow(location(p), f"answer {p.answer!r} {fault}") for p in problems if (fault := faults[p.answer]) is not None
     ]
     report = ValidationReport(
-        problems=[p for p in problems if verdicts[p.answer] == ACCEPTED],
+        problems=[p for p in problems if faults[p.answer] is None],
         bad_rows=[*bad_rows, *unverified],
         duplicates=list(duplicates),
         rows=len(problems) + len(bad_rows) + len(duplicates) if rows is None else rows,
@@ -124,6 +126,14 @@ def validate(
     if report.bad_rows:
         logger.warning("%s; bad rows are skipped:\n%s", report.summary(), _listing(report.bad_rows))
     return report
+
+
+def _fault(answer: str, verify: Verify, objection: Objection | None) -> str | None:
+    """What is wrong with a reference answer; None where nothing is."""
+    if objection is not None and (reason := objection(answer)) is not None:
+        return reason
+    verdict = verify(answer, boxed(answer))
+    return None if verdict == ACCEPTED else f"does not verify against itself (verdict: {verdict})"
 
 
 def _listing(bad_rows: Sequence[BadRow]) -> str:

@@ -12,7 +12,10 @@ The rules, in order:
 3. Else the whole text where it is one line of nothing but numbers ("21 and 43"): several answers, not the last of them.
 4. Else the end of the text, from which Math-Verify takes what it can find.
 A statement after the last box counts beside it, so that "\\boxed{3} ... the answer is 4" has two answers; so does
-a number offered right behind it ("\\boxed{3} or 4").
+a number offered right behind it ("\\boxed{3} or 4"). Only a value stated as the *final* answer revises the box:
+"\\boxed{3} ... The final answer is 4" has one answer, 4.
+
+Answers in words are read by `text_answer`, from the same places.
 """
 
 import re
@@ -23,21 +26,25 @@ from typing import Literal
 
 TAIL_CHARS = 8000
 """Only this much of the end of a completion is read, which bounds the work on very long texts."""
-_FREE_CHARS = 1000
+FREE_CHARS = 1000
 _STATED_CHARS = 400
+_FINAL_CHARS = 8
 
 _STATEMENT = re.compile(
     r"\banswers?\b(?:[^.\n:$\\]{0,80}?\b(?:is|are|equals)\b|\s*\*{0,2}\s*[:=])|^\s*A:|\#{4}|[\"']answer[\"']\s*:",
     re.IGNORECASE | re.MULTILINE,
 )
-_SENTENCE_END = re.compile(r"[.?](?=\s|$)|\n")
+_FINAL = re.compile(r"\bfinal\s*\Z", re.IGNORECASE)
+_VALUE = re.compile(r"[\d\\]")
+SENTENCE_END = re.compile(r"[.?](?=\s|$)|\n")
 _DISPLAY = re.compile(r"\\\[(.*?)\\\]|\$\$(.*?)\$\$", re.DOTALL)
 _LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
 _BOX = re.compile(r"\\f?boxed\s*(?=\{)")
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")
 _ALTERNATIVE = re.compile(r"\}[\s$)\]\\]*\bor\s+(\$?[-\u2212+]?\$?\.?\d[^\n]*)")
-_THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,|\\ |[ \u00a0\u202f])(?=\d{3}(?!\d))")
+_THIN_SPACE = r"(?:\{,\}|,\\!|\\,|\\ |[ \u00a0\u2009\u202f])"
+_GROUPED = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_THIN_SPACE}\d{{3}})+(?!\d)")
 _LISTED = r"\$?-?\d[\d,./]*"
 _BARE_LIST = re.compile(rf"{_LISTED}(?:(?: *[/;,] +| +(?:(?:or|and) +)?){_LISTED})+")
 _WRAPPINGS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"'), ("'", "'"), ("`", "`"))
@@ -51,11 +58,27 @@ class FinalAnswer:
     texts: Sequence[str]
 
 
+@dataclass(frozen=True)
+class Statement:
+    """The last place where a text says what its answer is, and what follows: `text` from `start` on."""
+
+    text: str
+    start: int
+    is_final: bool
+    """Whether it says "final answer"."""
+    is_json: bool
+    is_letter: bool
+    """Whether it is nothing but `A:` at the start of a line, which may as well be an option."""
+
+
 def extract_answer(completion: str) -> FinalAnswer:
     """The final answer of a completion. `texts` is empty where there is none."""
     tail = completion[-TAIL_CHARS:].strip()
-    boxes = _final_boxes(tail)
-    stated = _stated(tail, after=boxes[-1][1] if boxes else 0)
+    boxes = final_boxes(tail)
+    statement = last_statement(tail, after=boxes[-1][1] if boxes else 0)
+    stated = None if statement is None else _stated_value(statement)
+    if boxes and statement is not None and statement.is_final and stated and _VALUE.search(stated):
+        boxes = []
     if boxes:
         other = _ALTERNATIVE.match(tail, boxes[-1][1])
         outside = [stated or "", clean(other.group(1)) if other else ""]
@@ -64,17 +87,19 @@ def extract_answer(completion: str) -> FinalAnswer:
     if stated is not None:
         return FinalAnswer("stated", (stated,) if stated else ())
     if _BARE_LIST.fullmatch(tail):
-        return FinalAnswer("stated", (tail,))
-    return FinalAnswer("free", (tail[-_FREE_CHARS:],) if tail else ())
+        return FinalAnswer("stated", (clean(tail),))
+    return FinalAnswer("free", (tail[-FREE_CHARS:],) if tail else ())
 
 
 @lru_cache(maxsize=4096)
 def reference_text(answer: str) -> str:
-    """The reference answer without wrapping; a whole solution is read like a completion."""
-    if "boxed" in answer or "####" in answer or "\n" in answer.strip():
+    """The reference answer without wrapping. Of a whole solution: what is boxed, else what is stated."""
+    if boxes := [clean(answer[start:end]) for start, end in final_boxes(answer)]:
+        return ", ".join(dict.fromkeys(filter(None, boxes)))
+    if "\n" in answer.strip() or last_statement(answer) is not None:
         final = extract_answer(answer)
         if final.kind != "free":
-            return final.texts[0] if len(final.texts) == 1 else ", ".join(final.texts)
+            return ", ".join(final.texts)
     return clean(answer)
 
 
@@ -87,10 +112,10 @@ def clean(text: str) -> str:
             inner = text[len(left) : len(text) - len(right)]
             if left not in inner:
                 text = inner.strip().rstrip(".,;: ")
-    return _THIN_SPACE.sub("", text)
+    return _GROUPED.sub(lambda number: re.sub(r"\D", "", number.group()), text)
 
 
-def _final_boxes(text: str) -> list[tuple[int, int]]:
+def final_boxes(text: str) -> list[tuple[int, int]]:
     """Spans of the contents of the boxes that make up the final answer, in order."""
     if "boxed" not in text:
         return []
@@ -107,7 +132,7 @@ def _final_boxes(text: str) -> list[tuple[int, int]]:
     for command, start, end in reversed(found):
         if final:
             between = text[end + 1 : next_command]
-            if _JOINERS.sub("", between) and _SENTENCE_END.search(between):
+            if _JOINERS.sub("", between) and SENTENCE_END.search(between):
                 break
         final.insert(0, (start, end))
         next_command = command
@@ -126,18 +151,25 @@ def _closing_braces(text: str) -> dict[int, int]:
     return closing
 
 
-def _stated(text: str, after: int) -> str | None:
-    """The text after the last statement of an answer beyond position `after`; None where nothing is stated."""
+def last_statement(text: str, after: int = 0) -> Statement | None:
+    """The last statement of an answer beyond position `after`; None where nothing is stated."""
     statements = list(_STATEMENT.finditer(text, after))
     if not statements:
         return None
     last = statements[-1]
-    rest = text[last.end() : last.end() + _STATED_CHARS].lstrip(" \t\n:*=")
-    if last.group()[0] in "\"'":
+    is_final = bool(_FINAL.search(text[max(0, last.start() - _FINAL_CHARS) : last.start()]))
+    rest = text[last.end() : last.end() + _STATED_CHARS]
+    return Statement(rest, last.end(), is_final, last.group()[0] in "\"'", last.group().strip().upper() == "A:")
+
+
+def _stated_value(statement: Statement) -> str:
+    """The value in a statement, up to the end of its sentence."""
+    rest = statement.text.lstrip(" \t\n:*=")
+    if statement.is_json:
         rest = rest.replace("\\\\", "\\")  # LaTeX inside JSON
     if display := _DISPLAY.match(rest):
         return clean(display.group(1) or display.group(2) or "")
-    sentence = rest[: end.start()] if (end := _SENTENCE_END.search(rest)) else rest
+    sentence = rest[: end.start()] if (end := SENTENCE_END.search(rest)) else rest
     # "The answer to this question is the number of cats, which is 19": the later "is" comes before any value.
     while (later := _LATER_IS.search(sentence)) and not re.search(r"[\d\\$]", sentence[: later.start()]):
         sentence = sentence[later.end() :].lstrip()

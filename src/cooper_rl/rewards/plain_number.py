@@ -1,41 +1,66 @@
 """Plain numbers in answers: what counts as one, and when two of them are equal or plainly different."""
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-_NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
-_PLAIN = re.compile(rf"(?P<sign>-\s?|\+)?[$€£]?(?P<top>{_NUMBER})(?:\s*/\s*(?P<bottom>\d+))?(?![\d.,/])", re.ASCII)
+_NUMBER = r"(?:[1-9]\d{0,2}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
+_TENS = r"10\s*\^\s*(?:\{\s*([-+]?\d{1,3})\s*\}|([-+]?\d{1,3})(?!\d))"
+_POWER_OF_TEN = re.compile(_TENS, re.ASCII)
+_EXPONENT = rf"[eE]([-+]?\d{{1,3}})(?!\d)|\s*(?:\\times|\\cdot|[x\u00d7\u00b7*])\s*{_TENS}"
+_PLAIN = re.compile(
+    rf"(?P<sign>-\s?|\+)?[$€£]?(?P<top>{_NUMBER})(?:{_EXPONENT}|\s*/\s*(?P<bottom>\d+))?(?![\d.,/])", re.ASCII
+)
 _PREFIX = re.compile(r"(?:[A-Za-z]\s*=|=|\\?\$(?=\s*-?[\d.]))\s*")
-_UNIT = re.compile(r"(?:\s+[A-Za-z]{2,}){1,8}|\s*\([A-Za-z ]{1,40}\)")
+_UNIT = re.compile(r"(?:\s+[A-Za-z]{2,}){1,8}|\s*\([A-Za-z .'-]{1,40}\)")
+_DEGREES = re.compile(
+    r"\s*(?:\u00b0|\^\s*(?:\\circ|\{\s*\\circ\s*\})|degrees?\b)"
+    r"\s*(?:C|F|[Cc]elsius|[Ff]ahrenheit|\\(?:text|mathrm)\s*\{\s*[CF]\s*\})?"
+)
 _CHANGES_NUMBER = re.compile(
     r"\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|over|half|halves|thirds?|fourths?|quarters?"
     r"|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?|thousandths?|squared|cubed|times|plus|minus"
     r"|divided|percent|percentage|pct|pi|sqrt|root|or|and|point|degrees?|factorial|choose|mod|not)\b",
     re.IGNORECASE,
 )
-_MAX_DIGITS = 15
-# Math-Verify compares floats rounded to 6 decimals; closer than this is left to it.
+_MAX_DIGITS = 60
+# Math-Verify compares floats rounded to 6 decimals: numbers as close as this are left to it, unless they are tiny.
 _PLAINLY_DIFFERENT = Fraction(1, 10_000)
+_SHARE_DIFFERENT = Fraction(1, 1000)
 
 
 @lru_cache(maxsize=16384)
 def plain_number(text: str) -> str | None:
-    """The number in "1,234", "$12", "x = 3/4" or "12 apples", as `1234` or `3/4`; None for everything else.
+    r"""The number in "1,234", "$12", "x = 3/4" or "12 apples", as `1234` or `3/4`; None for everything else.
 
     Words after the number are taken for its unit, except where they change it ("12 thousand", "3 over 4").
+    Scientific notation is read in the forms `6.02e23` and `6.02 \times 10^{23}`, both `6.02e23`.
     """
     if prefix := _PREFIX.match(text):
         text = text[prefix.end() :]
+    if power := _POWER_OF_TEN.fullmatch(text):
+        return f"1e{int(power.group(1) or power.group(2))}"
     number = _PLAIN.match(text)
     if number is None:
         return None
     rest = text[number.end() :]
-    if rest and (not _UNIT.fullmatch(rest) or _CHANGES_NUMBER.search(rest)):
+    if rest and not _DEGREES.fullmatch(rest) and (not _UNIT.fullmatch(rest) or _CHANGES_NUMBER.search(rest)):
         return None
     sign = "-" if number["sign"] and number["sign"][0] == "-" else ""
     top = number["top"].replace(",", "")
+    if exponent := next(filter(None, number.group(3, 4, 5)), None):
+        return f"{sign}{top}e{int(exponent)}"
     return f"{sign}{top}/{number['bottom']}" if number["bottom"] else sign + top
+
+
+def mixed_number(text: str) -> str | None:
+    """The fraction that a mixed number such as "1 1/2" is; None for everything else."""
+    mixed = re.fullmatch(r"(-?)(\d{1,9}) (\d{1,9})/(\d{1,9})", text, re.ASCII)
+    if mixed is None:
+        return None
+    whole, top, bottom = map(int, mixed.group(2, 3, 4))
+    return f"{mixed.group(1)}{whole * bottom + top}/{bottom}"
 
 
 def has_changed_number(text: str) -> bool:
@@ -51,7 +76,17 @@ def same_number(one: str, other: str) -> bool | None:
         return None
     if a == b:
         return True
-    return False if abs(a - b) > _PLAINLY_DIFFERENT else None
+    difference = abs(a - b)
+    is_plain = difference > _PLAINLY_DIFFERENT or difference > _SHARE_DIFFERENT * max(abs(a), abs(b))
+    return False if is_plain else None
+
+
+def as_decimal(number: str) -> str:
+    """A plain number as Math-Verify reads it: `6.02e23` written out, `0.0` as 0 (all small floats round to 0.0)."""
+    if "/" in number:
+        return number
+    value = Decimal(number)
+    return number if value and "e" not in number else f"{value.normalize():f}"
 
 
 def _value(number: str) -> Fraction | None:

@@ -1,16 +1,22 @@
-"""The verdict on one completion by Math-Verify. Runs in the verifier processes only: it may stall or blow up.
+"""The verdict on one completion, with Math-Verify for mathematics. Runs in the verifier processes only: Math-Verify
+may stall or blow up.
 
 Imports neither torch nor transformers, so that a replaced process is ready in a fraction of a second.
 """
 
 import re
+from decimal import Decimal
 from functools import lru_cache
 
 from math_verify import parse, verify
 
 from cooper_rl.rewards.extraction import extract_answer, reference_text
-from cooper_rl.rewards.plain_number import has_changed_number, plain_number, same_number
+from cooper_rl.rewards.fast_path import text_verdict
+from cooper_rl.rewards.plain_number import as_decimal, has_changed_number, mixed_number, plain_number, same_number
+from cooper_rl.rewards.reference_kind import reference_kind
+from cooper_rl.rewards.units import same_unit, without_unit
 from cooper_rl.rewards.verdict import Verdict
+from cooper_rl.rewards.written_date import names_month
 
 _MATH_SEGMENT = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is no formula
@@ -18,19 +24,27 @@ _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)
 _PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _LISTED = re.compile(r"\d[^\d]*?(?:\b(?:or|and)\b|,\s|;)[^\d]*?[-$]?\d")
+_DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
+_INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
+_BOUND = re.compile(
+    r"\b(?:at (?:least|most)|(?:more|less|fewer|greater|larger|smaller) than|up to|not)\s+\$?-?[\d.]", re.IGNORECASE
+)
+_DECIMALS = 6
 _SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
 
 
 def judge(answer: str, completion: str) -> Verdict:
     """The verdict on `completion` against the reference `answer`."""
     reference = reference_text(answer)
+    if (verdict := text_verdict(reference, completion)) is not None:
+        return verdict
     final = extract_answer(completion)
     if not final.texts or not reference:
         return "unparsed"
     gold = _gold(reference)
     if final.kind == "free":
         found = _parse(final.texts[0])
-        return _compare(gold, found) if found else "unparsed"
+        return _compare(gold, found, _decimals(reference)) if found else "unparsed"
     verdicts = [_judge_text(text, reference, gold) for text in final.texts]
     read = [verdict for verdict in verdicts if verdict != "unparsed"]
     if not read:
@@ -44,17 +58,26 @@ def judge(answer: str, completion: str) -> Verdict:
 
 
 def _judge_text(text: str, reference: str, gold: list) -> Verdict:
-    if _same_text(text, reference) or _same_percentage(text, reference):
+    if _same_text(text, reference):
         return "correct"
-    found = _read(text, numeric=plain_number(reference) is not None)
-    return _compare(gold, found) if found else "unparsed"
+    expected, number = plain_number(reference), plain_number(text)
+    same = same_number(expected, number) if expected is not None and number is not None else None
+    if same is False:
+        return "wrong"
+    if not same and not _same_percentage(text, expected) and not _same_with_comma(text, expected):
+        found = _read(text, numeric=expected is not None)
+        verdict = _compare(gold, found, _decimals(reference, text)) if found else "unparsed"
+        if verdict != "correct":
+            return verdict
+    return "correct" if same_unit(reference, text) else "wrong"
 
 
 def _read(text: str, numeric: bool) -> list:
     """What Math-Verify makes of one candidate answer; empty where it cannot be read without guessing."""
     number = plain_number(text)
     if number is not None:
-        return _parse_box(number)
+        return _parse_box(as_decimal(number))
+    text = without_unit(_INFINITY.sub(r"\\infty", text))
     segments = _MATH_SEGMENT.findall(text)
     if segments and not any(_CURRENCY.match(segment) for segment in segments):
         return _parse(f"The answer is: {text}")
@@ -66,20 +89,22 @@ def _read(text: str, numeric: bool) -> list:
     if not _WORD.search(text):
         return _parse_box(text)
     if not re.search(r"\d", text):
-        return [] if numeric else _parse_box(text)
+        return [] if numeric or reference_kind(text) != "maths" else _parse_box(text)
     if _LISTED.search(text):
         return _parse_box(", ".join(_SIGNED_NUMBER.findall(text)))
     if has_changed_number(text) and not re.search(r"percent|pct", text):
         return []  # "12 thousand" is not 12
+    if _BOUND.search(text) or names_month(text):
+        return []  # "at least 5" is not 5, nor is "May 5"
     return _parse(f"The answer is: {text}")
 
 
 @lru_cache(maxsize=1024)
 def _gold(reference: str) -> list:
-    number = plain_number(reference)
-    if number is None and _MATH_SEGMENT.search(reference):
-        return _parse(reference)
-    return _parse_box(number or reference)
+    number = plain_number(reference) or mixed_number(reference)
+    if number is not None:
+        return _parse_box(as_decimal(number))
+    return _parse(reference) if _MATH_SEGMENT.search(reference) else _parse_box(without_unit(reference))
 
 
 def _parse_box(text: str) -> list:
@@ -91,16 +116,28 @@ def _parse(text: str) -> list:
     return parse(text, parsing_timeout=None)  # pyright: ignore[reportArgumentType]
 
 
-def _compare(gold: list, found: list) -> Verdict:
+def _compare(gold: list, found: list, decimals: int = _DECIMALS) -> Verdict:
     # Gold first: Math-Verify's comparison is not symmetric.
-    return "correct" if verify(gold, found, timeout_seconds=None) else "wrong"
+    return "correct" if verify(gold, found, float_rounding=decimals, timeout_seconds=None) else "wrong"
 
 
-def _same_percentage(text: str, reference: str) -> bool:
+def _decimals(*texts: str) -> int:
+    """The decimals that Math-Verify compares: more than its six where a number is so small that they are all zero."""
+    numbers = [Decimal(number) for text in texts if (number := plain_number(text)) and "/" not in number]
+    return _DECIMALS + max((-number.adjusted() for number in numbers if number and number.adjusted() < -3), default=0)
+
+
+def _same_percentage(text: str, expected: str | None) -> bool:
     """Whether `40%` answers the reference 40, the question having asked for a percentage. Math-Verify reads it as 0.4,
     and is asked after us."""
-    percentage, number = _PERCENTAGE.fullmatch(text), plain_number(reference)
-    return percentage is not None and number is not None and same_number(percentage.group(1), number) is True
+    percentage = _PERCENTAGE.fullmatch(text)
+    return percentage is not None and expected is not None and same_number(percentage.group(1), expected) is True
+
+
+def _same_with_comma(text: str, expected: str | None) -> bool:
+    """Whether `1,22` answers the reference 1.22. In a reference it is two numbers, 1 and 22."""
+    with_comma = _DECIMAL_COMMA.fullmatch(text)
+    return with_comma is not None and expected is not None and expected == text.replace(",", ".")
 
 
 def _same_text(one: str, other: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 from cooper_rl.problems.problem import Problem
 from cooper_rl.rewards.extraction import TAIL_CHARS, reference_text
 from cooper_rl.rewards.fast_path import fast_verdict
+from cooper_rl.rewards.reference_kind import TextPolicy, reference_kind
 from cooper_rl.rewards.rule_process import RuleProcess
 from cooper_rl.rewards.verdict import Verdict
 
@@ -21,19 +22,26 @@ if TYPE_CHECKING:
 
 
 class RuleVerifier:
-    """Checks final answers against reference answers, symbolically, and cannot be stalled or crashed.
+    """Checks final answers against reference answers by their kind, and cannot be stalled or crashed.
 
-    Math-Verify decides, in `workers` processes that are killed and replaced when an answer takes longer than
-    `timeout_s` seconds or more than `memory_mib` MiB; plain numbers are decided in this process. The last
-    `cache_size` slow verdicts are remembered. Safe to use from several threads, and from async code through
+    Mathematics is compared by value: Math-Verify decides, in `workers` processes that are killed and replaced when an
+    answer takes longer than `timeout_s` seconds or more than `memory_mib` MiB. Plain numbers, options and text are
+    decided in this process; with `text="refuse"`, `objection` refuses references that are text. The last `cache_size`
+    slow verdicts are remembered. Safe to use from several threads, and from async code through
     `verify_async`. `counts` adds up what happened: verdicts by name, and `fast`, `cached`, `killed`, `crashed`.
     """
 
     def __init__(
-        self, workers: int = 1, timeout_s: float = 5.0, cache_size: int = 65536, memory_mib: int = 2048
+        self,
+        workers: int = 1,
+        timeout_s: float = 5.0,
+        cache_size: int = 65536,
+        memory_mib: int = 2048,
+        text: TextPolicy = "exact",
     ) -> None:
         self.counts: Counter[str] = Counter()
         self._workers = workers
+        self._text = text
         self._cache_size = cache_size
         self._cache: OrderedDict[tuple[str, str], Verdict] = OrderedDict()
         self._lock = Lock()
@@ -76,6 +84,12 @@ class RuleVerifier:
         pairs = [(group.problem.answer, completion.text) for group in groups for completion in group.completions]
         verdicts = iter(self.verify_many(pairs))
         return [[next(verdicts) for _ in group.completions] for group in groups]
+
+    def objection(self, answer: str) -> str | None:
+        """Why the settings refuse a reference answer, whatever its verdict on itself; None where they do not."""
+        if self._text == "refuse" and reference_kind(reference_text(answer)) == "exact":
+            return "is text, and rule.text: refuse takes only mathematics and options"
+        return None
 
     def self_check(self, problem: Problem) -> bool:
         """Whether the problem's reference answer verifies against itself; training on one that does not is vain."""

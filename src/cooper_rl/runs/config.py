@@ -11,6 +11,7 @@ from cooper_rl.learning.config import LearnerConfig
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.problems.config import ProblemsConfig
 from cooper_rl.rewards.config import FunctionRewardConfig, HybridConfig
+from cooper_rl.rewards.reference_kind import TextPolicy
 from cooper_rl.runs.watch_rules import WatchRule
 from cooper_rl.sampling.sampler import SamplingParams
 from cooper_rl.verifyrm.config import MonitorConfig
@@ -46,6 +47,9 @@ class RuleConfig(Config):
     """Verifier processes; each is killed and replaced when an answer takes too long."""
     timeout_s: float = Field(default=5.0, gt=0)
     """Seconds an answer may take before its verdict is `timeout`."""
+    text: TextPolicy = "exact"
+    """Reference answers that are neither mathematics nor options (names, words, dates, times): `exact` compares them
+    as text, `refuse` counts their rows as bad."""
 
 
 class EvaluationConfig(Config):

@@ -1,0 +1,36 @@
+"""The rule's verdicts on the table of answers that its tests hold, by class.
+
+    python benchmarks/answer_table.py tests/rewards/answers.jsonl
+
+Uses `rule_judge.judge` only, so that PYTHONPATH may point at an older checkout's `src`.
+"""
+
+import argparse
+import json
+import logging
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from cooper_rl.rewards.rule_judge import judge
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", type=Path)
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for line in options.table.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        kind = f"{'right' if row['right'] else 'wrong'} {judge(row['reference'], row['completion'])}"
+        counts[row["class"]].update([kind])
+        counts["all"].update([kind])
+    columns = [f"{truth} {verdict}" for truth in ("right", "wrong") for verdict in ("correct", "wrong", "unparsed")]
+    print("| answers | " + " | ".join(f"{truth}: `{verdict}`" for truth, verdict in map(str.split, columns)) + " |")
+    print("|---" * (len(columns) + 1) + "|")
+    for name in [*(name for name in counts if name != "all"), "all"]:
+        print(f"| {name} | " + " | ".join(str(counts[name][column]) for column in columns) + " |")
+
+
+if __name__ == "__main__":
+    main()

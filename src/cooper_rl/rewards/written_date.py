@@ -1,0 +1,43 @@
+"""Dates in answers: one form for the ways to write a date that cannot be misread."""
+
+import re
+
+_MONTHS = (
+    "january february march april may june july august september october november december".split()  # noqa: SIM905
+)
+_NAMES = {name: number for number, name in enumerate(_MONTHS, start=1)}
+_NAMES |= {name[:3]: number for name, number in _NAMES.items()} | {"sept": 9}
+_MONTH = rf"(?P<month>{'|'.join(sorted(_NAMES, key=len, reverse=True))})\b\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?:,?\s*\b(?P<year>\d{4}))?"
+_WRITTEN = (
+    re.compile(rf"\b{_MONTH}\s+(?:the\s+)?{_DAY}\b(?!\d|:){_YEAR}", re.IGNORECASE),
+    re.compile(rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}{_YEAR}", re.IGNORECASE),
+    re.compile(rf"\b{_MONTH}(?P<day>),?\s+(?:of\s+)?(?P<year>\d{{4}})\b", re.IGNORECASE),
+    re.compile(r"(?<![\d-])(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?![\d-])"),
+)
+_HAS_MONTH = re.compile(rf"\b(?:{'|'.join(_MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b", re.IGNORECASE)
+
+
+def names_month(text: str) -> bool:
+    """Whether a month is named in `text`."""
+    return bool(_HAS_MONTH.search(text))
+
+
+def with_iso_dates(text: str) -> str:
+    """`text` with its dates as year-month-day: "Jan. 5th, 2024", "5 January 2024" and "2024/1/5" are `2024-01-05`.
+
+    A missing year or day is left empty (`-01-05`, `2024-01-`). Figures alone such as 1/5/2024 stay: nobody knows
+    which one is the month.
+    """
+    for pattern in _WRITTEN:
+        text = pattern.sub(_iso, text)
+    return text
+
+
+def _iso(date: re.Match[str]) -> str:
+    month = _NAMES.get(date["month"].lower()) or int(date["month"])
+    day = int(date["day"] or 0)
+    if not 1 <= month <= 12 or day > 31:
+        return date.group()
+    return f"{date['year'] or ''}-{month:02}-{f'{day:02}' if day else ''}"

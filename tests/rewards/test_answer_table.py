@@ -1,0 +1,59 @@
+"""Hundreds of right and wrong answers by kind: names, words, dates, times, units, options, variables, numbers.
+
+`answers.jsonl` has one answer a line. A right answer that the rule is known not to accept is marked `lost`; a wrong
+one that it accepts has no mark, for that must not happen.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cooper_rl.problems.problem import Problem
+from cooper_rl.rewards.extraction import reference_text
+from cooper_rl.rewards.fast_path import fast_verdict
+from cooper_rl.rewards.reference_kind import reference_kind
+from cooper_rl.rewards.rule_judge import judge
+from cooper_rl.rewards.rule_verifier import RuleVerifier
+
+ROWS = [json.loads(line) for line in (Path(__file__).parent / "answers.jsonl").read_text("utf-8").splitlines()]
+CLASSES = list(dict.fromkeys(row["class"] for row in ROWS))
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> list[str]:
+    return [judge(row["reference"], row["completion"]) for row in ROWS]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_no_wrong_answer_is_called_correct(verdicts: list[str], name: str):
+    pairs = [(row, verdict) for row, verdict in zip(ROWS, verdicts, strict=True) if row["class"] == name]
+    assert sum(not row["right"] for row, _ in pairs) >= 20
+    assert [row for row, verdict in pairs if not row["right"] and verdict == "correct"] == []
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_right_answers_are_accepted_but_for_those_listed_as_lost(verdicts: list[str], name: str):
+    right = [pair for pair in zip(ROWS, verdicts, strict=True) if pair[0]["right"] and pair[0]["class"] == name]
+    assert [row for row, verdict in right if (verdict == "correct") == row.get("lost", False)] == []
+
+
+def test_the_fast_path_says_the_same_and_decides_everything_but_mathematics(verdicts: list[str]):
+    for row, verdict in zip(ROWS, verdicts, strict=True):
+        fast = fast_verdict(row["reference"], row["completion"])
+        assert fast in (None, verdict), row
+        assert fast is not None or reference_kind(reference_text(row["reference"])) == "maths", row
+
+
+def test_every_reference_of_the_table_can_be_solved():
+    with RuleVerifier() as verifier:
+        answers = dict.fromkeys(row["reference"] for row in ROWS)
+        assert [answer for answer in answers if not verifier.self_check(Problem("p", "?", answer))] == []
+
+
+def test_words_need_no_verifier_process():
+    with RuleVerifier() as verifier:
+        pairs = [("Tokyo", r"\boxed{Kyoto}"), ("B", "The correct answer is B) apple."), ("9 am", "answer: 9 pm")]
+        assert verifier.verify_many(pairs) == ["wrong", "correct", "wrong"]
+        assert verifier.counts["fast"] == 3
+        assert verifier.counts["answered"] == 0
