@@ -6,7 +6,7 @@ Importing those two takes seconds; a mistyped file name should not.
 from dataclasses import dataclass
 
 from cooper_rl.cooptimization.assistant import Assistant, build_assistant
-from cooper_rl.learning.model_folder import check_model_folder
+from cooper_rl.learning.model_folder import check_model_folder, check_reward_model_folder
 from cooper_rl.problems.config import ProblemsConfig
 from cooper_rl.problems.loading import load_problems
 from cooper_rl.problems.problem import Problem
@@ -38,9 +38,9 @@ def read_inputs(config: RunConfig) -> Inputs:
 
     What takes least time is looked at first.
     """
-    check_model_folder(config.policy.model)
     if config.uses_reward_model and config.reward_model is not None:
-        check_model_folder(config.reward_model.model)
+        check_reward_model_folder(config.reward_model.model)
+    check_model_folder(config.policy.model)
     for reward in config.extra_rewards:
         RewardFunction(reward.function, reward.batched)
     verifier = RuleVerifier(workers=config.rule.workers, timeout_s=config.rule.timeout_s)
