@@ -6,7 +6,7 @@ Importing those two takes seconds; a mistyped file name should not.
 from dataclasses import dataclass
 
 from cooper_rl.cooptimization.assistant import Assistant, build_assistant
-from cooper_rl.learning.model_folder import check_model_folder
+from cooper_rl.learning.model_folder import check_model_folder, check_reward_model_folder
 from cooper_rl.problems.config import ProblemsConfig
 from cooper_rl.problems.loading import load_problems
 from cooper_rl.problems.problem import Problem
@@ -36,11 +36,8 @@ class Inputs:
 def read_inputs(config: RunConfig) -> Inputs:
     """Read and check everything. Raises InputError for whatever a user can put right; see the readers.
 
-    What takes least time is looked at first.
+    What takes least time is looked at first: files here before the hub, the hub before every reference answer.
     """
-    check_model_folder(config.policy.model)
-    if config.uses_reward_model and config.reward_model is not None:
-        check_model_folder(config.reward_model.model)
     for reward in config.extra_rewards:
         RewardFunction(reward.function, reward.batched)
     verifier = RuleVerifier(config.rule.workers, config.rule.timeout_s, text=config.rule.text)
@@ -48,6 +45,9 @@ def read_inputs(config: RunConfig) -> Inputs:
     replay = config.cooptimization.replay.labelled if config.trains_reward_model else None
     replayed = read_labelled(replay) if replay else []
     held_out = read_held_out(config.monitor, replayed) if config.monitor is not None else []
+    if config.uses_reward_model and config.reward_model is not None:
+        check_reward_model_folder(config.reward_model.model)
+    check_model_folder(config.policy.model)
     problems = _problems(config.problems, config, verifier)
     measured = config.test_problems if config.evaluation.every else None
     test_problems = _problems(measured, config, verifier) if measured is not None else []

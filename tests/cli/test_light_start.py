@@ -38,6 +38,7 @@ def _cooper(folder, *arguments):
         (["problems.source=bad.jsonl"], "bad.jsonl:1"),
         (["policy.model=./nowhere"], "no such model folder"),
         (["kind=static", "reward_model.model=./nowhere"], "no such model folder"),
+        (["kind=static", "reward_model.model=POLICY"], "has no reward head"),
         (["problems.gold=nowhere:gold"], "No module named 'nowhere'"),
         (["extra_rewards=[{function: nowhere:reward}]"], "No module named 'nowhere'"),
         (["kind=cooper", "cooptimization.replay.labelled=nowhere.jsonl"], "no such file"),
@@ -48,6 +49,7 @@ def _cooper(folder, *arguments):
 )
 def test_bad_input_is_told_without_torch(settings, tmp_path, overrides, words):
     (tmp_path / "run.yaml").write_text(yaml.safe_dump({**settings, "kind": "rule"}))
+    overrides = [override.replace("POLICY", settings["policy"]["model"]) for override in overrides]
     (tmp_path / "bad.jsonl").write_text('{"question": "1+1"\n')
     code, imported, output = _cooper(tmp_path, "train", "run.yaml", *overrides)
     assert code == 2, output

@@ -27,7 +27,7 @@ from cooper_rl.verifyrm.collect_config import CollectConfig
 from cooper_rl.verifyrm.config import VerifyRMConfig
 from cooper_rl.verifyrm.judge_config import JudgeFile
 from cooper_rl.verifyrm.methods import ScoringConfig
-from docs.snippets import ROOT, all_snippets, shell_commands, snippets_of
+from docs.snippets import PAGES, ROOT, all_snippets, shell_commands, snippets_of
 
 SNIPPETS = all_snippets()
 LANGUAGES = {"yaml", "python", "bash", "text"}
@@ -109,6 +109,12 @@ def test_commands_are_ones_there_are(snippet):
         for word in arguments:
             if word.startswith(("configs/", "benchmarks/", "tests/")):
                 assert (ROOT / word).exists(), f"{snippet.place}: {word} does not exist"
+
+
+def test_nothing_is_installed_by_a_name_that_is_not_published():
+    pages = [*PAGES, *(ROOT / "src").rglob("*.py")]
+    named = [path.name for path in pages if re.search(r"pip install\s+['\"]?cooper", path.read_text(encoding="utf-8"))]
+    assert named == []
 
 
 def test_a_wrong_command_is_found():

@@ -20,7 +20,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from cooper_rl.errors import InputError
-from cooper_rl.learning.model_folder import check_tokenizer, check_weights
+from cooper_rl.learning.model_folder import check_head, check_tokenizer, check_weights
 
 logger = logging.getLogger(__name__)
 
@@ -69,13 +69,7 @@ def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
         if config.num_labels != 1:
             raise InputError(f"{path}: the classification head has {config.num_labels} outputs; a reward model has one")
         return config
-    if claims and not claims.endswith(("ForCausalLM", "LMHeadModel", "Model")):
-        raise InputError(f"{path}: cannot make a reward model from a {claims}; use a causal or one-label model")
-    if claims and not new_head:
-        raise InputError(
-            f"{path}: a {claims} has no reward head, and a new one would score at random; make a reward model of it "
-            "with `cooper verifyrm train`, or give the folder of a reward model"
-        )
+    check_head(path, claims, new_head)
     return config
 
 

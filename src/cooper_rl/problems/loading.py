@@ -52,7 +52,7 @@ def load_problems(
 
     Raises:
         InputError: anything wrong with the source or its rows, beyond `config.max_bad_rows` bad ones.
-        MissingExtraError: Parquet or a hub dataset without `cooper-rl[data]`.
+        MissingExtraError: Parquet or a hub dataset without the extra `data`.
     """
     loaded = read_problems(config, answers_required=verify is not None)
     without = sum(not problem.answer for problem in loaded.problems)

@@ -151,7 +151,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
         import pyarrow  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError as error:
-        raise MissingExtraError("reading Parquet needs pyarrow: pip install 'cooper-rl[data]'") from error
+        raise MissingExtraError("reading Parquet needs pyarrow (the extra `data`): pip install pyarrow") from error
     try:
         with parquet.ParquetFile(path) as file:
             _check_columns(file.schema_arrow.names, str(path))
@@ -178,7 +178,7 @@ def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
         from datasets import load_dataset  # noqa: PLC0415
         from datasets.exceptions import DatasetsError  # noqa: PLC0415
     except ImportError as error:
-        raise MissingExtraError("Hugging Face datasets need an extra: pip install 'cooper-rl[data]'") from error
+        raise MissingExtraError("Hugging Face data sets need the extra `data`: pip install datasets pyarrow") from error
     try:
         dataset = load_dataset(name, subset, split=split)
     # OSError: no such dataset (FileNotFoundError) or no hub (ConnectionError). ValueError: no such subset or split.

@@ -16,7 +16,7 @@ def check_table_path(path: Path) -> None:
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; write to {' or '.join(SUFFIXES)}")
     if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
-        raise MissingExtraError("writing Parquet needs pyarrow: pip install 'cooper-rl[data]'")
+        raise MissingExtraError("writing Parquet needs pyarrow (the extra `data`): pip install pyarrow")
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
