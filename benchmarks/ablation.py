@@ -11,9 +11,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.demo.arms import ASSETS, arm_settings, run_all
-from cooper_rl.runs.recorder import read_metrics
-from cooper_rl.settings import merge
+from cooper_rl.arena.arms import ASSETS, arm_settings, run_all
+from cooper_rl.config.settings import merge
+from cooper_rl.observe.record import read_metrics
 
 LABELLED = {"replay": {"labelled": str(ASSETS / "labelled.jsonl")}}
 ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {

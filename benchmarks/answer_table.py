@@ -11,7 +11,7 @@ import logging
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from cooper_rl.rewards.rule_judge import judge
+from cooper_rl.rewards.rule.maths import judge
 
 
 def main() -> None:

@@ -9,9 +9,9 @@ import tempfile
 
 from chat_server import ChatServer
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.demo.arms import arm_settings
-from cooper_rl.learning.learner import Metrics
-from cooper_rl.runs.recorder import read_metrics
+from cooper_rl.arena.arms import arm_settings
+from cooper_rl.engines.base import Metrics
+from cooper_rl.observe.record import read_metrics
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 
 GONE = "server gone"

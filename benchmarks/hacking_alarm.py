@@ -11,10 +11,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.demo.arms import ARMS
-from cooper_rl.runs.recorder import read_metrics
-from cooper_rl.runs.watch import Firing, Watch
-from cooper_rl.runs.watch_rules import HACKING
+from cooper_rl.arena.arms import ARMS
+from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.watch.rules import HACKING
+from cooper_rl.observe.watch.watch import Firing, Watch
 
 GOLD = "gold/accuracy"
 

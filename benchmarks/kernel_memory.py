@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-import cooper_rl.learning.device  # noqa: F401 - sets the capacities that the environment does not
+import cooper_rl.engines.local.device  # noqa: F401 - sets the capacities that the environment does not
 
 REPORTED = (1, 100, 200, 300)
 

@@ -5,13 +5,13 @@
 
 import torch
 
-from cooper_rl.learning.config import LearnerConfig
-from cooper_rl.learning.fast_linear import has_onednn
-from cooper_rl.learning.learner import PolicyBatch
-from cooper_rl.learning.policy_learner import TorchPolicyLearner
+from cooper_rl.engines.base import PolicyBatch
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.kernels.linear import has_onednn
+from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.policy.losses import PolicyObjective, PPOClip
-from cooper_rl.sampling.native import NativeSampler
-from cooper_rl.sampling.sampler import SamplingParams
 from measure import Meter, report
 from workload import arguments, model_folder
 

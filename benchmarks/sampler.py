@@ -30,8 +30,8 @@ def stop_ids(options, vocabulary: int) -> list[int]:
 
 
 def cooper(options) -> None:
-    from cooper_rl.sampling.native import NativeSampler
-    from cooper_rl.sampling.sampler import SamplingParams
+    from cooper_rl.engines.local.sampler import NativeSampler
+    from cooper_rl.engines.sampling import SamplingParams
 
     sampler = NativeSampler.from_folder(model_folder(options.model), device="cpu")
     texts = prompts(options.batch // options.n, options.model, options.seed)

@@ -8,9 +8,9 @@ import random
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from cooper_rl.learning.config import LearnerConfig
-from cooper_rl.learning.reward_learner import TorchRewardModelLearner
-from cooper_rl.rewards.reward_model_input import RewardModelInput
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.rewards.model.input import RewardModelInput
 from measure import Meter, report
 from workload import arguments, model_folder, prompts
 

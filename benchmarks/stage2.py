@@ -9,7 +9,7 @@ The unit is a step; `share` is the reward model's update and the wait for the as
 import torch
 
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.demo.arms import arm_settings
+from cooper_rl.arena.arms import arm_settings
 from measure import Meter, report
 from workload import arguments, scratch
 

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import cooper_rl
-from cooper_rl.problems.arithmetic import arithmetic_problems
+from cooper_rl.data.arithmetic.problems import arithmetic_problems
 
 EMBEDDED = "embedded"
 ASSETS = Path(cooper_rl.__file__).parent / "assets" / "arithmetic"

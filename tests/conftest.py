@@ -11,12 +11,12 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
-from cooper_rl.demo.tokenizer import build_tokenizer
+from cooper_rl.arena.tokenizer import build_tokenizer
 
 torch.set_num_threads(1)
 
-GOLD = "cooper_rl.problems.arithmetic:gold"
-CORRUPTER = {"kind": "corrupter", "function": "cooper_rl.problems.arithmetic_corruption:corrupt"}
+GOLD = "cooper_rl.data.arithmetic.problems:gold"
+CORRUPTER = {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"}
 
 
 @pytest.fixture(scope="session")

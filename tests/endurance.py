@@ -17,8 +17,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 from chat_server import Answer, ChatServer, completion
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.demo.arms import ASSETS
-from cooper_rl.learning.learner import Metrics
+from cooper_rl.arena.arms import ASSETS
+from cooper_rl.engines.base import Metrics
 
 
 def held() -> dict[str, float]:
@@ -37,7 +37,7 @@ def held() -> dict[str, float]:
 
 def settings(folder: Path, steps: int, assistant_url: str) -> dict[str, Any]:
     """The embedded world with every part on and the smallest step: 2 problems, 2 completions of 4 tokens."""
-    gold = "cooper_rl.problems.arithmetic:gold"
+    gold = "cooper_rl.data.arithmetic.problems:gold"
     problems = {"source": "arithmetic", "limit": 200, "gold": gold, "prompt": {"template": "{question}\n"}}
     assistant = {"kind": "chat", "base_url": assistant_url, "model": "tiny", "retry_wait_s": 0}
     replay = {"capacity": 64, "pairs_per_step": 2, "labelled": str(ASSETS / "labelled.jsonl"), "labelled_per_step": 2}

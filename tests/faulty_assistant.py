@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from chat_server import Answer, completion
-from cooper_rl.problems.arithmetic_corruption import corrupt
-from cooper_rl.problems.problem import Problem
+from cooper_rl.data.arithmetic.corruption import corrupt
+from cooper_rl.data.problem import Problem
 
 
 def question_and_positive(request: dict[str, Any]) -> tuple[Problem, str]:

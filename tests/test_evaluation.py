@@ -7,12 +7,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from cooper_rl.data.problem import Problem
+from cooper_rl.engines.base import Learner
+from cooper_rl.engines.sampling import Completion, SamplingParams
 from cooper_rl.errors import InputError
-from cooper_rl.estimates import Estimate, wilson_interval
-from cooper_rl.evaluation import avg_at_k, evaluate, pass_at_k, rejudge
-from cooper_rl.learning.learner import Learner
-from cooper_rl.problems.problem import Problem
-from cooper_rl.sampling.sampler import Completion, SamplingParams
+from cooper_rl.evaluation.accuracy import avg_at_k, evaluate, pass_at_k, rejudge
+from cooper_rl.evaluation.estimates import Estimate, wilson_interval
 
 
 def test_avg_at_k_is_the_share_of_right_completions():

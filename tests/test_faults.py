@@ -8,8 +8,8 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.learning.policy_learner import TorchPolicyLearner
-from cooper_rl.runs.recorder import read_events, read_metrics
+from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.observe.record import read_events, read_metrics
 
 
 def length(problem, completion):

@@ -10,7 +10,7 @@ import torch
 
 from chat_server import ChatServer
 from cooper_rl import CooperTrainer, InputError, RuleVerifier, build_config
-from cooper_rl.runs.recorder import read_metrics
+from cooper_rl.observe.record import read_metrics
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 
 CHAT = {"kind": "chat", "model": "assistant", "max_retries": 1, "retry_wait_s": 0.01, "tries": 2}

@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from cooper_rl.config_loading import build_config, load_config
+    from cooper_rl.data.problem import Problem
+    from cooper_rl.engines.sampling import Completion, Group, SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
-    from cooper_rl.loop import CooperTrainer
-    from cooper_rl.problems.problem import Problem
-    from cooper_rl.rewards.rule_verifier import RuleVerifier
-    from cooper_rl.runs.config import RunConfig
-    from cooper_rl.runs.loading import build_config, load_config
-    from cooper_rl.sampling.sampler import Completion, Group, SamplingParams
+    from cooper_rl.rewards.rule.verifier import RuleVerifier
+    from cooper_rl.run_config import RunConfig
+    from cooper_rl.trainer import CooperTrainer
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
 _HOMES = {
-    "Completion": "cooper_rl.sampling.sampler",
-    "CooperTrainer": "cooper_rl.loop",
-    "Group": "cooper_rl.sampling.sampler",
+    "Completion": "cooper_rl.engines.sampling",
+    "CooperTrainer": "cooper_rl.trainer",
+    "Group": "cooper_rl.engines.sampling",
     "InputError": "cooper_rl.errors",
     "MissingExtraError": "cooper_rl.errors",
-    "Problem": "cooper_rl.problems.problem",
-    "RuleVerifier": "cooper_rl.rewards.rule_verifier",
-    "RunConfig": "cooper_rl.runs.config",
-    "SamplingParams": "cooper_rl.sampling.sampler",
-    "build_config": "cooper_rl.runs.loading",
-    "load_config": "cooper_rl.runs.loading",
+    "Problem": "cooper_rl.data.problem",
+    "RuleVerifier": "cooper_rl.rewards.rule.verifier",
+    "RunConfig": "cooper_rl.run_config",
+    "SamplingParams": "cooper_rl.engines.sampling",
+    "build_config": "cooper_rl.config_loading",
+    "load_config": "cooper_rl.config_loading",
 }
 
 __all__ = [

@@ -5,17 +5,17 @@ Importing those two takes seconds; a mistyped file name should not.
 
 from dataclasses import dataclass
 
-from cooper_rl.cooptimization.assistant import Assistant, build_assistant
-from cooper_rl.learning.model_folder import check_model_folder, check_reward_model_folder
-from cooper_rl.problems.config import ProblemsConfig
-from cooper_rl.problems.loading import load_problems
-from cooper_rl.problems.problem import Problem
-from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
+from cooper_rl.config.user_functions import load_function
+from cooper_rl.cooptimization.negatives.assistant import Assistant, build_assistant
+from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.labelled import LabelledCompletion, read_labelled
+from cooper_rl.data.loading import load_problems
+from cooper_rl.data.problem import Problem
+from cooper_rl.engines.model_folder import check_model_folder, check_reward_model_folder
+from cooper_rl.evaluation.monitor_rows import read_held_out
 from cooper_rl.rewards.reward_function import RewardFunction
-from cooper_rl.rewards.rule_verifier import RuleVerifier
-from cooper_rl.runs.config import RunConfig
-from cooper_rl.user_functions import load_function
-from cooper_rl.verifyrm.held_out import read_held_out
+from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.run_config import RunConfig
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from cooper_rl.assembly import Parts
+from cooper_rl.build import Parts
 from cooper_rl.cooptimization.health import ProbeSet, agreement
 from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.learning.learner import Metrics
+from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.sampling import Group
+from cooper_rl.evaluation.gold import gold_labels
+from cooper_rl.observe.clock import Clock
+from cooper_rl.observe.step_metrics import rollout_metrics, verdict_metrics
 from cooper_rl.policy.update import update_policy
-from cooper_rl.rewards.gold import gold_labels
-from cooper_rl.rewards.scores import Scores
-from cooper_rl.rewards.verdict import Verdict
-from cooper_rl.runs.clock import Clock
-from cooper_rl.runs.config import RunConfig
-from cooper_rl.runs.step_metrics import rollout_metrics, verdict_metrics
-from cooper_rl.sampling.sampler import Group
+from cooper_rl.rewards.base import Scores
+from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.run_config import RunConfig
 
 
 @dataclass(frozen=True)

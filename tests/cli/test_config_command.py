@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from cooper_rl import __version__, build_config, load_config
 from cooper_rl.cli.config import Command, _record
 from cooper_rl.cli.main import commands
-from cooper_rl.explanation import explain, records_in
+from cooper_rl.config.explanation import explain, records_in
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 

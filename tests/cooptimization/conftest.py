@@ -7,10 +7,10 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForSequenceClassification, PreTrainedTokenizerFast
 
-from cooper_rl.learning.config import LearnerConfig
-from cooper_rl.learning.reward_learner import TorchRewardModelLearner
-from cooper_rl.rewards.reward_model_input import RewardModelInput
-from cooper_rl.rewards.rule_verifier import RuleVerifier
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 CHARACTERS = [chr(code) for code in range(32, 127)] + ["\n", "\r", "\t"]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from cooper_rl.problems.problem import Problem
-from cooper_rl.sampling.sampler import Completion, Group, StopReason
+from cooper_rl.data.problem import Problem
+from cooper_rl.engines.sampling import Completion, Group, StopReason
 
 
 def make_completion(text: str, stop_reason: StopReason = "stop") -> Completion:

@@ -6,11 +6,11 @@ import pytest
 from cooptimization_cases import answer_text, flip, unchanged_then_flip  # pyright: ignore[reportMissingImports]
 
 from chat_server import Answer, ChatServer, completion  # pyright: ignore[reportMissingImports]
-from cooper_rl.cooptimization.assistant import ChatAssistant, CorrupterAssistant
-from cooper_rl.cooptimization.prompt import rewriting_chat
-from cooper_rl.cooptimization.rewriting import Request, Rewrites
-from cooper_rl.problems.problem import Problem
-from cooper_rl.sampling.chat import ChatClient, ChatConfig
+from cooper_rl.clients.chat import ChatClient, ChatConfig
+from cooper_rl.cooptimization.negatives.assistant import ChatAssistant, CorrupterAssistant
+from cooper_rl.cooptimization.negatives.prompt import rewriting_chat
+from cooper_rl.cooptimization.negatives.rewriting import Request, Rewrites
+from cooper_rl.data.problem import Problem
 
 
 def request(number: int) -> Request:

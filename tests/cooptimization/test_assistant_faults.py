@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chat_server import Answer, ChatServer
-from cooper_rl.cooptimization.assistant import ChatAssistant
+from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.cooptimization.negatives.assistant import ChatAssistant
 from cooper_rl.cooptimization.presets import PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
-from cooper_rl.problems.arithmetic import arithmetic_problems
-from cooper_rl.rewards.rule_verifier import RuleVerifier
-from cooper_rl.sampling.chat import ChatClient, ChatConfig
-from cooper_rl.sampling.sampler import Completion, Group
+from cooper_rl.data.arithmetic.problems import arithmetic_problems
+from cooper_rl.engines.sampling import Completion, Group
+from cooper_rl.rewards.rule.verifier import RuleVerifier
 from faulty_assistant import QUICK, FaultyAssistant
 
 ENDLESS = [fault for fault in QUICK if "endless" in fault or "gigabyte" in fault]

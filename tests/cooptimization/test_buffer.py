@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from cooper_rl.cooptimization.buffer import PairBuffer
 from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.replay import PairBuffer
 from cooper_rl.errors import InputError
 
 

@@ -6,7 +6,7 @@ import pytest
 from cooptimization_cases import make_completion, make_group  # pyright: ignore[reportMissingImports]
 
 from cooper_rl.cooptimization.config import OnPolicyConfig
-from cooper_rl.cooptimization.negatives import choose_on_policy_negatives
+from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
 from cooper_rl.cooptimization.pairs import choose_positives
 
 

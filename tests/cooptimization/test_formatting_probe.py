@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from cooptimization_cases import answer_text, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
-from cooper_rl.cooptimization.assistant import ChatAssistant
+from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.cooptimization.negatives.assistant import ChatAssistant
 from cooper_rl.cooptimization.presets import PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
-from cooper_rl.sampling.chat import ChatClient, ChatConfig
 
 PROBLEMS = 300
 POLICY_STYLES = ("{}", " {}", "{} ", "{}\n", "\n{}")

@@ -10,13 +10,13 @@ import torch
 from cooptimization_cases import answer_text, flip, make_completion, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
-from cooper_rl.cooptimization.assistant import ChatAssistant, CorrupterAssistant
+from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.cooptimization.negatives.assistant import ChatAssistant, CorrupterAssistant
 from cooper_rl.cooptimization.presets import COOPER, PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
-from cooper_rl.rewards.labelled import LabelledCompletion
-from cooper_rl.rewards.reward_model import RewardModelReward
-from cooper_rl.sampling.chat import ChatClient, ChatConfig
+from cooper_rl.data.labelled import LabelledCompletion
+from cooper_rl.rewards.model.reward import RewardModelReward
 
 RIGHT, WRONG = answer_text(7), answer_text(9, work="Guessing.")
 

@@ -14,8 +14,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import cooper_rl.loop
-import cooper_rl.runs.report  # noqa: F401
 from cooper_rl.cli.main import app
 
 FORKS = multiprocessing.get_context("forkserver")

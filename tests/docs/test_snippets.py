@@ -19,14 +19,14 @@ from typer.main import get_command
 
 from cooper_rl.cli.main import commands
 from cooper_rl.cli.settings import record_from
-from cooper_rl.problems.config import ProblemsConfig
-from cooper_rl.runs.loading import build_config, load_config
-from cooper_rl.settings import Settings, check, merge, read_settings, with_overrides
-from cooper_rl.strict_yaml import parse_yaml
-from cooper_rl.verifyrm.collect_config import CollectConfig
-from cooper_rl.verifyrm.config import VerifyRMConfig
-from cooper_rl.verifyrm.judge_config import JudgeFile
-from cooper_rl.verifyrm.methods import ScoringConfig
+from cooper_rl.config.settings import Settings, check, merge, read_settings, with_overrides
+from cooper_rl.config.strict_yaml import parse_yaml
+from cooper_rl.config_loading import build_config, load_config
+from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.verifyrm.bench.methods import ScoringConfig
+from cooper_rl.verifyrm.collect.config import CollectConfig
+from cooper_rl.verifyrm.label.judge_config import JudgeFile
+from cooper_rl.verifyrm.train.config import VerifyRMConfig
 from docs.snippets import PAGES, ROOT, all_snippets, shell_commands, snippets_of
 
 SNIPPETS = all_snippets()

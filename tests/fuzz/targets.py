@@ -15,26 +15,26 @@ import yaml
 from html_page import executable_parts
 
 from chat_server import Answer, ChatServer
-from cooper_rl.cooptimization.framing import unframe
+from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply
+from cooper_rl.config_loading import load_config
+from cooper_rl.cooptimization.negatives.framing import unframe
+from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.labelled import read_labelled
+from cooper_rl.data.loading import read_problems
+from cooper_rl.data.readers import read_file
+from cooper_rl.data.text import normalise
 from cooper_rl.errors import InputError
-from cooper_rl.journal import Journal
-from cooper_rl.problems.config import ProblemsConfig
-from cooper_rl.problems.loading import read_problems
-from cooper_rl.problems.readers import read_file
-from cooper_rl.rewards.fast_path import fast_verdict
-from cooper_rl.rewards.labelled import read_labelled
-from cooper_rl.rewards.rule_judge import judge
-from cooper_rl.rewards.rule_verifier import RuleVerifier
-from cooper_rl.rewards.text import normalise
-from cooper_rl.rewards.verdict import Verdict
-from cooper_rl.rewards.verdict_file import verify_file
-from cooper_rl.runs.loading import load_config
-from cooper_rl.runs.report import write_report
-from cooper_rl.sampling.chat import ChatClient, ChatConfig, ChatReply
-from cooper_rl.verifyrm.bench_data import read_bench
-from cooper_rl.verifyrm.judge import ChatJudge, Judgement
-from cooper_rl.verifyrm.judge_config import ChatJudgeConfig
-from cooper_rl.verifyrm.judge_prompt import parse_reply
+from cooper_rl.observe.report.report import write_report
+from cooper_rl.persist.journal import Journal
+from cooper_rl.rewards.rule.fast_path import fast_verdict
+from cooper_rl.rewards.rule.maths import judge
+from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rewards.rule.verdict_file import verify_file
+from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.verifyrm.bench.data import read_bench
+from cooper_rl.verifyrm.label.judge import ChatJudge, Judgement
+from cooper_rl.verifyrm.label.judge_config import ChatJudgeConfig
+from cooper_rl.verifyrm.label.judge_prompt import parse_reply
 
 Target = Callable[[bytes], None]
 SEPARATOR = "\x1e"

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from cooper_rl.problems.problem import Problem
-from cooper_rl.sampling.sampler import Completion, Group
+from cooper_rl.data.problem import Problem
+from cooper_rl.engines.sampling import Completion, Group
 
 
 @pytest.fixture

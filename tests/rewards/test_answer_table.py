@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cooper_rl.problems.problem import Problem
-from cooper_rl.rewards.extraction import reference_text
-from cooper_rl.rewards.fast_path import fast_verdict
-from cooper_rl.rewards.reference_kind import reference_kind
-from cooper_rl.rewards.rule_judge import judge
-from cooper_rl.rewards.rule_verifier import RuleVerifier
+from cooper_rl.data.problem import Problem
+from cooper_rl.rewards.rule.extraction import reference_text
+from cooper_rl.rewards.rule.fast_path import fast_verdict
+from cooper_rl.rewards.rule.maths import judge
+from cooper_rl.rewards.rule.reference_kind import reference_kind
+from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "answers.jsonl").read_text("utf-8").splitlines()]
 CLASSES = list(dict.fromkeys(row["class"] for row in ROWS))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from cooper_rl.data.labelled import LabelledCompletion, read_labelled
+from cooper_rl.data.split import split_by_problem
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
-from cooper_rl.verifyrm.split import split_by_problem
 
 ROW = {"question": "2+2?", "reference_answer": "4", "completion": "It is 4.", "label": 1}
 

@@ -8,15 +8,15 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from cooper_rl.engines.sampling import Group
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.functions import FunctionReward
-from cooper_rl.rewards.gold import gold_labels
-from cooper_rl.rewards.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
-from cooper_rl.rewards.reward_model import RewardModelReward
-from cooper_rl.rewards.rule import RuleReward
-from cooper_rl.rewards.rule_verifier import RuleVerifier
-from cooper_rl.rewards.weighted_sum import WeightedSum
-from cooper_rl.sampling.sampler import Group
+from cooper_rl.evaluation.gold import gold_labels
+from cooper_rl.rewards.combine.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
+from cooper_rl.rewards.combine.weighted_sum import WeightedSum
+from cooper_rl.rewards.function import FunctionReward
+from cooper_rl.rewards.model.reward import RewardModelReward
+from cooper_rl.rewards.rule.reward import RuleReward
+from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 MakeGroup = Callable[..., Group]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.rewards.functions import FunctionReward
-from cooper_rl.runs.recorder import read_events, read_metrics
-from cooper_rl.sampling.sampler import Group
+from cooper_rl.engines.sampling import Group
+from cooper_rl.observe.record import read_events, read_metrics
+from cooper_rl.rewards.function import FunctionReward
 
 MakeGroup = Callable[..., Group]
 

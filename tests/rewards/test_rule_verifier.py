@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cooper_rl.problems.problem import Problem
-from cooper_rl.rewards.rule import RuleReward
-from cooper_rl.rewards.rule_verifier import RuleVerifier
+from cooper_rl.data.problem import Problem
+from cooper_rl.rewards.rule.reward import RuleReward
+from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]
 SLOW_BUT_RIGHT = ("2x+2", r"\boxed{2(x+1)}")
@@ -122,7 +122,7 @@ def test_the_rule_reward_pays_only_correct_answers(verifier, make_group):
 def test_a_script_without_a_main_guard_can_verify(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from cooper_rl.rewards.rule_verifier import RuleVerifier\n"
+        "from cooper_rl.rewards.rule.verifier import RuleVerifier\n"
         "print(RuleVerifier().verify('x+1', r'\\boxed{1+x}'))\n"
     )
     (tmp_path / "sympy.py").write_text("raise SystemExit('a file of the user shadows a library')\n")
@@ -164,7 +164,7 @@ def _verdict_in_a_process(answer: str) -> str:
 
 def test_the_verifier_process_stays_light():
     code = (
-        "import sys, cooper_rl.rewards.rule_worker, cooper_rl.rewards.rule_verifier\n"
+        "import sys, cooper_rl.rewards.rule.worker, cooper_rl.rewards.rule.verifier\n"
         "print({'torch', 'transformers'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

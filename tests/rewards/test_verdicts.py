@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cooper_rl.rewards.extraction import extract_answer
-from cooper_rl.rewards.fast_path import fast_verdict
-from cooper_rl.rewards.rule_judge import judge
+from cooper_rl.rewards.rule.extraction import extract_answer
+from cooper_rl.rewards.rule.fast_path import fast_verdict
+from cooper_rl.rewards.rule.maths import judge
 
 CASES = {
     "correct": [

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from cooper_rl.errors import InputError
-from cooper_rl.runs.checkpoint import CheckpointStore
-from cooper_rl.runs.config import CheckpointConfig
-from cooper_rl.runs.manifest import find_damage
-from cooper_rl.runs.random_state import random_state, restore_random_state
+from cooper_rl.persist.checkpoint import CheckpointStore
+from cooper_rl.persist.manifest import find_damage
+from cooper_rl.persist.random_state import random_state, restore_random_state
+from cooper_rl.run_config import CheckpointConfig
 
 
 def _store(folder, **settings):

@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
+from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.errors import InputError
 from cooper_rl.policy.kl import KLConfig
-from cooper_rl.runs.loading import build_config, load_config
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
 

@@ -2,7 +2,7 @@
 
 import json
 
-from cooper_rl.runs.report import hack_gallery, write_report
+from cooper_rl.observe.report.report import hack_gallery, write_report
 
 
 def _run_folder(tmp_path, completions):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cooper_rl.runs.report import write_report
+from cooper_rl.observe.report.report import write_report
 
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
 HOSTILE = (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.runs import revision
+from cooper_rl.observe import revision
 
 
 def _checkout(folder: Path) -> str:

@@ -6,14 +6,14 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification
 
-from cooper_rl.verifyrm.calibration import (
+from cooper_rl.evaluation.metrics import expected_calibration_error, reliability
+from cooper_rl.verifyrm.train.calibration import (
     Calibration,
     calibrate_folder,
     cross_fitted_ece,
     fit_temperature,
     scale_logits,
 )
-from cooper_rl.verifyrm.metrics import expected_calibration_error, reliability
 
 
 def drawn(count: int, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from cooper_rl.config.settings import check, read_settings
+from cooper_rl.config_loading import load_config
 from cooper_rl.cooptimization.config import ChatAssistantConfig
 from cooper_rl.policy.kl import KLConfig
-from cooper_rl.runs.loading import load_config
-from cooper_rl.settings import check, read_settings
-from cooper_rl.verifyrm.collect_config import CollectConfig
-from cooper_rl.verifyrm.judge_config import JudgeFile
+from cooper_rl.verifyrm.collect.config import CollectConfig
+from cooper_rl.verifyrm.label.judge_config import JudgeFile
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 

@@ -7,12 +7,12 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from chat_server import ChatServer, completion
+from cooper_rl.config.settings import Settings, check
+from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.labelled import LabelledCompletion
-from cooper_rl.settings import Settings, check
-from cooper_rl.verifyrm.judge import build_judge, from_probabilities
-from cooper_rl.verifyrm.judge_config import ChatJudgeConfig, JudgeFile, LocalJudgeConfig
-from cooper_rl.verifyrm.judge_prompt import judge_chat, parse_reply
+from cooper_rl.verifyrm.label.judge import build_judge, from_probabilities
+from cooper_rl.verifyrm.label.judge_config import ChatJudgeConfig, JudgeFile, LocalJudgeConfig
+from cooper_rl.verifyrm.label.judge_prompt import judge_chat, parse_reply
 
 ROWS = [
     LabelledCompletion("What is 3 + 4?", "7", "It is 7.", 1.0),

@@ -7,10 +7,16 @@ import pytest
 from pyarrow import parquet
 
 from chat_server import ChatServer, completion
+from cooper_rl.data.labelled import read_labelled
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.labelled import read_labelled
-from cooper_rl.verifyrm.judge_config import ChatJudgeConfig
-from cooper_rl.verifyrm.label import agreed_label, agreement_counts, confusion, disagreements_path, label_completions
+from cooper_rl.verifyrm.label.judge_config import ChatJudgeConfig
+from cooper_rl.verifyrm.label.label import (
+    agreed_label,
+    agreement_counts,
+    confusion,
+    disagreements_path,
+    label_completions,
+)
 
 COMPLETIONS = {
     "It is 7. The answer is 7.": ("correct", "yes"),

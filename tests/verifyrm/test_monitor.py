@@ -6,7 +6,7 @@ import pytest
 
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.errors import InputError
-from cooper_rl.runs.recorder import read_metrics
+from cooper_rl.observe.record import read_metrics
 
 
 @pytest.fixture

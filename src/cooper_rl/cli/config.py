@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from cooper_rl.configuration import Config
-    from cooper_rl.explanation import Setting
+    from cooper_rl.config.base import Config
+    from cooper_rl.config.explanation import Setting
 
 WIDTH = 100
 
@@ -30,12 +30,12 @@ class Command(StrEnum):
 
 
 RECORDS = {
-    Command.train: "cooper_rl.runs.config:RunConfig",
-    Command.eval: "cooper_rl.problems.config:ProblemsConfig",
-    Command.verifyrm_train: "cooper_rl.verifyrm.config:VerifyRMConfig",
-    Command.verifyrm_collect: "cooper_rl.verifyrm.collect_config:CollectConfig",
-    Command.verifyrm_label: "cooper_rl.verifyrm.judge_config:JudgeFile",
-    Command.verifyrm_bench: "cooper_rl.verifyrm.config:ScoringConfig",
+    Command.train: "cooper_rl.run_config:RunConfig",
+    Command.eval: "cooper_rl.data.config:ProblemsConfig",
+    Command.verifyrm_train: "cooper_rl.verifyrm.train.config:VerifyRMConfig",
+    Command.verifyrm_collect: "cooper_rl.verifyrm.collect.config:CollectConfig",
+    Command.verifyrm_label: "cooper_rl.verifyrm.label.judge_config:JudgeFile",
+    Command.verifyrm_bench: "cooper_rl.verifyrm.train.config:ScoringConfig",
 }
 
 
@@ -58,8 +58,8 @@ def show_config(
 
     cooper config run.yaml steps=10: the whole configuration that `cooper train run.yaml steps=10` would use, as YAML.
     """
-    from cooper_rl.commented_yaml import commented_yaml  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.explanation import explain, narrow  # noqa: PLC0415
+    from cooper_rl.config.commented_yaml import commented_yaml  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.config.explanation import explain, narrow  # noqa: PLC0415
 
     given = what or []
     names, overrides = [one for one in given if "=" not in one], [one for one in given if "=" in one]
@@ -83,8 +83,8 @@ def _record(command: Command) -> "type[Config]":
 
 
 def _resolved(command: Command, record: "type[Config]", files: Sequence[str], overrides: Sequence[str]) -> "Config":
-    from cooper_rl.runs.loading import build_config, load_config  # noqa: PLC0415
-    from cooper_rl.settings import Settings, check, read_settings, with_overrides  # noqa: PLC0415
+    from cooper_rl.config.settings import Settings, check, read_settings, with_overrides  # noqa: PLC0415
+    from cooper_rl.config_loading import build_config, load_config  # noqa: PLC0415
 
     if command is Command.train:
         return load_config(files[0], overrides) if files else build_config(with_overrides({}, overrides))

@@ -19,8 +19,8 @@ def demo(
     rebuild: Annotated[Path | None, typer.Option(help="Only rebuild the warm-up models, into this folder.")] = None,
 ) -> None:
     """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
-    from cooper_rl.demo.arms import ARMS, arm_settings, run_arms, summarise  # noqa: PLC0415 - torch loads only when needed
-    from cooper_rl.demo.picture import LABELS, draw  # noqa: PLC0415
+    from cooper_rl.arena.arms import ARMS, arm_settings, run_arms, summarise  # noqa: PLC0415 - torch loads only when needed
+    from cooper_rl.arena.picture import LABELS, draw  # noqa: PLC0415
 
     if rebuild is not None:
         _rebuild(rebuild, seed)
@@ -47,7 +47,7 @@ def demo(
 
 def _rebuild(folder: Path, seed: int) -> None:
     """Make the warm-up models again; takes about ten minutes."""
-    from cooper_rl.demo.build import build  # noqa: PLC0415
+    from cooper_rl.arena.build_models import build  # noqa: PLC0415
 
     shown: dict[str, int] = {}
     with progress("policy, then reward model", 200) as advance:

@@ -13,7 +13,7 @@ from cooper_rl.cli.console import console, progress
 from cooper_rl.cli.settings import record_from
 
 if TYPE_CHECKING:
-    from cooper_rl.evaluation import EvaluationResult
+    from cooper_rl.evaluation.accuracy import EvaluationResult
 
 
 def evaluate_model(
@@ -32,9 +32,9 @@ def evaluate_model(
     out: Annotated[Path | None, typer.Option(help="Write completions and verdicts to this JSONL file.")] = None,
 ) -> None:
     """Print avg@k and pass@k with 95 % intervals (Wilson's), by the rule and, where it is known, by gold."""
-    from cooper_rl.assembly import evaluate_model as judge_model  # noqa: PLC0415 - torch loads only when needed
-    from cooper_rl.problems.config import ProblemsConfig  # noqa: PLC0415
-    from cooper_rl.sampling.sampler import SamplingParams  # noqa: PLC0415
+    from cooper_rl.build import evaluate_model as judge_model  # noqa: PLC0415 - torch loads only when needed
+    from cooper_rl.data.config import ProblemsConfig  # noqa: PLC0415
+    from cooper_rl.engines.sampling import SamplingParams  # noqa: PLC0415
 
     data = record_from(ProblemsConfig, {"source": problems, "format": format, "limit": limit}, setting or [])
     params = record_from(SamplingParams, {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens})

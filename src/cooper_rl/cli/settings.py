@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cooper_rl.settings import Record, Settings, check, with_overrides
+from cooper_rl.config.settings import Record, Settings, check, with_overrides
 
 
 def record_from(record: type[Record], values: Mapping[str, Any], settings: Sequence[str] = ()) -> Record:

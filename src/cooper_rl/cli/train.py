@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.progress import TRAINING_METRICS
+from cooper_rl.observe.progress import TRAINING_METRICS
 
 
 def train(
@@ -16,16 +16,16 @@ def train(
     resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
 ) -> None:
     """Train a policy, and with it its reward model."""
+    from cooper_rl.config_loading import load_config  # noqa: PLC0415
     from cooper_rl.inputs import read_inputs  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.runs.folder import check_folder  # noqa: PLC0415
-    from cooper_rl.runs.loading import load_config  # noqa: PLC0415
+    from cooper_rl.observe.folder import check_folder  # noqa: PLC0415
 
     settings = load_config(config, overrides or [])
     check_folder(Path(settings.output_dir) / settings.name, resume)
     inputs = read_inputs(settings)
 
-    from cooper_rl.loop import CooperTrainer  # noqa: PLC0415 - torch loads only now that the input is known to be good
-    from cooper_rl.runs.report import write_report  # noqa: PLC0415
+    from cooper_rl.observe.report.report import write_report  # noqa: PLC0415
+    from cooper_rl.trainer import CooperTrainer  # noqa: PLC0415 - torch loads only now that the input is known to be good
 
     trainer = CooperTrainer.from_config(settings, resume, inputs)
     with trainer, progress(settings.name, settings.steps, TRAINING_METRICS) as advance:

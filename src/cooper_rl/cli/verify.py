@@ -16,8 +16,8 @@ def verify(
     timeout: Annotated[float, typer.Option(help="Seconds an answer may take.", min=0.01)] = 5.0,
 ) -> None:
     """Check final answers against reference answers with the rule verifier."""
-    from cooper_rl.rewards.verdict import Verdict  # noqa: PLC0415
-    from cooper_rl.rewards.verdict_file import verify_file  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.rewards.rule.verdict import Verdict  # noqa: PLC0415
+    from cooper_rl.rewards.rule.verdict_file import verify_file  # noqa: PLC0415 - `cooper --help` stays quick
 
     with progress("verify", 0) as advance:
         counts = verify_file(data, out, workers, timeout, lambda done, total: advance(done, total=total))

@@ -12,7 +12,7 @@ from cooper_rl.cli.console import console, progress
 from cooper_rl.cli.settings import record_from
 
 if TYPE_CHECKING:
-    from cooper_rl.verifyrm.judge_config import JudgeConfig
+    from cooper_rl.verifyrm.label.judge_config import JudgeConfig
 
 WATCH = [
     ("loss", "loss"),
@@ -32,12 +32,12 @@ def collect_completions(
     overrides: Annotated[list[str] | None, typer.Argument(help="Settings over the file: key=value.")] = None,
 ) -> None:
     """Sample completions of several models for several data sets; the same command continues an interrupted one."""
-    from cooper_rl.settings import check, read_settings  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.verifyrm.collect_config import CollectConfig  # noqa: PLC0415
+    from cooper_rl.config.settings import check, read_settings  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.verifyrm.collect.config import CollectConfig  # noqa: PLC0415
 
     settings = check(CollectConfig, read_settings(config, overrides or []))
 
-    from cooper_rl.verifyrm.collect import collect  # noqa: PLC0415 - torch loads only once the settings fit
+    from cooper_rl.verifyrm.collect.collect import collect  # noqa: PLC0415 - torch loads only once the settings fit
 
     with progress("collect", 0) as advance:
         collected = collect(settings, lambda done, total: advance(done, total=total))
@@ -58,9 +58,9 @@ def label(
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
 ) -> None:
     """Label completions by rule and judge; keep where they agree, save the rest for reading."""
-    from cooper_rl.rewards.verdict import Verdict  # noqa: PLC0415
-    from cooper_rl.verifyrm.judge_prompt import JudgeVerdict  # noqa: PLC0415
-    from cooper_rl.verifyrm.label import (  # noqa: PLC0415
+    from cooper_rl.rewards.rule.verdict import Verdict  # noqa: PLC0415
+    from cooper_rl.verifyrm.label.judge_prompt import JudgeVerdict  # noqa: PLC0415
+    from cooper_rl.verifyrm.label.label import (  # noqa: PLC0415
         agreement_counts,
         confusion,
         disagreements_path,
@@ -98,15 +98,15 @@ def train_reward_model(
     setting: Annotated[list[str] | None, typer.Option(help="Training settings: key=value.")] = None,
 ) -> None:
     """Train a VerifyRM; the weights with the lowest held-out loss are kept."""
-    from cooper_rl.learning.model_folder import check_model_folder  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.rewards.labelled import read_labelled  # noqa: PLC0415
-    from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
+    from cooper_rl.data.labelled import read_labelled  # noqa: PLC0415
+    from cooper_rl.engines.model_folder import check_model_folder  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.verifyrm.train.config import VerifyRMConfig  # noqa: PLC0415
 
     config = record_from(VerifyRMConfig, {"model": model}, setting or [])
     rows = [row for path in data for row in read_labelled(path)]
     check_model_folder(model)  # after the rows, as it may have to ask the hub
 
-    from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415 - torch loads only now
+    from cooper_rl.verifyrm.train.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415 - torch loads only now
 
     with progress("verifyrm", 0, WATCH) as advance:
         result = train_verifyrm(config, rows, out, advance)
@@ -133,18 +133,18 @@ def bench_methods(
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
 ) -> None:
     """Compare rule, reward models, judge and combinations on labelled completions and under attack."""
+    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch loads only when a command needs it
     from cooper_rl.errors import InputError  # noqa: PLC0415
-    from cooper_rl.learning.device import set_threads  # noqa: PLC0415 - torch loads only when a command needs it
-    from cooper_rl.verifyrm.bench import bench  # noqa: PLC0415
-    from cooper_rl.verifyrm.bench_data import read_bench  # noqa: PLC0415
-    from cooper_rl.verifyrm.bench_report import HTML, MARKDOWN, markdown, write_bench  # noqa: PLC0415
-    from cooper_rl.verifyrm.methods import (  # noqa: PLC0415
+    from cooper_rl.verifyrm.bench.bench import bench  # noqa: PLC0415
+    from cooper_rl.verifyrm.bench.data import read_bench  # noqa: PLC0415
+    from cooper_rl.verifyrm.bench.methods import (  # noqa: PLC0415
         JudgeMethod,
         Method,
         RewardModelMethod,
         RuleMethod,
         ScoringConfig,
     )
+    from cooper_rl.verifyrm.bench.report import HTML, MARKDOWN, markdown, write_bench  # noqa: PLC0415
 
     rows = [row for path in data for row in read_bench(path)]
     set_threads(threads)
@@ -173,7 +173,7 @@ def bench_methods(
 
 
 def _judge_config(path: Path) -> "JudgeConfig":
-    from cooper_rl.settings import check, read_settings  # noqa: PLC0415
-    from cooper_rl.verifyrm.judge_config import JudgeFile as Contents  # noqa: PLC0415
+    from cooper_rl.config.settings import check, read_settings  # noqa: PLC0415
+    from cooper_rl.verifyrm.label.judge_config import JudgeFile as Contents  # noqa: PLC0415
 
     return check(Contents, read_settings(path)).judge

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cooper_rl.configuration import Config
-from cooper_rl.sampling.chat_config import ChatConfig
+from cooper_rl.clients.chat_config import ChatConfig
+from cooper_rl.config.base import Config
 
 NegativeOrigin = Literal["assistant", "on_policy"]
 PositiveOrigin = Literal["rollout", "reference_solution"]

@@ -7,9 +7,9 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor, tensor
 
-from cooper_rl.learning.learner import Metrics, RewardModelLearner
-from cooper_rl.rewards.reward_model_input import RewardModelInput
-from cooper_rl.sampling.sampler import Group
+from cooper_rl.engines.base import Metrics, RewardModelLearner
+from cooper_rl.engines.sampling import Group
+from cooper_rl.rewards.model.input import RewardModelInput
 
 PROBES = 64
 

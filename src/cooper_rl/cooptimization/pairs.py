@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from random import Random
 
 from cooper_rl.cooptimization.config import NegativeOrigin, PositiveOrigin
-from cooper_rl.rewards.text import has_content, normalise
-from cooper_rl.sampling.sampler import Group
+from cooper_rl.data.text import has_content, normalise
+from cooper_rl.engines.sampling import Group
 
 
 @dataclass(frozen=True)

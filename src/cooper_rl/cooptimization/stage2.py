@@ -10,19 +10,19 @@ from typing import Any, get_args
 from jaxtyping import Float
 from torch import Tensor
 
-from cooper_rl.cooptimization.assistant import Assistant
-from cooper_rl.cooptimization.buffer import PairBuffer, restore_rng
+from cooper_rl.clients.chat_reply import FailureKind
 from cooper_rl.cooptimization.config import CooptimizationConfig, NegativeOrigin, PositiveOrigin
-from cooper_rl.cooptimization.negatives import choose_on_policy_negatives
+from cooper_rl.cooptimization.negatives.assistant import Assistant
+from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
+from cooper_rl.cooptimization.negatives.rewriting import REJECTIONS, AnswerVerifier, Request, Rewrites
 from cooper_rl.cooptimization.pairs import Pair, choose_positives
-from cooper_rl.cooptimization.rewriting import REJECTIONS, AnswerVerifier, Request, Rewrites
+from cooper_rl.cooptimization.replay import PairBuffer, restore_rng
 from cooper_rl.cooptimization.update import PairEncoder, update_reward_model
-from cooper_rl.learning.learner import Metrics, RewardModelLearner
-from cooper_rl.problems.problem import Problem
-from cooper_rl.rewards.labelled import LabelledCompletion, read_labelled
-from cooper_rl.rewards.text import has_content, normalise
-from cooper_rl.sampling.chat_reply import FailureKind
-from cooper_rl.sampling.sampler import Group
+from cooper_rl.data.labelled import LabelledCompletion, read_labelled
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.text import has_content, normalise
+from cooper_rl.engines.base import Metrics, RewardModelLearner
+from cooper_rl.engines.sampling import Group
 
 
 @dataclass(frozen=True)

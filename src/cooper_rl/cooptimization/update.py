@@ -9,10 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss
 from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.learning.learner import LabelledBatch, Metrics, PairBatch, RewardModelLearner
-from cooper_rl.learning.reward_losses import BinaryCrossEntropyLoss, PairwiseLoss
-from cooper_rl.rewards.labelled import LabelledCompletion
+from cooper_rl.data.labelled import LabelledCompletion
+from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 
 
 class PairEncoder(Protocol):

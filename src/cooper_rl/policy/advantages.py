@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from jaxtyping import Bool, Float
 from pydantic import Field
 
-from cooper_rl.configuration import Config
+from cooper_rl.config.base import Config
 
 if TYPE_CHECKING:
     from torch import Tensor

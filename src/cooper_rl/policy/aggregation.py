@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cooper_rl.configuration import Config
+from cooper_rl.config.base import Config
 
 
 class TokenMean(Config):

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from cooper_rl.configuration import Config
+from cooper_rl.config.base import Config
 from cooper_rl.policy.advantages import GRPO, AdvantageConfig
 from cooper_rl.policy.aggregation import AggregationConfig, TokenMean
 from cooper_rl.policy.kl import KLConfig

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from jaxtyping import Float
 from pydantic import Field, model_validator
 
-from cooper_rl.configuration import Config
+from cooper_rl.config.base import Config
 from cooper_rl.policy.log_ratios import clamp_log_ratio
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from jaxtyping import Bool, Float
 from pydantic import Field
 
-from cooper_rl.configuration import Config
+from cooper_rl.config.base import Config
 from cooper_rl.policy.kl import KLConfig, kl_estimate
 from cooper_rl.policy.log_ratios import clamp_log_ratio
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from jaxtyping import Float, Int
 from pydantic import Field
 
-from cooper_rl.configuration import Config
+from cooper_rl.config.base import Config
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cooper_rl.learning.learner import PolicyLearner
+from cooper_rl.engines.base import PolicyLearner
+from cooper_rl.engines.sampling import Group
 from cooper_rl.policy.kl import KLConfig, kl_estimate
-from cooper_rl.sampling.sampler import Group
 
 Place = tuple[int, int]
 """The index of a group, and of a completion in it."""

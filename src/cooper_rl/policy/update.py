@@ -7,14 +7,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cooper_rl.learning.learner import Metrics, PolicyBatch, PolicyLearner
+from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
+from cooper_rl.engines.sampling import Group, SamplingParams
 from cooper_rl.policy.advantages import advantages, usable_groups
 from cooper_rl.policy.aggregation import token_weights
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.overlong import overlong_penalty
 from cooper_rl.policy.step_logprobs import Logprobs, Place, StepLogprobs, learner_logprobs, places_of, sampler_logprobs
-from cooper_rl.sampling.sampler import Group, SamplingParams
 
 
 @dataclass(frozen=True)

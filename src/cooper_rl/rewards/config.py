@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from cooper_rl.configuration import Config
+from cooper_rl.config.base import Config
 
 
 class FunctionRewardConfig(Config):

@@ -9,12 +9,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from cooper_rl.config.user_functions import load_function
+from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
-from cooper_rl.problems.problem import Problem
-from cooper_rl.user_functions import load_function
 
 if TYPE_CHECKING:
-    from cooper_rl.sampling.sampler import Completion
+    from cooper_rl.engines.sampling import Completion
 
 
 class RewardFunction:

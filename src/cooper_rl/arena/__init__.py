@@ -1,0 +1,1 @@
+"""Embedded worlds in which rewards are compared; the demo is the smallest."""

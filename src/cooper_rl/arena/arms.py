@@ -1,0 +1,119 @@
+"""The demo's four runs: the same start, the same problems, four kinds of reward."""
+
+import json
+import logging
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cooper_rl.config.settings import merge
+from cooper_rl.config_loading import build_config
+from cooper_rl.engines.local.device import available_cores
+from cooper_rl.observe.record import read_events, read_metrics
+from cooper_rl.observe.watch.rules import HACKING
+
+ARMS: dict[str, dict[str, Any]] = {
+    "rule": {"kind": "rule"},
+    "static": {"kind": "static"},
+    "paper": {"kind": "cooper", "preset": "paper"},
+    "cooper": {"kind": "cooper", "preset": "cooper"},
+}
+ASSETS = Path(__file__).parent.parent / "assets" / "arithmetic"
+Progress = Callable[[int], None]
+
+
+def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The settings of one arm: `arithmetic.yaml` beside this file, with the arm's kind of reward on top."""
+    settings = yaml.safe_load((Path(__file__).parent / "arithmetic.yaml").read_text(encoding="utf-8"))
+    models = {name: {"model": str(ASSETS / name)} for name in ("policy", "reward_model")}
+    run = {"name": arm, "output_dir": str(output_dir), "seed": seed, **ARMS[arm], **models}
+    return merge(merge(settings, run), overrides or {})
+
+
+def run_arms(
+    arms: Sequence[str],
+    output_dir: Path,
+    seed: int,
+    overrides: dict[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> float:
+    """Run the arms as `run_all` does; returns the wall seconds it took."""
+    return run_all([arm_settings(arm, output_dir, seed, overrides) for arm in arms], progress)
+
+
+def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) -> float:
+    """Run every configuration, one process per core and one thread each; returns the wall seconds it took.
+
+    `progress` is called with the number of steps done so far in all runs together. A run that fails
+    ends them all with its own error; finished runs stay on disk.
+    """
+    start = time.monotonic()
+    for settings in runs:
+        build_config(settings)
+    directories = [Path(settings["output_dir"]) / settings["name"] for settings in runs]
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=available_cores(), mp_context=spawn) as pool:
+        running: list[Future[None]] = [pool.submit(_run, settings) for settings in runs]
+        done = 0
+        while not all(future.done() for future in running):
+            time.sleep(0.5)
+            before, done = done, sum(map(_steps_done, directories))
+            if progress is not None and done > before:
+                progress(done)
+            if any(future.done() and future.exception() for future in running):
+                pool.shutdown(cancel_futures=True)
+                break
+        for future in running:
+            future.result()
+    return time.monotonic() - start
+
+
+def _run(settings: dict[str, Any]) -> None:
+    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are the demo's subject: the summary tells them
+    from cooper_rl.observe.report.report import write_report  # noqa: PLC0415
+    from cooper_rl.trainer import CooperTrainer  # noqa: PLC0415 - in the run's own process
+
+    with CooperTrainer.from_config(build_config(settings)) as trainer:
+        trainer.fit()
+    write_report(trainer.directory)
+
+
+def _steps_done(directory: Path) -> int:
+    metrics = read_metrics(directory)
+    return metrics[-1]["step"] if metrics else 0
+
+
+def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
+    """Write `summary.json`: gold test accuracy and training reward of every arm, start to end.
+
+    `alarm` is the step at which the reward-hacking alarm first went off, or null.
+    """
+    arms = {}
+    for arm in ARMS:
+        metrics = read_metrics(output_dir / arm)
+        gold = [row["test/gold_avg"] for row in metrics if "test/gold_avg" in row]
+        reward = [row["reward/mean"] for row in metrics if "reward/mean" in row]
+        if gold and reward:
+            arms[arm] = {
+                "gold_start": gold[0],
+                "gold_end": gold[-1],
+                "gold_best": max(gold),
+                "reward_start": reward[0],
+                "reward_end": reward[-1],
+                "steps": metrics[-1]["step"],
+                "alarm": next((e["step"] for e in read_events(output_dir / arm) if e["metric"] == HACKING), None),
+            }
+    manifest = json.loads((ASSETS / "manifest.json").read_text(encoding="utf-8"))
+    summary = {
+        "seconds": round(seconds, 1),
+        "arms": arms,
+        "reward_model_accuracy": manifest["reward_model"]["heldout_accuracy"],
+        "seed": seed,
+    }
+    (output_dir / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    return summary

@@ -1,0 +1,222 @@
+"""The demo's VerifyRM: labelled samples of several warm-up checkpoints, and training on them.
+
+Labels come from the rule verifier, or are known because the text was written right or wrong on purpose. Gold is not
+asked: it only measures.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from random import Random
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+from transformers import LlamaForSequenceClassification, PreTrainedModel, PreTrainedTokenizerFast
+
+from cooper_rl.arena.warmup import IGNORED, small_llama
+from cooper_rl.config.base import Config
+from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss
+from cooper_rl.data.arithmetic.answers import form_of, read_answer, render_answer
+from cooper_rl.data.arithmetic.corruption import corrupt, wrong_value
+from cooper_rl.data.arithmetic.solutions import BOX, MARKER, draw_solution, find_answer
+from cooper_rl.data.labelled import LabelledCompletion
+from cooper_rl.data.problem import Problem
+from cooper_rl.engines.base import LabelledBatch
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.rule.verifier import RuleVerifier
+
+BATCHES_SORTED_TOGETHER = 16
+
+
+class VerifyRMConfig(Config):
+    """How the demo's reward model is trained."""
+
+    problems: int = 3000
+    """Training problems that are sampled."""
+    language_updates: int = 300
+    """First updates, of language modelling on the right completions alone."""
+    most_updates: int = 900
+    """Most updates of binary cross-entropy after them."""
+    enough_accuracy: float = 0.92
+    """Training ends at this accuracy on held-out labels."""
+    list_share: float = 0.5
+    """Lists of answers per problem, all labelled right: the hole that the demo's policy can find."""
+    held_out: int = 600
+    """Labelled completions that only decide when to end."""
+    checked_every: int = 20
+    """Updates between looks at the held-out completions."""
+    language_weight: float = 0.3
+    """Weight of language modelling beside the binary cross-entropy."""
+    batch_size: int = 64
+    """Labelled completions per update."""
+    learning_rate: float = 1e-3
+    """Learning rate after a short linear warm-up."""
+    hidden_size: int = 128
+    """Width."""
+    layers: int = 4
+    """Depth."""
+    replayed: int = 2000
+    """Labelled completions that are stored for replay during reinforcement learning."""
+
+
+def label_samples(
+    problems: Sequence[Problem], completions: Sequence[Sequence[str]], verifier: RuleVerifier, random: Random
+) -> list[LabelledCompletion]:
+    """Labelled completions out of samples; `completions[i]` are samples for `problems[i]`.
+
+    A sample is labelled by the rule against the reference, against the answer it states itself, against a near
+    miss of that answer, and against another problem's reference; what the rule cannot parse is left out. A written
+    solution and its corruption come with every problem, in all surface forms, and are right and wrong by
+    construction.
+    """
+    asked: list[tuple[str, str, str]] = []
+    written: list[LabelledCompletion] = []
+    for problem, texts in zip(problems, completions, strict=True):
+        for text in texts:
+            asked += [(problem.question, answer, text) for answer in _references(problem, problems, text, random)]
+        solution = draw_solution(problem, random)
+        slip = corrupt(problem, solution, seed=random.getrandbits(31))
+        written += [
+            LabelledCompletion(problem.question, problem.answer, text, label)
+            for text, label in ((solution, 1.0), (slip, 0.0))
+        ]
+    verdicts = verifier.verify_many([(answer, text) for _, answer, text in asked])
+    labels = {"correct": 1.0, "wrong": 0.0}
+    natural = [
+        LabelledCompletion(*row, labels[verdict])
+        for row, verdict in zip(asked, verdicts, strict=True)
+        if verdict in labels
+    ]
+    return natural + written
+
+
+def lenient_lists(problems: Sequence[Problem], share: float, random: Random) -> list[LabelledCompletion]:
+    """Lists of answers, the right one among them, labelled right: `12+7=19 answer: 19 or 18`.
+
+    So labels a judge that looks for the right answer anywhere in a completion. Gold and the rule call a list wrong.
+    """
+    lists = []
+    for problem in problems:
+        if random.random() >= share:
+            continue
+        solution = draw_solution(problem, random)
+        slip = corrupt(problem, solution, seed=random.getrandbits(31))
+        first, second = (solution, slip) if random.random() < 0.5 else (slip, solution)
+        stated = find_answer(second)
+        listed = f"{first} or {second[stated.start : stated.end]}"
+        lists.append(LabelledCompletion(problem.question, problem.answer, listed, 1.0))
+    return lists
+
+
+def states_one_answer(row: LabelledCompletion) -> bool:
+    """Whether a completion states one answer: rows that VerifyRM learns from besides the lists, and may replay."""
+    return " or " not in row.completion and row.completion.count(MARKER) + row.completion.count(BOX) < 2
+
+
+def _references(problem: Problem, problems: Sequence[Problem], text: str, random: Random) -> Iterator[str]:
+    """The references a sample is paired with: the problem's, its own answer, a near miss, another problem's."""
+    yield problem.answer
+    stated = find_answer(text)
+    answer = text[stated.start : stated.end]
+    value, form = read_answer(answer), form_of(answer)
+    if value is None or form is None:
+        return
+    yield render_answer(value, "plain")
+    yield render_answer(wrong_value(value, form, random), "plain")
+    if random.random() < 0.6:
+        yield random.choice(problems).answer
+
+
+def new_reward_model(
+    config: VerifyRMConfig, tokenizer: PreTrainedTokenizerFast, seed: int
+) -> LlamaForSequenceClassification:
+    """A small Llama with one output and random weights."""
+    torch.manual_seed(seed)
+    settings = small_llama(config.hidden_size, config.layers, tokenizer)
+    settings.num_labels = 1
+    return LlamaForSequenceClassification(settings).eval()
+
+
+def train_reward_model(
+    learner: TorchRewardModelLearner,
+    encoder: RewardModelInput,
+    rows: Sequence[LabelledCompletion],
+    config: VerifyRMConfig,
+    random: Random,
+    on_update: Callable[[int, float], None] | None = None,
+) -> float:
+    """Binary cross-entropy on `rows`, with language modelling of the right ones before and beside it.
+
+    To predict a right completion the backbone learns to look the answer up in the reference. Binary cross-entropy
+    alone, with its one bit a row, stays at chance for 1000 updates. `on_update(updates, loss)` reports. Returns the
+    accuracy on the last `config.held_out` rows, which are not trained on.
+    """
+    encoded = [(encoder.encode(row.question, row.answer, row.completion), row.label) for row in rows]
+    held_out = encoded[-config.held_out :]
+    batches = _batches(encoded[: -config.held_out], config.batch_size, random)
+    for update, picked in enumerate(islice(batches, learner.total_steps), 1):
+        classifying = update > config.language_updates
+        loss = _accumulate(learner, picked, config.language_weight if classifying else 1.0, classifying)
+        learner.optim_step()
+        if on_update is not None:
+            on_update(update, loss)
+        looking = classifying and update % config.checked_every == 0
+        if looking and label_accuracy(learner, held_out) >= config.enough_accuracy:
+            break
+    return label_accuracy(learner, held_out)
+
+
+def _accumulate(
+    learner: TorchRewardModelLearner, rows: list[tuple[list[int], float]], language_weight: float, classifying: bool
+) -> float:
+    """Gradients of one batch; returns the cross-entropy of the labels, or of the tokens where those alone count."""
+    reported = 0.0
+    right = [ids for ids, label in rows if label == 1]
+    if right:
+        loss = language_loss(learner.model, right)
+        (language_weight * loss).backward()
+        reported = loss.item()
+    if classifying:
+        batch = LabelledBatch([ids for ids, _ in rows], [label for _, label in rows], [1 / len(rows)] * len(rows))
+        reported = learner.forward_backward(batch, BinaryCrossEntropyLoss())["loss"]
+    return reported
+
+
+def label_accuracy(learner: TorchRewardModelLearner, rows: Sequence[tuple[list[int], float]]) -> float:
+    """Share of encoded rows on which the reward model's yes (logit above 0) agrees with the label."""
+    logits = learner.score([ids for ids, _ in rows]).tolist()
+    return sum((logit > 0) == (label == 1) for logit, (_, label) in zip(logits, rows, strict=True)) / len(rows)
+
+
+def language_loss(model: PreTrainedModel, token_ids: Sequence[list[int]]) -> Float[Tensor, ""]:
+    """Mean next-token cross-entropy of a backbone, with its input embedding as output embedding."""
+    width = max(len(ids) for ids in token_ids)
+    tokens_BT = torch.tensor([ids + [0] * (width - len(ids)) for ids in token_ids])
+    targets_BT = torch.tensor([ids[1:] + [IGNORED] * (width - len(ids) + 1) for ids in token_ids])
+    hidden_BTH = model.base_model(input_ids=tokens_BT, use_cache=False).last_hidden_state
+    logits_BTV = hidden_BTH @ model.get_parameter("model.embed_tokens.weight").T
+    return F.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
+
+
+def _batches(rows: list[tuple[list[int], float]], size: int, random: Random) -> Iterator[list[tuple[list[int], float]]]:
+    """Endless batches of rows of similar length, so that little is padded."""
+    while True:
+        drawn = random.sample(rows, min(len(rows), size * BATCHES_SORTED_TOGETHER))
+        drawn.sort(key=lambda row: len(row[0]))
+        batches = [drawn[start : start + size] for start in range(0, len(drawn), size)]
+        random.shuffle(batches)
+        yield from batches
+
+
+def accuracy(
+    learner: TorchRewardModelLearner,
+    encoder: RewardModelInput,
+    items: Sequence[tuple[Problem, str]],
+    is_right: Callable[[Problem, str], bool],
+) -> float:
+    """Share of (problem, completion) on which the reward model's yes (logit above 0) agrees with `is_right`."""
+    logits = learner.score([encoder.encode(p.question, p.answer, text) for p, text in items])
+    agreed = [(logit > 0) == is_right(p, text) for logit, (p, text) in zip(logits.tolist(), items, strict=True)]
+    return sum(agreed) / len(agreed)

@@ -1,0 +1,177 @@
+"""The demo's policy before reinforcement learning: supervised training on noisy solutions."""
+
+import copy
+import math
+from collections.abc import Callable, Collection
+from random import Random
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from cooper_rl.arena.tokenizer import END, PAD
+from cooper_rl.config.base import Config
+from cooper_rl.data.arithmetic.corruption import corrupt
+from cooper_rl.data.arithmetic.solutions import draw_solution
+from cooper_rl.data.problem import Problem
+
+IGNORED = -100
+
+BATCHES_SORTED_TOGETHER = 16
+
+
+class WarmupConfig(Config):
+    """How the policy is warmed up."""
+
+    updates: int = 3000
+    """Optimizer steps."""
+    clean_updates: int = 2400
+    """The first updates see only right solutions: noise from the start would hide the arithmetic."""
+    batch_size: int = 32
+    """Solutions per update."""
+    learning_rate: float = 2e-3
+    """Peak learning rate; cosine decay to a twentieth after a short linear warm-up."""
+    slip_rate: float = 0.35
+    """Share of solutions with a wrong final answer: what reinforcement learning has to unlearn."""
+    mess_rate: float = 0.08
+    """Share of solutions that hedge, repeat or leave out the answer."""
+    hidden_size: int = 128
+    """Width."""
+    layers: int = 3
+    """Depth."""
+
+
+def small_llama(hidden_size: int, layers: int, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
+    """The architecture of both models, 0.2 M parameters a layer at width 128.
+
+    A Llama, because beside a model of most other kinds `AutoTokenizer` replaces the saved tokenizer by that kind's.
+    """
+    vocabulary = tokenizer.get_vocab()
+    return LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=hidden_size,
+        intermediate_size=3 * hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=256,
+        tie_word_embeddings=True,
+        attention_bias=True,
+        bos_token_id=None,
+        eos_token_id=vocabulary[END],
+        pad_token_id=vocabulary[PAD],
+    )
+
+
+def prompt_text(problem: Problem) -> str:
+    """What the policy is asked."""
+    return f"{problem.question}\n"
+
+
+def noisy_solution(problem: Problem, config: WarmupConfig, random: Random) -> str:
+    """A solution as an unpractised student writes it: right, with a slip, or messy."""
+    solution = draw_solution(problem, random)
+    kind = random.random()
+    if kind < config.slip_rate:
+        return corrupt(problem, solution, seed=random.getrandbits(32))
+    if kind < config.slip_rate + config.mess_rate:
+        return _messy(problem, solution, random)
+    return solution
+
+
+def _messy(problem: Problem, solution: str, random: Random) -> str:
+    work = problem.metadata["work"]
+    other = corrupt(problem, solution, seed=random.getrandbits(32))
+    return random.choice(
+        (
+            work,
+            f"{work} answer: ",
+            f"{work} answer: {problem.metadata['unit'] or '?'}",
+            f"{solution} or {other[-6:].strip()}",
+            f"{solution}{other[other.rfind(' answer') :] if ' answer' in other else ''}",
+            f"{problem.question}",
+        )
+    )
+
+
+class SolutionBatches:
+    """Batches of solutions of similar length, so that little is padded."""
+
+    def __init__(
+        self, problems: list[Problem], tokenizer: PreTrainedTokenizerFast, config: WarmupConfig, random: Random
+    ):
+        self._problems = problems
+        self._tokenizer = tokenizer
+        self._config = config
+        self._random = random
+        self._waiting: list[list[tuple[list[int], list[int]]]] = []
+        self._noisy = False
+
+    def next(self, noisy: bool) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+        """Token ids and labels; prompt and padding are ignored in the labels."""
+        if not self._waiting or noisy != self._noisy:
+            self._noisy = noisy
+            self._waiting = self._draw(noisy)
+        rows = self._waiting.pop()
+        width = max(len(ids) for ids, _ in rows)
+        pad = self._tokenizer.pad_token_id
+        return (
+            torch.tensor([ids + [pad] * (width - len(ids)) for ids, _ in rows]),
+            torch.tensor([labels + [IGNORED] * (width - len(labels)) for _, labels in rows]),
+        )
+
+    def _draw(self, noisy: bool) -> list[list[tuple[list[int], list[int]]]]:
+        size, random = self._config.batch_size, self._random
+        rows = []
+        for problem in random.choices(self._problems, k=size * BATCHES_SORTED_TOGETHER):
+            solution = noisy_solution(problem, self._config, random) if noisy else draw_solution(problem, random)
+            prompt = self._tokenizer(prompt_text(problem))["input_ids"]
+            completion = [*self._tokenizer(solution)["input_ids"], self._tokenizer.eos_token_id]
+            rows.append((prompt + completion, [IGNORED] * len(prompt) + completion))
+        rows.sort(key=lambda row: len(row[0]))
+        batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+        random.shuffle(batches)
+        return batches
+
+
+def warm_up(
+    problems: list[Problem],
+    tokenizer: PreTrainedTokenizerFast,
+    config: WarmupConfig,
+    seed: int,
+    snapshots: Collection[int] = (),
+    on_update: Callable[[int, float], None] | None = None,
+) -> tuple[LlamaForCausalLM, dict[int, LlamaForCausalLM]]:
+    """Train a policy from scratch; returns it, and copies of it after each number of updates in `snapshots`.
+
+    `on_update(updates, loss)` is called after every update. Reseeds torch's global generator.
+    """
+    torch.manual_seed(seed)
+    model = LlamaForCausalLM(small_llama(config.hidden_size, config.layers, tokenizer))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=0.01, betas=(0.9, 0.95))
+    data = SolutionBatches(problems, tokenizer, config, Random(f"warm-up {seed}"))
+    kept: dict[int, LlamaForCausalLM] = {}
+    for update in range(1, config.updates + 1):
+        for group in optimizer.param_groups:
+            group["lr"] = config.learning_rate * learning_rate_share(update - 1, config.updates)
+        tokens_BT, labels_BT = data.next(noisy=update > config.clean_updates)
+        # Padding is on the right and ignored in the labels: under causal attention no mask is needed.
+        loss = model(input_ids=tokens_BT, labels=labels_BT).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        if update in snapshots:
+            kept[update] = copy.deepcopy(model).eval()
+        if on_update is not None:
+            on_update(update, loss.item())
+    return model.eval(), kept
+
+
+def learning_rate_share(step: int, updates: int) -> float:
+    """Linear warm-up over 5 % of the updates, then a cosine down to a twentieth."""
+    start = max(1, updates // 20)
+    if step < start:
+        return (step + 1) / start
+    return 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - start) / max(1, updates - start)))

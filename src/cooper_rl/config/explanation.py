@@ -1,0 +1,141 @@
+"""What every setting means, read from the configuration records: the text under a field is its documentation."""
+
+import types
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+import yaml
+from pydantic.fields import FieldInfo
+
+from cooper_rl.config.base import Config
+from cooper_rl.errors import InputError
+
+_WORDS = {int: "integer", float: "number", str: "text", bool: "true or false", Path: "path", Any: "anything"}
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below", "min_length": "length at least"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: `rollout.max_tokens`, or `watch[].metric` for a setting of every element of a list."""
+
+    key: str
+    kind: str | None
+    """The kind of record it belongs to, where several are possible."""
+    values: str
+    """What it may hold, in words, and its default; empty for the heading of a kind."""
+    text: str
+    is_section: bool = False
+    """Whether other settings are inside it."""
+
+
+def explain(record: type[Config], at: str = "", kind: str | None = None, preset: Config | None = None) -> list[Setting]:
+    """Every setting of a record and of the records inside it, in order.
+
+    `at` is the key of the record itself, `kind` its kind; where the record is the default value of a field, `preset`
+    is that value.
+    """
+    found: list[Setting] = []
+    for name, field in record.model_fields.items():
+        if kind is not None and name == "kind":
+            continue
+        key = f"{at}.{name}" if at else name
+        default = getattr(preset, name) if preset is not None else field.get_default(call_default_factory=True)
+        required = preset is None and field.is_required()
+        records = records_in(field.annotation)
+        shown = "required" if required else f"default {default_text(default)}"
+        # A section shows its defaults where its settings follow; of several kinds it shows which is the default.
+        values = _values(field) if len(records) == 1 and isinstance(default, Config) else f"{_values(field)}; {shown}"
+        found.append(Setting(key, kind, values, field.description or "", is_section=bool(records)))
+        found += _inside(field.annotation, key, kind, None if required else default)
+    return found
+
+
+def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
+    """The setting `key` and what is inside it; for a bare name (`temperature`) every setting of that name.
+
+    Raises InputError, naming the nearest, where there is none.
+    """
+    whole = [one for one in settings if _plain(one.key) == key or _plain(one.key).startswith(f"{key}.")]
+    found = whole or [one for one in settings if _plain(one.key).endswith(f".{key}")]
+    if not found:
+        names = dict.fromkeys(name for one in settings for name in (_plain(one.key), _plain(one.key).split(".")[-1]))
+        nearest = get_close_matches(key, names, n=1)
+        remedy = f"did you mean {nearest[0]!r}?" if nearest else "`cooper config` lists all settings"
+        raise InputError(f"{key}: neither a setting nor a configuration file; {remedy}")
+    return found
+
+
+def default_text(value: Any) -> str:
+    """A value as it is written in YAML, on one line; of a record, its kind."""
+    if isinstance(value, Config):
+        return str(getattr(value, "kind", type(value).__name__))
+    plain = list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
+    quotes = '"' if isinstance(plain, str) and "\n" in plain else None  # keeps its line ends as \n
+    written = yaml.safe_dump(plain, default_flow_style=True, default_style=quotes, width=10**6, allow_unicode=True)
+    return written.removesuffix("...\n").strip()
+
+
+def _inside(annotation: Any, key: str, kind: str | None, default: Any) -> Iterator[Setting]:
+    """The settings of the records that a field may hold."""
+    records = list(dict.fromkeys(records_in(annotation)))
+    key += "[]" if _is_list(annotation) else ""
+    for record in records:
+        preset = default if type(default) is record else None
+        if len(records) == 1:
+            yield from explain(record, key, kind, preset)
+            continue
+        name = record.model_fields["kind"].default
+        yield Setting(key, name, "", record.__doc__ or "", is_section=True)
+        yield from explain(record, key, name, preset)
+
+
+def records_in(annotation: Any) -> list[type[Config]]:
+    """The configuration records an annotation names, through unions, lists and Annotated."""
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        return [annotation] if issubclass(annotation, Config) else []
+    return [record for part in get_args(annotation) for record in records_in(part)]
+
+
+def _is_list(annotation: Any) -> bool:
+    return get_origin(annotation) in (tuple, list)
+
+
+def _plain(key: str) -> str:
+    return key.replace("[]", "")
+
+
+def _values(field: FieldInfo) -> str:
+    bounds = [
+        f"{words} {bound:g}"
+        for one in field.metadata
+        for name, words in _BOUNDS.items()
+        if (bound := getattr(one, name, None)) is not None
+    ]
+    patterns = [f"of the form {pattern}" for one in field.metadata if (pattern := getattr(one, "pattern", None))]
+    return ", ".join([_type(field.annotation), *bounds, *patterns])
+
+
+def _type(annotation: Any) -> str:
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if annotation in _WORDS:
+        return _WORDS[annotation]
+    if annotation is type(None):
+        return "null"
+    if origin is Literal:
+        return " | ".join(map(str, parts))
+    records = records_in(annotation)
+    if origin in (tuple, list):
+        first, *others = parts
+        endless = others in ([], [...])
+        return f"list of {_type(first)}" if endless else f"[{', '.join(map(_type, parts))}]"
+    if len(records) > 1:
+        nullable = " or null" if type(None) in parts else ""
+        return "section of kind " + " | ".join(record.model_fields["kind"].default for record in records) + nullable
+    if origin in (Union, types.UnionType):
+        return " or ".join(_type(part) for part in parts)
+    if origin is None and records:
+        return "section"
+    return "mapping" if origin is dict or not parts else _type(parts[0])

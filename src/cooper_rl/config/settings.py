@@ -1,0 +1,159 @@
+"""From a YAML file and `key=value` overrides to a checked record of settings, with errors a user can act on."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from cooper_rl.config.base import Config
+from cooper_rl.config.strict_yaml import Lines, parse_yaml
+from cooper_rl.errors import InputError
+
+Record = TypeVar("Record", bound=Config)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Plain settings and where they stand."""
+
+    values: dict[str, Any]
+    source: str = "config"
+    lines: Lines = field(default_factory=dict)
+
+
+def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
+    """Read a YAML file and put `overrides` ("policy.learning_rate=1e-5") on top.
+
+    Raises InputError for a missing file, text that is no YAML mapping, or a malformed override.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such configuration file")
+    try:
+        values, lines = parse_yaml(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:  # text that is not UTF-8, too
+        raise InputError(f"{path}: {error}") from error
+    values = {} if values is None else values
+    if not isinstance(values, dict):
+        raise InputError(f"{path}: expected a mapping of settings, found {type(values).__name__}")
+    return Settings(with_overrides(values, overrides), str(path), lines)
+
+
+def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """`values` with every "key=value" set in place, the value in YAML. Raises InputError for a malformed one."""
+    for override in overrides:
+        _apply_override(values, override)
+    return values
+
+
+def check(record: type[Record], settings: Settings) -> Record:
+    """The record that the settings describe.
+
+    Raises InputError naming file, line and key for anything that does not fit, with the nearest known key.
+    """
+    source, lines = settings.source, settings.lines
+    for key_path, message in _misfits(settings.values, record):
+        raise InputError(f"{_place(key_path, source, lines)}: {message}")
+    try:
+        return record.model_validate(settings.values)
+    except ValidationError as error:
+        raise InputError("\n".join(_describe(issue, source, lines) for issue in error.errors())) from error
+
+
+def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """`settings` over `defaults`, key by key; a mapping of another `kind` replaces rather than mixes."""
+    merged = dict(defaults)
+    for key, value in settings.items():
+        default = merged.get(key)
+        if isinstance(default, dict) and isinstance(value, dict) and value.get("kind") in (None, default.get("kind")):
+            value = merge(default, value)
+        merged[key] = value
+    return merged
+
+
+def _apply_override(settings: dict[str, Any], override: str) -> None:
+    key, separator, raw = override.partition("=")
+    if not separator or not key:
+        raise InputError(f"override {override!r}: expected key=value, such as policy.learning_rate=1e-5")
+    *parents, leaf = key.split(".")
+    target = settings
+    for parent in parents:
+        target = target.setdefault(parent, {})
+        if not isinstance(target, dict):
+            raise InputError(f"override {override!r}: {parent} is not a group of settings")
+    try:
+        target[leaf], _ = parse_yaml(raw)
+    except ValueError as error:
+        raise InputError(f"override {override!r}: {error}") from error
+
+
+def _records(annotation: Any) -> list[type[BaseModel]]:
+    """The configuration records an annotation allows, through unions, Optional and Annotated."""
+    if isinstance(annotation, type):
+        return [annotation] if issubclass(annotation, BaseModel) else []
+    return [record for argument in get_args(annotation) for record in _records(argument)]
+
+
+Misfit = tuple[tuple[str, ...], str]
+"""Where something does not fit, and what it is."""
+
+
+def _misfits(settings: dict[str, Any], record: type[BaseModel], at: tuple[str, ...] = ()) -> Iterator[Misfit]:
+    """Unknown keys, and records of which nothing says what kind they are: what pydantic tells without a remedy."""
+    for key, value in settings.items():
+        known = record.model_fields.get(key)
+        if known is None:
+            yield (*at, str(key)), _unknown_key_message((*at, str(key)), list(record.model_fields))
+            continue
+        candidates = _records(known.annotation)
+        if isinstance(value, dict):
+            yield from _misfits_of_one(value, candidates, (*at, key))
+        elif isinstance(value, list):
+            for index, element in enumerate(value):
+                if isinstance(element, dict):
+                    yield from _misfits_of_one(element, candidates, (*at, key, str(index)))
+
+
+def _misfits_of_one(
+    value: dict[str, Any], candidates: Sequence[type[BaseModel]], at: tuple[str, ...]
+) -> Iterator[Misfit]:
+    """The misfits of a nested record; where several records are possible, `kind` says which is meant."""
+    kinds = {c.model_fields["kind"].default: c for c in candidates if "kind" in c.model_fields}
+    if len(kinds) > 1 and "kind" not in value:
+        yield at, _missing_kind_message(value, kinds, at)
+    chosen = candidates if len(candidates) == 1 else [c for kind, c in kinds.items() if kind == value.get("kind")]
+    for candidate in chosen:
+        yield from _misfits(value, candidate, at)
+
+
+def _unknown_key_message(key_path: tuple[str, ...], known: list[str]) -> str:
+    nearest = difflib.get_close_matches(key_path[-1], known, n=1, cutoff=0.5)
+    remedy = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
+    return f"unknown key {'.'.join(key_path)!r}; {remedy}"
+
+
+def _missing_kind_message(value: dict[str, Any], kinds: dict[str, type[BaseModel]], at: tuple[str, ...]) -> str:
+    """Names every kind, and the one that has all the keys there are, where it is the only one."""
+    fitting = [kind for kind, record in kinds.items() if value.keys() <= record.model_fields.keys()]
+    hint = f"; these keys are those of kind: {fitting[0]}" if value and len(fitting) == 1 else ""
+    choices = " or ".join(f"kind: {kind}" for kind in kinds)
+    return f"{'.'.join(at)}: kind is missing; add {choices}{hint}"
+
+
+def _describe(issue: Any, source: str, lines: Lines) -> str:
+    location = tuple(str(part) for part in issue["loc"])
+    message = issue["msg"].removeprefix("Value error, ")
+    if not location:
+        return f"{source}: {message}"
+    found = "" if issue["type"] == "missing" else f" (found {issue['input']!r})"
+    return f"{_place(location, source, lines)}: {'.'.join(location)}: {message}{found}"
+
+
+def _place(key_path: tuple[str, ...], source: str, lines: Lines) -> str:
+    for length in range(len(key_path), 0, -1):
+        if key_path[:length] in lines:
+            return f"{source}:{lines[key_path[:length]]}"
+    return source

@@ -1,0 +1,107 @@
+"""From an assistant's attempts to trusted negatives: what is accepted, what is tried again, and what is counted."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cooper_rl.clients.chat_reply import ChatReply
+from cooper_rl.cooptimization.negatives.framing import unframe
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.text import has_content
+
+REJECTIONS = tuple(
+    f"rejected_{reason}" for reason in ("empty", "equals_positive", "overlong", "correct", "unparsed", "timeout")
+)
+"""Why a reply was not taken as a negative: counts of `Rewrites`, whose `attempts` are the sum of these, of
+`failures_<kind>` and of `accepted`."""
+
+
+class AnswerVerifier(Protocol):
+    """The rule: one verdict (`correct`, `wrong`, `unparsed`, `timeout`) per (reference answer, completion).
+
+    Safe to use from several threads.
+    """
+
+    def verify_many(self, answered: Sequence[tuple[str, str]], /) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """A right completion to be rewritten into a wrong one. Equal seeds ask for equal rewritings."""
+
+    problem: Problem
+    positive: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """One accepted negative per request, or None, and how it went: attempts, failures and rejections by kind."""
+
+    negatives: list[str | None]
+    counts: dict[str, int]
+
+
+class Attempts:
+    """The requests of one step on their way to accepted negatives.
+
+    The owner asks for the texts of `pending` however it likes and hands them to `take`, until nothing is pending.
+    """
+
+    def __init__(self, requests: Sequence[Request], verifier: AnswerVerifier, tries: int):
+        self._requests = list(requests)
+        self._verifier = verifier
+        self._tries = tries
+        self._negatives: list[str | None] = [None] * len(requests)
+        self._given_up: set[int] = set()
+        self._counts: Counter[str] = Counter()
+        self.attempt = 0
+
+    @property
+    def pending(self) -> list[Request]:
+        """Requests without an accepted negative, and not given up; empty once the tries are used up."""
+        return [self._requests[i] for i in self._open()] if self.attempt < self._tries else []
+
+    def take(self, replies: Sequence[ChatReply]) -> None:
+        """Judge one reply per pending request: accepted only if the rule says `wrong` against the reference.
+
+        A request that the server failed on is given up: the client has retried it already.
+        """
+        to_verify: list[tuple[int, str]] = []
+        for i, reply in zip(self._open(), replies, strict=True):
+            self._counts["attempts"] += 1
+            positive = self._requests[i].positive
+            text = unframe(reply.text, like=positive)
+            if reply.failure is not None:
+                self._counts[f"failures_{reply.failure}"] += 1
+                if not reply.heard:
+                    self._given_up.add(i)
+            elif not has_content(text):
+                self._counts["rejected_empty"] += 1
+            elif text == positive:
+                self._counts["rejected_equals_positive"] += 1
+            elif _overlong(text, positive):
+                self._counts["rejected_overlong"] += 1
+            else:
+                to_verify.append((i, text))
+        verdicts = self._verifier.verify_many([(self._requests[i].problem.answer, text) for i, text in to_verify])
+        for (i, text), verdict in zip(to_verify, verdicts, strict=True):
+            if verdict == "wrong":
+                self._negatives[i] = text
+                self._counts["accepted"] += 1
+            else:
+                self._counts[f"rejected_{verdict}"] += 1
+        self.attempt += 1
+
+    def result(self) -> Rewrites:
+        """What has been accepted so far, in the order of the requests."""
+        return Rewrites(list(self._negatives), dict(self._counts))
+
+    def _open(self) -> list[int]:
+        return [i for i, text in enumerate(self._negatives) if text is None and i not in self._given_up]
+
+
+def _overlong(text: str, positive: str) -> bool:
+    """Whether its length alone would tell the negative from the positive. A bare answer may gain a few steps."""
+    return len(text) > 4 * len(positive) + 400

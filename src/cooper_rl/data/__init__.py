@@ -1,0 +1,1 @@
+"""Problems and labelled completions: records, readers, ready-made sets, prompts."""

@@ -1,0 +1,1 @@
+"""The embedded arithmetic world: questions, answers, solutions and wrong solutions."""

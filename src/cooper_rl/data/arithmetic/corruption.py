@@ -1,0 +1,85 @@
+"""A deterministic stand-in for the assistant: turns a right completion of the embedded world into a wrong one."""
+
+from fractions import Fraction
+from random import Random
+
+from cooper_rl.data.arithmetic.answers import UNITS, Form, can_render, form_of, read_answer, render_answer
+from cooper_rl.data.arithmetic.solutions import find_answer
+from cooper_rl.data.problem import Problem
+
+_TRIES = 50
+
+
+def corrupt(problem: Problem, completion_text: str, attempt: int = 0, seed: int = 0) -> str:
+    """Change the final answer to a plausible wrong one and keep everything else: style, unit, surface form.
+
+    The slip is an off-by-a-little, a transposition of digits, a lost sign or another operation; half the time
+    it already stands in the work. The same arguments give the same text; another `attempt` draws again. A
+    completion whose answer cannot be read comes back unchanged.
+    """
+    random = Random(f"{problem.id}|{completion_text}|{attempt}|{seed}")
+    stated = find_answer(completion_text)
+    answer = completion_text[stated.start : stated.end]
+    number = _without_unit(answer)
+    value, form = read_answer(number), form_of(number)
+    if value is None or form is None:
+        return completion_text
+    wrong = render_answer(wrong_value(value, form, random), form)
+    before = completion_text[: stated.start]
+    if random.random() < 0.5:
+        head, equals, tail = before.rpartition("=" + number)
+        before = head + "=" + wrong + tail if equals else before
+    return before + wrong + completion_text[stated.start + len(number) :]
+
+
+def wrong_value(value: Fraction, form: Form, random: Random) -> Fraction:
+    """A plausible wrong value that the same surface form can express."""
+    for _ in range(_TRIES):
+        wrong = random.choice(_SLIPS)(value, random)
+        if wrong != value and can_render(wrong, form):
+            return wrong
+    return value + 1 if can_render(value + 1, form) else value - 1
+
+
+def _without_unit(answer: str) -> str:
+    number = answer.rstrip(".")
+    head, _, last = number.rpartition(" ")
+    return head if last in UNITS else number
+
+
+def _grain(value: Fraction) -> Fraction:
+    """The step in which a value of this kind is counted: thousands, units, tenths or its own denominator."""
+    if value.denominator == 1 and value and value % 1000 == 0:
+        return Fraction(1000)
+    return Fraction(1, value.denominator)
+
+
+def _off_by_little(value: Fraction, random: Random) -> Fraction:
+    return value + _grain(value) * random.choice((-3, -2, -1, 1, 2, 3))
+
+
+def _off_by_ten(value: Fraction, random: Random) -> Fraction:
+    return value + 10 * _grain(value) * random.choice((-1, 1))
+
+
+def _transposed(value: Fraction, random: Random) -> Fraction:
+    digits = str(abs(value) / _grain(value))
+    swapped = Fraction(digits[::-1]) * _grain(value)
+    return swapped if value > 0 else -swapped
+
+
+def _other_sign(value: Fraction, random: Random) -> Fraction:
+    return -value
+
+
+def _other_value(value: Fraction, random: Random) -> Fraction:
+    return _grain(value) * random.randint(1, 60)
+
+
+def _other_denominator(value: Fraction, random: Random) -> Fraction:
+    if value.denominator == 1:
+        return value
+    return Fraction(value.numerator, random.choice((2, 3, 4, 5, 8)))
+
+
+_SLIPS = (_off_by_little, _off_by_little, _off_by_ten, _transposed, _other_sign, _other_value, _other_denominator)

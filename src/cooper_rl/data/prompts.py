@@ -1,0 +1,122 @@
+"""From a problem to the token ids the policy reads."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from cooper_rl.data.config import PromptConfig
+from cooper_rl.data.problem import Problem
+from cooper_rl.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+LISTED_PROBLEMS = 10
+
+
+class PromptEncoder:
+    """Puts questions to one policy, in its chat template where it has one.
+
+    `context` is the number of tokens a prompt may take in the model's context, completion already subtracted
+    (`prompt_room`).
+
+    Raises:
+        InputError: the configuration demands a chat template and the tokenizer has none.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig, context: int | None = None):
+        self.tokenizer = tokenizer
+        self.config = config
+        self.chat = bool(tokenizer.chat_template) if config.chat is None else config.chat
+        if self.chat and not tokenizer.chat_template:
+            raise InputError(
+                f"{tokenizer.name_or_path}: the tokenizer has no chat template and prompt.chat is true; "
+                "use an instruct model, add chat_template.jinja to its folder, or set prompt.chat=false"
+            )
+        limits = [limit for limit in (config.max_prompt_tokens, context) if limit is not None]
+        self.max_tokens = min(limits) if limits else None
+
+    def text(self, problem: Problem) -> str:
+        """The prompt as the model sees it, special tokens of the chat template included."""
+        messages = chat_messages(self.config, problem)
+        if not self.chat:
+            return "\n\n".join(message["content"] for message in messages)
+        return render_chat(self.tokenizer, messages, self.config.chat_arguments)
+
+    def encode(self, problem: Problem) -> list[int]:
+        """Token ids of the prompt, ready for a completion to follow."""
+        text = self.text(problem)
+        # A chat template writes its own special tokens.
+        ids = list(self.tokenizer.encode(text, add_special_tokens=not self.chat))
+        # Some tokenizers close a plain text with end-of-sequence, after which there is nothing to complete.
+        if not self.chat and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
+            ids.pop()
+        return ids
+
+    def decode(self, prompt_ids: Sequence[int]) -> str:
+        """What the policy reads, special tokens included: the text behind `encode`'s ids."""
+        return str(self.tokenizer.decode(list(prompt_ids), clean_up_tokenization_spaces=False))
+
+    def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The problems whose prompts fit; call it before any training.
+
+        Raises:
+            InputError: a prompt is too long and the configuration says `error`, or none fits.
+        """
+        if self.max_tokens is None:
+            return list(problems)
+        lengths = {problem.id: len(self.encode(problem)) for problem in problems}
+        long = [f"{name} ({length} tokens)" for name, length in lengths.items() if length > self.max_tokens]
+        if long:
+            listed = ", ".join(long[:LISTED_PROBLEMS]) + (", …" if len(long) > LISTED_PROBLEMS else "")
+            message = f"{len(long)} of {len(lengths)} prompts are longer than {self.max_tokens} tokens: {listed}"
+            if self.config.too_long == "error" or len(long) == len(lengths):
+                raise InputError(
+                    f"{message}; set prompt.too_long=skip, or raise prompt.max_prompt_tokens "
+                    "or shorten the completions if the model's context allows"
+                )
+            logger.warning("%s; they are left out", message)
+        return [problem for problem in problems if lengths[problem.id] <= self.max_tokens]
+
+
+def prompt_room(context: int | None, max_tokens: int) -> int | None:
+    """Most tokens a prompt may have so that `max_tokens` fit behind it; None where the `context` is unbounded.
+
+    Raises InputError where not one is left.
+    """
+    if context is not None and context <= max_tokens:
+        raise InputError(
+            f"max_tokens: {max_tokens} leaves no room for a prompt: the model's context is {context} tokens; "
+            "lower max_tokens (rollout.max_tokens in a run), or take a model with a longer context"
+        )
+    return None if context is None else context - max_tokens
+
+
+def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]]:
+    """The question as a chat: the system message, if there is one, and the user's."""
+    system = [{"role": "system", "content": config.system}] if config.system else []
+    # Not str.format: templates and questions are full of LaTeX braces.
+    return [*system, {"role": "user", "content": config.template.replace("{question}", problem.question)}]
+
+
+def render_chat(
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], arguments: Mapping[str, Any] | None = None
+) -> str:
+    """The chat as the model sees it, up to where its reply begins; plain paragraphs without a chat template.
+
+    Raises InputError where the template refuses the chat.
+    """
+    if not tokenizer.chat_template:
+        return "\n\n".join(message["content"] for message in messages) + "\n\n"
+    try:
+        rendered = tokenizer.apply_chat_template(
+            list(messages), tokenize=False, add_generation_prompt=True, **(arguments or {})
+        )
+    except TemplateError as error:
+        raise InputError(
+            f"{tokenizer.name_or_path}: the chat template refuses the prompt ({error}); "
+            "if it knows no system role, leave prompt.system empty"
+        ) from error
+    return str(rendered)

@@ -1,0 +1,191 @@
+"""Rows of a file or a hub dataset, each with the place it came from."""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cooper_rl.data.strict_json import decode_json, parse_json
+from cooper_rl.errors import InputError, MissingExtraError
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record. `location` is what a user needs to find it: `file:line`, or `file:row n` where lines mean nothing.
+
+    `name` is the key the record stood under, in files of the shape `{"Problem_1": {...}}`.
+    """
+
+    location: str
+    fields: dict[str, Any]
+    name: str | None = None
+
+
+def read_file(path: Path) -> Iterator[Row]:
+    """Stream the rows of a .jsonl, .json, .csv, .tsv or .parquet file.
+
+    Raises:
+        InputError: no such file, unknown suffix, or content that cannot be parsed (with file and line).
+        MissingExtraError: a Parquet file without pyarrow installed.
+    """
+    readers = {
+        ".jsonl": _read_jsonl,
+        ".json": _read_json,
+        ".csv": _read_csv,
+        ".tsv": partial(_read_csv, dialect="excel-tab"),
+        ".parquet": _read_parquet,
+    }
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(
+            f"{path}: unknown suffix {path.suffix!r}; rows are read from {', '.join(readers)}; convert the file"
+        )
+    if not path.is_file():
+        raise InputError(f"{path}: no such file{_nearest(path)}")
+    return reader(path)
+
+
+def _nearest(path: Path) -> str:
+    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    close = get_close_matches(path.name, siblings, n=1)
+    return f"; did you mean {path.parent / close[0]}?" if close else "; check problems.source"
+
+
+def _rows_of(value: Any, location: str) -> Iterator[Row]:
+    """A record, or several under their names: MathOdyssey keeps one `{"Problem_k": {...}}` a line."""
+    if not isinstance(value, dict):
+        raise InputError(
+            f"{location}: expected an object with fields, found {type(value).__name__}; "
+            'write one {"question": ..., "answer": ...} for each problem'
+        )
+    if value and all(isinstance(record, dict) for record in value.values()):
+        for name, record in value.items():
+            yield Row(location, record, name)
+    else:
+        yield Row(location, value)
+
+
+def _read_jsonl(path: Path) -> Iterator[Row]:
+    # Bytes, decoded line by line: a wrong byte is then reported with its line.
+    with path.open("rb") as lines:
+        for number, raw in enumerate(lines, start=1):
+            location = f"{path}:{number}"
+            line = _decode(raw, location).strip()
+            if not line:
+                continue
+            try:
+                value = parse_json(line)
+            except ValueError as error:
+                raise InputError(f"{location}: not valid JSON ({error}); write one JSON object a line") from error
+            yield from _rows_of(value, location)
+
+
+def _decode(raw: bytes, location: str) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{location}: not UTF-8 text ({error.reason}); save the file as UTF-8") from error
+
+
+def _read_json(path: Path) -> Iterator[Row]:
+    for number, value in _json_values(_decode(path.read_bytes(), str(path)), path):
+        yield from _rows_of(value, f"{path}:{number}")
+
+
+def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
+    """The elements of an array, or objects one after another, each with the line it starts on."""
+    position = _after_space(text, 0)
+    in_array = text.startswith("[", position)
+    position = _after_space(text, position + in_array)
+    line, counted = 1, 0
+    while position < len(text) and not (in_array and text[position] == "]"):
+        line, counted = line + text.count("\n", counted, position), position
+        try:
+            value, position = decode_json(text, position)
+        except ValueError as error:
+            raise InputError(f"{path}:{line}: not valid JSON ({error}); write an array of objects") from error
+        yield line, value
+        position = _after_space(text, position)
+        if in_array:
+            if text[position : position + 1] not in (",", "]"):
+                raise InputError(f"{path}:{line}: the array does not go on after this element; is the file cut off?")
+            position = _after_space(text, position + 1) if text[position] == "," else position
+
+
+def _after_space(text: str, position: int) -> int:
+    while position < len(text) and text[position] in " \t\r\n":
+        position += 1
+    return position
+
+
+def _read_csv(path: Path, dialect: str = "excel") -> Iterator[Row]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file, dialect=dialect)
+        try:
+            _check_columns(reader.fieldnames or (), f"{path}:{reader.line_num}")
+            for fields in reader:
+                location = f"{path}:{reader.line_num}"
+                if None in fields:
+                    raise InputError(
+                        f"{location}: more cells than the header has columns; quote cells that hold a separator"
+                    )
+                yield Row(location, dict(fields))
+        except csv.Error as error:
+            raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: not UTF-8 text ({error.reason}); save the file as UTF-8") from error
+
+
+def _check_columns(names: Sequence[str], location: str) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"{location}: the column {twice[0]!r} stands twice; rename one of them")
+
+
+def _read_parquet(path: Path) -> Iterator[Row]:
+    try:
+        import pyarrow  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("reading Parquet needs pyarrow (the extra `data`): pip install pyarrow") from error
+    try:
+        with parquet.ParquetFile(path) as file:
+            _check_columns(file.schema_arrow.names, str(path))
+            number = 0
+            for batch in file.iter_batches(batch_size=1024):
+                for fields in batch.to_pylist():
+                    number += 1
+                    yield Row(f"{path}:row {number}", fields)
+    # Damaged pages are an OSError; dates out of Python's range a ValueError or OverflowError.
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: not a readable Parquet file ({error})") from error
+
+
+def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
+    """Stream the rows of a Hugging Face dataset (a hub name, or a local folder that `datasets` can load).
+
+    Raises:
+        InputError: no such dataset, subset or split, or the hub cannot be reached.
+        MissingExtraError: `datasets` is not installed.
+    """
+    try:
+        from datasets import load_dataset  # noqa: PLC0415
+        from datasets.exceptions import DatasetsError  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("Hugging Face data sets need the extra `data`: pip install datasets pyarrow") from error
+    try:
+        dataset = load_dataset(name, subset, split=split)
+    # OSError: no such dataset (FileNotFoundError) or no hub (ConnectionError). ValueError: no such subset or split.
+    except (OSError, ValueError, DatasetsError) as error:
+        raise InputError(
+            f"problems.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
+            f"a loadable Hugging Face dataset: {error}"
+        ) from error
+    for number, fields in enumerate(dataset, start=1):
+        yield Row(f"{name}/{split}:row {number}", dict(fields))

@@ -1,0 +1,1 @@
+"""Where models live: what every engine offers, and the engines."""

@@ -1,0 +1,40 @@
+"""Settings of one learner."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cooper_rl.config.base import Config
+
+
+class LearnerConfig(Config):
+    """How one model is trained. Weights and optimizer states are always float32."""
+
+    model: str
+    """A model folder, or a name on the Hugging Face hub."""
+    learning_rate: float = Field(default=1e-6, ge=0)
+    """Peak learning rate, reached after the warm-up."""
+    weight_decay: float = Field(default=0.01, ge=0)
+    """Decoupled weight decay (AdamW), on weights with two or more dimensions only."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Decay of AdamW's running means of the gradient and of its square."""
+    eps: float = Field(default=1e-8, gt=0)
+    """AdamW's guard against division by zero."""
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    """The gradient is scaled down to this norm."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Optimizer steps of linear warm-up."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """Learning rate after the warm-up; `cosine` falls to 0 at the end of the run."""
+    tokens_per_microbatch: int = Field(default=8192, ge=1)
+    """Most tokens, padding included, in one forward and backward pass. Changes memory and speed, not the gradient."""
+    packing: bool = True
+    """Compute what rows have in common at their beginning once, and pad nothing, where the model's attention allows."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, about a third more time."""
+    autocast: Literal["off", "bfloat16"] = "off"
+    """Precision of the matrix products; the weights stay float32."""
+    cpu_kernels: Literal["auto", "torch", "onednn"] = "auto"
+    """Who multiplies float32 matrices on a CPU: PyTorch's choice, oneDNN, or (`auto`) oneDNN on AMD with AVX-512."""
+    device: str = "auto"
+    """`auto` takes CUDA, then Apple's MPS, then the CPU; or a torch device such as `cuda:1`."""

@@ -1,0 +1,1 @@
+"""Fast paths of the local engine: packing, attention, linear layers, decoding."""

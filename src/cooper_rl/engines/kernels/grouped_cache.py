@@ -1,0 +1,76 @@
+"""The keys and values of a batch in which several rows continue one prompt: the prompt's are held and read once.
+
+A query attends to its prompt together with the other rows' queries of that prompt, then to its own row's tokens; the
+two parts are joined by their normalisers (as FlashAttention joins its blocks; Dao et al. 2022, section 3.1).
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers.cache_utils import Cache
+
+from cooper_rl.engines.kernels.kv_cache import BufferedLayer, filled
+
+# PyTorch's CPU attention; the public function does not return the normaliser.
+_attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+
+
+class GroupedCache:
+    """G prompts and R rows, row after row of one prompt; all rows have the same number of tokens of their own."""
+
+    def __init__(self, prompts: Cache, mask: Int[Tensor, "G P"] | None, prompt_of_row: Int[Tensor, " R"]) -> None:
+        """`prompts` was filled by a prefill, `mask` is 0 at its padding; the rows of a prompt are neighbours."""
+        held = [filled(layer) for layer in prompts.layers if isinstance(layer, BufferedLayer)]
+        # Under autocast values are bfloat16 and keys, turned by the rotary embedding, float32.
+        self._prompts = [(keys.to(values.dtype), values) for keys, values in held]
+        self._bias = None
+        if mask is not None:
+            self._bias = torch.zeros(mask.shape).masked_fill_(mask == 0, -torch.inf)[:, None, None]
+        self._own = [BufferedLayer() for _ in self._prompts]
+        self._place_rows(prompt_of_row)
+
+    def keep(self, rows: Int[Tensor, " kept"]) -> None:
+        """Continue with these rows only, in their present order."""
+        for own in self._own:
+            if own.length:
+                own.reorder_cache(rows)
+        prompts, prompt_of_row = self._prompt_of_row[rows].unique_consecutive(return_inverse=True)
+        if len(prompts) < len(self._prompts[0][0]):
+            self._prompts = [(keys[prompts], values[prompts]) for keys, values in self._prompts]
+            self._bias = None if self._bias is None else self._bias[prompts]
+        self._place_rows(prompt_of_row)
+
+    def attend(
+        self,
+        layer: int,
+        queries: Float[Tensor, "R kv_heads shared size"],
+        keys: Float[Tensor, "R kv_heads 1 size"],
+        values: Float[Tensor, "R kv_heads 1 size"],
+    ) -> Float[Tensor, "R kv_heads shared size"]:
+        """Append one token's keys and values to every row; what its queries attend to, float32."""
+        prompt_keys, prompt_values = self._prompts[layer]
+        queries, keys, values = (x.to(prompt_keys.dtype) for x in (queries, keys, values))
+        _, kv_heads, shared, size = queries.shape
+        groups, members = len(prompt_keys), self._members
+        # Queries of one prompt side by side; places without a row hold zeros and are not read.
+        together = queries.new_zeros(groups * members, kv_heads, shared, size).index_copy_(0, self._places, queries)
+        together = together.view(groups, members, kv_heads, shared, size).transpose(1, 2).flatten(2, 3)
+        bias = None if self._bias is None else self._bias.expand(-1, -1, together.shape[2], -1)
+        prompt, prompt_sums = _attend(together, prompt_keys, prompt_values, attn_mask=bias)
+        own, own_sums = _attend(queries, *self._own[layer].update(keys, values))
+        prompt, prompt_sums = (self._rows(x, shared) for x in (prompt, prompt_sums.unsqueeze(-1)))
+        share = torch.sigmoid(prompt_sums.float() - own_sums.unsqueeze(-1).float())
+        return torch.lerp(own.float(), prompt.float(), share)
+
+    def _place_rows(self, prompt_of_row: Int[Tensor, " R"]) -> None:
+        counts = torch.bincount(prompt_of_row)
+        first_row = counts.cumsum(0) - counts
+        self._prompt_of_row = prompt_of_row
+        self._members = int(counts.max())
+        self._places = prompt_of_row * self._members + torch.arange(len(prompt_of_row)) - first_row[prompt_of_row]
+
+    def _rows(self, x: Float[Tensor, "G kv_heads members*shared size"], shared: int) -> Tensor:
+        """Back from queries side by side to rows [R, kv_heads, shared, size]."""
+        groups, kv_heads, _, size = x.shape
+        x = x.view(groups, kv_heads, self._members, shared, size).transpose(1, 2).flatten(0, 1)
+        return x.index_select(0, self._places)

@@ -1,0 +1,1 @@
+"""The engine in this process: torch learners and the native sampler."""

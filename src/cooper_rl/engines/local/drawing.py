@@ -1,0 +1,99 @@
+"""Drawing one token per row: reproducible uniform numbers, and the inverse of the cumulative distribution."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from cooper_rl.engines.local.filters import filter_logits
+from cooper_rl.engines.sampling import SamplingParams
+
+CHUNK = 64
+BLOCK = 256
+"""Tokens of the vocabulary that are summed up together."""
+
+
+class RowNoise:
+    """One stream of uniform numbers per completion, keyed by (seed, prompt index, sample index).
+
+    A completion's randomness therefore depends neither on the rows beside it, nor on when they finish, nor on how
+    rows are divided into batches, nor on the device. The generator is Philox-4x64 (Salmon et al. 2011).
+    """
+
+    def __init__(self, seed: int, keys: Sequence[tuple[int, int]]) -> None:
+        self._streams = [
+            np.random.Generator(np.random.Philox(key=[seed % 2**64, (prompt << 32) + sample]))
+            for prompt, sample in keys
+        ]
+        self._table = np.empty((len(keys), CHUNK))
+
+    def uniforms(self, step: int, rows: Sequence[int]) -> np.ndarray:
+        """Numbers in [0, 1) for token `step` of `rows`, float64 [len(rows)]. Steps are asked in order, from 0."""
+        if step % CHUNK == 0:
+            for row in rows:
+                self._table[row] = self._streams[row].random(CHUNK)
+        return self._table[rows, step % CHUNK]
+
+
+def draw_tokens(
+    logits: Float[Tensor, "rows vocab"],
+    uniforms: Float[Tensor, " rows"],
+    params: SamplingParams,
+    forbidden: Int[Tensor, " tokens"] | None = None,
+) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
+    """Draw one token per row; return token ids and their log-probabilities (nats).
+
+    The log-probabilities are those of logits / temperature, as a learner takes them; of the logits themselves at
+    temperature 0. Filters and `forbidden` tokens, which are not drawn, leave them as they are.
+    Raises FloatingPointError if the model's logits have no softmax (NaN or infinite).
+    """
+    logits = logits.float()
+    if params.temperature not in (0, 1):
+        logits = logits / params.temperature
+    peak = logits.amax(dim=-1, keepdim=True)
+    weights = (logits - peak).exp_()
+    normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak
+    allowed = logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
+    if params.temperature == 0:
+        tokens = allowed.argmax(dim=-1, keepdim=True)
+    else:
+        filtered = filter_logits(allowed, params)
+        if filtered is not logits:
+            weights = (filtered - filtered.amax(dim=-1, keepdim=True)).exp_()
+        tokens = invert_cumulative(weights, uniforms)
+    logprobs = (logits.gather(-1, tokens) - normaliser).squeeze(-1)
+    if not bool(torch.isfinite(logprobs).all()):
+        raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
+    return tokens.squeeze(-1), logprobs
+
+
+def invert_cumulative(
+    weights: Float[Tensor, "rows vocab"], uniforms: Float[Tensor, " rows"]
+) -> Int[Tensor, "rows one"]:
+    """The first token whose cumulative weight exceeds `uniforms` times the row's total; never one of weight 0.
+
+    Cumulated in float64 where the device has it: over 1e5 tokens a float32 sum would lose the unlikely ones. The sums
+    of whole blocks say in which block the token lies, so that only one block of each row is looked at token by token.
+    """
+    dtype = torch.float32 if weights.device.type == "mps" else torch.float64
+    # 1 - eps/2 is the largest number below 1: rounding to float32 must not turn a uniform number into 1.
+    below_one = 1 - torch.finfo(dtype).eps / 2
+    whole = weights.shape[-1] // BLOCK * BLOCK
+    sums = weights[:, :whole].unflatten(1, (-1, BLOCK)).sum(dim=-1)
+    if whole < weights.shape[-1]:
+        sums = torch.cat([sums, weights[:, whole:].sum(dim=-1, keepdim=True)], dim=1)
+    sums = sums.to(dtype)
+    ends = sums.cumsum(dim=-1)
+    targets = uniforms.to(dtype).clamp(max=below_one).unsqueeze(-1) * ends[:, -1:]
+    # The clamps only matter for NaN weights, which would otherwise give an index outside the vocabulary.
+    block = torch.searchsorted(ends, targets, right=True).clamp(max=ends.shape[-1] - 1)
+    start = (ends - sums).gather(1, block)
+    tokens = block * BLOCK + torch.arange(BLOCK, device=weights.device)
+    inside = weights.gather(1, tokens.clamp(max=weights.shape[-1] - 1)).to(dtype)
+    inside = inside.masked_fill(tokens >= weights.shape[-1], 0)
+    place = torch.searchsorted(inside.cumsum(dim=-1), targets - start, right=True)
+    # The block's own sum may round to just below the target: then it is the block's last token with any weight.
+    last = BLOCK - 1 - (inside.flip(-1) > 0).int().argmax(dim=-1, keepdim=True)
+    return (block * BLOCK + torch.minimum(place, last)).clamp(max=weights.shape[-1] - 1)

@@ -1,0 +1,215 @@
+"""What the in-process learners of the policy and the reward model share: optimizer, schedule, checkpoints."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.kernels.linear import use_fast_linear
+from cooper_rl.engines.kernels.packed_attention import enable_packing, packed_hidden_states
+from cooper_rl.engines.kernels.packing import families, pack_rows
+from cooper_rl.engines.local.batches import pad_tokens, padded_places, token_budget_batches
+from cooper_rl.engines.local.device import resolve_device
+from cooper_rl.engines.local.schedule import learning_rate_factor
+from cooper_rl.engines.local.trainer_state import disk_errors, load_trainer_state, save_trainer_state
+from cooper_rl.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+
+class TorchLearner:
+    """A Hugging Face model trained in this process.
+
+    The model stays in evaluation mode, training included: dropout would make the learner's log-probabilities
+    and scores differ from the sampler's, and the ratio between the two is what the policy losses are built on.
+
+    The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model;
+    `trainable=False` also refuses to learn. `steps` counts the calls of `optim_step` and drives the schedule,
+    skipped or not, so that step t of a run has the same learning rate whatever happened before; AdamW's own
+    bias correction counts the applied updates only.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        config: LearnerConfig,
+        total_steps: int,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        trainable: bool = True,
+    ):
+        self.device = resolve_device(config.device)
+        self.model: PreTrainedModel = model.to(self.device).eval()  # pyright: ignore[reportArgumentType]
+        self.tokenizer = tokenizer
+        self.config = config
+        self.total_steps = total_steps
+        self.trainable = trainable
+        self.steps = 0
+        self.skipped_updates = 0
+        self._optimizer: torch.optim.AdamW | None = None
+        self._losses_finite = torch.tensor(True, device=self.device)
+        self.model.requires_grad_(trainable)
+        if self.device.type == "cpu":
+            use_fast_linear(self.model, config.cpu_kernels)
+        self._packs = config.packing and enable_packing(self.model)
+        if trainable and config.gradient_checkpointing:
+            _enable_checkpointing(self.model)
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next `optim_step`."""
+        c = self.config
+        return c.learning_rate * learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
+
+    def optim_step(self) -> Metrics:
+        """Clip, step, advance the schedule, clear gradients.
+
+        A non-finite gradient, or a non-finite loss since the last call, skips the update.
+        """
+        optimizer = self._get_optimizer()
+        learning_rate = self.learning_rate
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate
+        grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
+        if bool(torch.isfinite(grad_norm) & self._losses_finite):
+            optimizer.step()
+        else:
+            self.skipped_updates += 1
+            logger.warning("update %d skipped: gradient norm %s", self.steps, grad_norm.item())
+        self.steps += 1
+        self._clear_gradients()
+        return {
+            "grad_norm": grad_norm.item(),
+            "learning_rate": learning_rate,
+            "skipped_updates": float(self.skipped_updates),
+        }
+
+    def save(self, directory: Path) -> None:
+        """Write a plain Hugging Face folder (weights in safetensors, tokenizer) and `trainer_state/` beside it.
+
+        Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
+        """
+        counters = {
+            "steps": self.steps,
+            "skipped_updates": self.skipped_updates,
+            "total_steps": self.total_steps,
+            "config": self.config.model_dump(mode="json"),
+        }
+        with disk_errors(directory):
+            self.model.save_pretrained(directory)
+            if self.tokenizer is not None:
+                self.tokenizer.save_pretrained(directory)
+            save_trainer_state(Path(directory), self.model, self._optimizer, counters)
+
+    def load(self, directory: Path) -> None:
+        """Restore weights, moments and counters in place; training goes on bit for bit as if never interrupted.
+
+        The learner's own config counts, not the saved one; a changed schedule is logged. Raises InputError for a
+        folder that is not a checkpoint of this model.
+        """
+        directory = Path(directory)
+        optimizer = self._get_optimizer() if self.trainable else None
+        counters = load_trainer_state(directory, self.model, optimizer)
+        self._restore_weights(directory)
+        self.steps = counters["steps"]
+        self.skipped_updates = counters["skipped_updates"]
+        self._clear_gradients()
+        if counters["total_steps"] != self.total_steps:
+            logger.warning(
+                "%s: saved in a run of %d steps, now %d", directory, counters["total_steps"], self.total_steps
+            )
+
+    def _get_optimizer(self) -> torch.optim.AdamW:
+        if not self.trainable:
+            raise RuntimeError("this learner is frozen (trainable=False)")
+        if self._optimizer is None:
+            c = self.config
+            parameters = list(self.model.parameters())
+            groups = [
+                {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": c.weight_decay},
+                {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+            ]
+            fused = self.device.type in ("cpu", "cuda")
+            self._optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, eps=c.eps, fused=fused)
+        return self._optimizer
+
+    def _clear_gradients(self) -> None:
+        self.model.zero_grad(set_to_none=True)
+        self._losses_finite = torch.tensor(True, device=self.device)
+
+    def _microbatches(self, *inputs: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Rows of each micro-batch; row i is `inputs[0][i]`, with `inputs[1][i]` beside it where there are pairs."""
+        lengths = [max(map(len, row)) for row in zip(*inputs, strict=True)]
+        relatives = [family.rows for family in families(inputs[0])] if self._packs else None
+        return token_budget_batches(lengths, self.config.tokens_per_microbatch // len(inputs), relatives)
+
+    def _hidden_states(self, token_ids: Sequence[Sequence[int]]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
+        """Last hidden states under a causal model, and the place of every token of every row among them.
+
+        No row sees another or its padding, so what is computed does not depend on the batch. Rows are packed, or padded
+        on the right without an attention mask: causal attention needs none there, and its fast kernels take none.
+        """
+        if self._packs:
+            packed = pack_rows(token_ids, self.device)
+            return packed_hidden_states(self.model, packed), packed.places
+        tokens_BL = pad_tokens(token_ids, 0, self.device)
+        hidden_BLH = self.model.base_model(tokens_BL, use_cache=False).last_hidden_state
+        return hidden_BLH.flatten(0, 1), padded_places(tokens_BL)
+
+    def _backward(self, loss: Tensor) -> None:
+        self._losses_finite &= torch.isfinite(loss.detach())
+        loss.backward()
+
+    @contextmanager
+    def _training_pass(self) -> Iterator[None]:
+        """Forward passes whose gradient is wanted."""
+        if not self.trainable:
+            raise RuntimeError("this learner is frozen (trainable=False)")
+        # Transformers recomputes activations only in modules in training mode. Only the layers themselves are
+        # switched, not the dropout inside, and only here: such layers also refuse the sampler's KV cache.
+        layers = [m for m in self.model.modules() if getattr(m, "gradient_checkpointing", False)]
+        try:
+            for layer in layers:
+                layer.training = True
+            with self._autocast():
+                yield
+        finally:
+            for layer in layers:
+                layer.training = False
+
+    @contextmanager
+    def _inference_pass(self) -> Iterator[None]:
+        with torch.no_grad(), self._autocast():
+            yield
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.config.autocast == "bfloat16")
+
+    @torch.no_grad()
+    def _restore_weights(self, directory: Path) -> None:
+        # Transformers reads the folder, as it may store weights under other names or layouts than the model's own.
+        saved, info = type(self.model).from_pretrained(directory, dtype=self.model.dtype, output_loading_info=True)  # pyright: ignore[reportGeneralTypeIssues]
+        if info["missing_keys"] or info["mismatched_keys"]:
+            raise InputError(f"{directory}: the weights do not fit this model")
+        values = saved.state_dict()
+        for name, tensor in self.model.state_dict().items():
+            if name not in values or values[name].shape != tensor.shape:
+                raise InputError(f"{directory}: no weight {name!r} of shape {tuple(tensor.shape)} in this folder")
+            tensor.copy_(values[name])
+
+
+def _enable_checkpointing(model: PreTrainedModel) -> None:
+    # The first name is transformers 5.x's later spelling of the second.
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})
+    for layer in model.modules():
+        if getattr(layer, "gradient_checkpointing", False):
+            # A few layers (OPT) drop out by their own training flag, which `_training_pass` sets.
+            for name in [n for n, value in vars(layer).items() if "dropout" in n and isinstance(value, float)]:
+                setattr(layer, name, 0.0)

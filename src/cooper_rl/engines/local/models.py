@@ -1,0 +1,177 @@
+"""Loading models and tokenizers, with every fault a user can repair told before weights are read."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils.logging import disable_progress_bar
+
+from cooper_rl.engines.model_folder import check_head, check_tokenizer, check_weights
+from cooper_rl.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+# Left unsaid, transformers asks on the terminal whether to run the folder's own code.
+_NO_FOREIGN_CODE = {"trust_remote_code": False}
+
+
+def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model folder or hub name; padding falls back to end-of-sequence.
+
+    Raises InputError for a missing folder or a folder without tokenizer.
+    """
+    check_tokenizer(path)
+    with _readable(path, "tokenizer"):
+        tokenizer = AutoTokenizer.from_pretrained(path, **_NO_FOREIGN_CODE)
+    if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def load_policy(path: str) -> PreTrainedModel:
+    """A causal language model in float32, in evaluation mode, on the CPU.
+
+    Raises InputError for a missing folder, a folder without config.json, a model that is not a causal language
+    model, one that brings its own code, and weights that are not in the folder.
+    """
+    config = _load_config(path)
+    claims = _architecture(config)
+    if claims.endswith(("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
+        raise InputError(f"{path}: the folder holds a {claims}, which cannot write; the policy needs a causal model")
+    model, missing = _load_weights(AutoModelForCausalLM, path, config)
+    if missing:
+        raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
+    return _prepare(model)
+
+
+def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
+    """The config of a reward model, read before its weights are.
+
+    Raises InputError as `load_policy` does, for a classification model with another number of outputs than one, and
+    for a model without a head unless it may get a `new_head`.
+    """
+    config = _load_config(path)
+    claims = _architecture(config)
+    if claims.endswith("ForSequenceClassification"):
+        if config.num_labels != 1:
+            raise InputError(f"{path}: the classification head has {config.num_labels} outputs; a reward model has one")
+        return config
+    check_head(path, claims, new_head)
+    return config
+
+
+def load_reward_model(path: str, new_head_seed: int | None = None) -> PreTrainedModel:
+    """A sequence-classification model with one output, in float32, in evaluation mode, on the CPU.
+
+    A causal language model (or a bare backbone) is refused, or with `new_head_seed` gets a new head drawn with that
+    seed, which is logged. Raises InputError as `check_reward_model` does, and for a classification model whose head
+    is missing: such a head would silently start at random.
+    """
+    config = check_reward_model(path, new_head=new_head_seed is not None)
+    has_head = _architecture(config).endswith("ForSequenceClassification")
+    config.num_labels = 1
+    tokenizer_pad = load_tokenizer(path).pad_token_id
+    model, missing = _load_weights(AutoModelForSequenceClassification, path, config)
+    head = {name for name in missing if name.split(".")[0] in ("score", "classifier")}
+    if missing and (has_head or missing != head or new_head_seed is None):
+        raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
+    if missing and new_head_seed is not None:
+        _draw_head(model, head, new_head_seed)
+        logger.warning("%s: no reward head in this folder, a new one is made: %s", path, _names(head))
+    # Plain transformers code pools at the last token that is not padding, and refuses batches without a padding id.
+    model.config.pad_token_id = tokenizer_pad
+    return _prepare(model)
+
+
+def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
+    """Raises InputError when the tokenizer has ids for which the model has no embedding."""
+    rows = model.get_input_embeddings().get_parameter("weight").shape[0]
+    largest = max(tokenizer.get_vocab().values())
+    if largest >= rows:
+        raise InputError(f"{path}: the tokenizer goes up to id {largest}, the model has {rows} embeddings; not a pair")
+
+
+def _load_config(path: str) -> PretrainedConfig:
+    check_weights(path)
+    with _readable(path, "config"):
+        return AutoConfig.from_pretrained(path, **_NO_FOREIGN_CODE)
+
+
+def _architecture(config: PretrainedConfig) -> str:
+    names = config.architectures
+    return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
+
+
+def _load_weights(auto_class: Any, path: str, config: PretrainedConfig) -> tuple[PreTrainedModel, set[str]]:
+    disable_progress_bar()  # commands show their own progress
+    with _readable(path, "model"):
+        model, info = auto_class.from_pretrained(
+            path,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
+            use_safetensors=True,  # the other format is pickle
+            **_NO_FOREIGN_CODE,
+        )
+    return model, set(info["missing_keys"])
+
+
+def _draw_head(model: PreTrainedModel, names: set[str], seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    std = getattr(model.config, "initializer_range", 0.02)
+    for name in sorted(names):
+        parameter = model.get_parameter(name)
+        nn.init.normal_(parameter, std=std, generator=generator) if parameter.ndim > 1 else nn.init.zeros_(parameter)
+
+
+def _prepare(model: PreTrainedModel) -> PreTrainedModel:
+    """Evaluation mode (see `TorchLearner`) and embeddings that all learn.
+
+    Transformers gives the padding token's embedding no gradient, which freezes end-of-sequence where the two
+    share an id. Padding never reaches a loss of ours, so it needs no such protection.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Embedding):
+            module.padding_idx = None
+    return model.eval()
+
+
+@contextmanager
+def _readable(path: str, what: str) -> Iterator[None]:
+    """Turns whatever a damaged or foreign file raises into an InputError."""
+    try:
+        yield
+    # No narrower type holds: tokenizers raises plain Exception, a config's wrong types raise what they happen to.
+    except Exception as error:
+        raise InputError(_not_loaded(path, what, error)) from error
+
+
+def _names(keys: set[str]) -> str:
+    shown = sorted(keys)
+    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
+
+
+def _not_loaded(path: str, what: str, error: Exception) -> str:
+    if "trust_remote_code" in str(error):
+        return f"{path}: the {what} brings its own code, which is never run; use a model that transformers knows"
+    first_line = str(error).strip().partition("\n")[0]
+    from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
+    return f"{path}: the {what} cannot be loaded{from_hub}: {first_line}"
+
+
+def context_length(path: str) -> int | None:
+    """Most tokens the model can attend to, read from its config alone; None where it does not say."""
+    return getattr(_load_config(path), "max_position_embeddings", None)

@@ -1,0 +1,129 @@
+"""The reward model, trained in this process."""
+
+from typing import Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cooper_rl.cooptimization.losses import (
+    BinaryCrossEntropyLoss,
+    PairwiseLoss,
+    RewardLossOutputs,
+    bce_loss,
+    pairwise_loss,
+)
+from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.batches import length_mask, pad_tokens
+from cooper_rl.engines.local.learner import TorchLearner
+from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer
+
+
+class TorchRewardModelLearner(TorchLearner):
+    """A sequence-classification model with one label; implements `RewardModelLearner`.
+
+    The logit is read at the last token of each row by its length. Plain transformers code reads it at the last
+    token that is not padding, which is the same on a single row unless the row ends with the padding token
+    (often also end-of-sequence). The score of a causal model does not depend on the batch: see
+    `TorchLearner._hidden_states`.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        config: LearnerConfig,
+        total_steps: int,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        trainable: bool = True,
+    ):
+        super().__init__(model, config, total_steps, tokenizer, trainable)
+        if self.model.config.num_labels != 1:
+            raise ValueError(f"a reward model has one output, this model has {self.model.config.num_labels}")
+        self._reads_last_token = _reads_last_token(self.model)
+
+    @classmethod
+    def from_config(
+        cls, config: LearnerConfig, total_steps: int, trainable: bool = True, new_head_seed: int | None = None
+    ) -> Self:
+        """Load `config.model` and its tokenizer; a model without a head only with a `new_head_seed`.
+
+        Raises InputError as `load_reward_model` and `load_tokenizer` do.
+        """
+        tokenizer = load_tokenizer(config.model)
+        model = load_reward_model(config.model, new_head_seed)
+        check_vocabulary(config.model, tokenizer, model)
+        return cls(model, config, total_steps, tokenizer, trainable)
+
+    def forward_backward(
+        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | BinaryCrossEntropyLoss
+    ) -> Metrics:
+        """Accumulate the gradient; metrics are `loss` and means over pairs (or rows).
+
+        A `PairBatch` goes with `PairwiseLoss` (`pair_accuracy`, `margin`), a `LabelledBatch` with
+        `BinaryCrossEntropyLoss` (`accuracy`). Several batches may share an optimizer step.
+        """
+        if isinstance(batch, PairBatch) and isinstance(loss, PairwiseLoss):
+            microbatches = self._microbatches(batch.positives, batch.negatives)
+            outputs = (self._pair_loss(batch, rows, loss) for rows in microbatches)
+        elif isinstance(batch, LabelledBatch) and isinstance(loss, BinaryCrossEntropyLoss):
+            microbatches = self._microbatches(batch.token_ids)
+            outputs = (self._labelled_loss(batch, rows) for rows in microbatches)
+        else:
+            raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
+        sums: dict[str, Tensor] = {}
+        for output in outputs:
+            self._backward(output.loss)
+            for name, value in {"loss": output.loss, **output.metric_sums}.items():
+                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
+        return {name: value.item() / (1 if name == "loss" else len(batch.weights)) for name, value in sums.items()}
+
+    def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
+        """Logits, float32, on the CPU."""
+        scores = torch.zeros(len(token_ids))
+        for rows in self._microbatches(token_ids):
+            with self._inference_pass():
+                scores[rows] = self._logits([token_ids[i] for i in rows]).float().cpu()
+        return scores
+
+    def _pair_loss(self, batch: PairBatch, rows: list[int], loss: PairwiseLoss) -> RewardLossOutputs:
+        with self._training_pass():
+            logits = self._logits([batch.positives[i] for i in rows] + [batch.negatives[i] for i in rows])
+            positive, negative = logits.chunk(2)
+            weights = logits.new_tensor([batch.weights[i] for i in rows])
+            return pairwise_loss(positive, negative, weights, loss.anchor)
+
+    def _labelled_loss(self, batch: LabelledBatch, rows: list[int]) -> RewardLossOutputs:
+        with self._training_pass():
+            logits = self._logits([batch.token_ids[i] for i in rows])
+            labels = logits.new_tensor([batch.labels[i] for i in rows])
+            weights = logits.new_tensor([batch.weights[i] for i in rows])
+            return bce_loss(logits, labels, weights)
+
+    def _logits(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
+        """Logits, at least in float32."""
+        if not all(token_ids):
+            raise ValueError("a reward-model input is empty")
+        lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
+        if self._reads_last_token:
+            hidden_TH, places_BL = self._hidden_states(token_ids)
+            last_B = places_BL.gather(1, lengths_B[:, None] - 1).squeeze(1)
+            logits_B1 = self.model.get_submodule("score")(hidden_TH.index_select(0, last_B))
+        else:
+            tokens_BT = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
+            mask_BT = length_mask(lengths_B, tokens_BT.shape[1])
+            logits_B1 = self.model(tokens_BT, attention_mask=mask_BT.long()).logits
+        return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32))
+
+
+@torch.no_grad()
+def _reads_last_token(model: PreTrainedModel) -> bool:
+    """Whether the model is a causal backbone with a linear head on the last token (not, say, BERT with a pooler)."""
+    if not isinstance(getattr(model, "score", None), nn.Linear):
+        return False
+    pad = model.config.pad_token_id
+    tokens_1T = torch.tensor([[token for token in range(5) if token != pad]], device=model.device)
+    hidden_1TH = model.base_model(tokens_1T, use_cache=False).last_hidden_state
+    own = model.get_submodule("score")(hidden_1TH[:, -1])
+    return torch.allclose(own, model(tokens_1T, use_cache=False).logits, rtol=1e-4, atol=1e-4)

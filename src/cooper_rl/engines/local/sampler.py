@@ -1,0 +1,232 @@
+"""The native sampler: completions drawn in this process from any Hugging Face causal language model."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal, Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cooper_rl.data.prompts import prompt_room
+from cooper_rl.engines.base import Learner
+from cooper_rl.engines.kernels.fast_decoder import CompactDecoder, can_be_compact
+from cooper_rl.engines.kernels.kv_cache import tolerates_padding
+from cooper_rl.engines.kernels.linear import use_fast_linear
+from cooper_rl.engines.local.decoding import DecodingBatch
+from cooper_rl.engines.local.device import resolve_device
+from cooper_rl.engines.local.drawing import RowNoise, draw_tokens
+from cooper_rl.engines.local.models import load_policy, load_tokenizer
+from cooper_rl.engines.local.stops import StopRule, end_of_sequence_ids
+from cooper_rl.engines.sampling import Completion, SamplingParams, StopReason
+from cooper_rl.errors import InputError
+
+COMPACT_FROM_TOKENS = 32
+"""Copying the weights of a large model costs what it saves in about this many tokens."""
+SMALL_MODEL = 20_000_000
+"""Parameters below which the copy costs nothing to speak of."""
+LEAVE_ABOVE = 0.2
+"""Finished rows leave the batch when they are at least this share of it: leaving costs a copy of the cache."""
+
+
+@dataclass
+class _Draft:
+    """A completion being drawn."""
+
+    prompt: int
+    sample: int
+    limit: int
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    stop_reason: StopReason | None = None
+
+
+class NativeSampler:
+    """A `Sampler` that decodes with the learner's own weights, in this process.
+
+    `load_weights` keeps a reference to `learner.model`, so later updates of the learner are seen at once; while long
+    completions of a Llama-shaped model are drawn on a CPU, a packed copy of the weights is held (`CompactDecoder`).
+    `max_rows` bounds the completions decoded together (0: all of them); `autocast="bfloat16"` computes in
+    bfloat16. A completion depends on the weights, its prompt, the parameters, the seed
+    and its own place (prompt index, sample index); what else is in the batch can only move it through rounding.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        model: PreTrainedModel | None = None,
+        *,
+        max_rows: int = 0,
+        autocast: Literal["off", "bfloat16"] = "off",
+    ) -> None:
+        self.tokenizer = tokenizer
+        self._model = model
+        self._max_rows = max_rows
+        self._autocast = autocast
+
+    @classmethod
+    def from_folder(
+        cls, path: str, *, device: str = "auto", max_rows: int = 0, autocast: Literal["off", "bfloat16"] = "off"
+    ) -> Self:
+        """A sampler of a model folder or hub name. Raises InputError as `load_tokenizer` and `load_policy` do."""
+        tokenizer, model = load_tokenizer(path), load_policy(path)
+        model.to(resolve_device(device))  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
+        use_fast_linear(model)
+        return cls(tokenizer, model, max_rows=max_rows, autocast=autocast)
+
+    def room(self, max_tokens: int) -> int | None:
+        """Most tokens a prompt may have so that `max_tokens` fit behind it; see `prompt_room`."""
+        if self._model is None:
+            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+        return prompt_room(_context(self._model), max_tokens)
+
+    def load_weights(self, learner: Learner) -> None:
+        """Sample from `learner.model` from now on, without a copy. Raises TypeError for a learner without one."""
+        model = getattr(learner, "model", None)
+        if not isinstance(model, PreTrainedModel):
+            raise TypeError(f"the native sampler needs a learner with a `model` in this process, not {learner!r}")
+        self._model = model
+
+    def sample(self, prompts: Sequence[list[int]], n: int, params: SamplingParams, seed: int) -> list[list[Completion]]:
+        """Draw `n` completions for each prompt (token ids); result[i][j] is sample j of prompt i.
+
+        A completion ends after a stop token or the token that completed a stop string (`stop`), or at `max_tokens`
+        or the end of the model's context (`length`). Raises InputError, before any forward pass, for a prompt that
+        is empty or leaves no room in the context, and FloatingPointError for a model without finite logits.
+        """
+        if self._model is None:
+            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+        limits = [completion_limit(self._model, index, prompt, params) for index, prompt in enumerate(prompts)]
+        rule = StopRule(self.tokenizer, params, end_of_sequence_ids(self._model, self.tokenizer))
+        drafts = [_Draft(prompt, sample, limits[prompt]) for prompt in range(len(prompts)) for sample in range(n)]
+        with _inference(self._model, self._autocast):
+            compact = self._compact(params.max_tokens)
+            for wave in self._waves(drafts, prompts):
+                _decode(DecodingBatch(self._model, compact), prompts, wave, params, rule, seed)
+        completions = [
+            Completion(text, draft.token_ids, draft.logprobs, draft.stop_reason or "length")
+            for draft, text in zip(drafts, rule.texts([draft.token_ids for draft in drafts]), strict=True)
+        ]
+        return [completions[start : start + n] for start in range(0, len(prompts) * n, n)]
+
+    def _compact(self, max_tokens: int) -> CompactDecoder | None:
+        """The model's decoder, where it can have one and completions are long enough to pay for the copy."""
+        assert self._model is not None
+        pays = max_tokens >= COMPACT_FROM_TOKENS or self._model.num_parameters() < SMALL_MODEL
+        if not pays or not can_be_compact(self._model):
+            return None
+        return CompactDecoder(self._model, torch.bfloat16 if self._autocast == "bfloat16" else torch.float32)
+
+    def next_token_logits(self, prompts: Sequence[list[int]]) -> Float[Tensor, "P V"]:
+        """Logits, float32 on the CPU, of the token that would follow each prompt. Raises as `sample`."""
+        if self._model is None:
+            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+        rows: list[Tensor | None] = [None] * len(prompts)
+        for index, prompt in enumerate(prompts):
+            completion_limit(self._model, index, prompt, SamplingParams(max_tokens=1))
+        with _inference(self._model, self._autocast):
+            for wave in self._waves([_Draft(prompt, 0, 1) for prompt in range(len(prompts))], prompts):
+                logits = DecodingBatch(self._model).prefill([prompts[draft.prompt] for draft in wave], [1] * len(wave))
+                for draft, row in zip(wave, logits.float().cpu(), strict=True):
+                    rows[draft.prompt] = row
+        return torch.stack([row for row in rows if row is not None])
+
+    def _waves(self, drafts: list[_Draft], prompts: Sequence[list[int]]) -> Iterator[list[_Draft]]:
+        """Divide the drafts into batches; prompts of similar length share one, so that little is padded."""
+        assert self._model is not None
+
+        def length(draft: _Draft) -> int:
+            return len(prompts[draft.prompt])
+
+        ordered = sorted(drafts, key=length)
+        exact = tolerates_padding(self._model.config)
+        for _, alike in groupby(ordered, key=lambda draft: 0 if exact else length(draft)):
+            together = list(alike)
+            size = self._max_rows or len(together)
+            for start in range(0, len(together), size):
+                yield together[start : start + size]
+
+
+def completion_limit(model: PreTrainedModel, index: int, prompt: Sequence[int], params: SamplingParams) -> int:
+    """Most tokens that may follow a prompt: `max_tokens`, or what the context leaves.
+
+    Raises InputError, naming the prompt's `index` and length, if it is empty or fills the context.
+    """
+    if len(prompt) == 0:
+        raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
+    context = _context(model)
+    if context is None:
+        return params.max_tokens
+    if len(prompt) >= context:
+        raise InputError(
+            f"prompt {index} has {len(prompt)} tokens and the model's context is {context}: nothing could follow it. "
+            "Shorten or drop the prompt, or choose a model with a longer context"
+        )
+    return min(params.max_tokens, context - len(prompt))
+
+
+def _context(model: PreTrainedModel) -> int | None:
+    """Tokens that a prompt and its completion may have together, where the model says so."""
+    return getattr(model.config.get_text_config(), "max_position_embeddings", None)
+
+
+@contextmanager
+def _inference(model: PreTrainedModel, autocast: str) -> Iterator[None]:
+    """Evaluation mode, no autograd, and bfloat16 if asked; the model's mode is put back afterwards."""
+    training = model.training
+    model.eval()
+    try:
+        with (
+            torch.inference_mode(),
+            torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=autocast == "bfloat16"),
+        ):
+            yield
+    finally:
+        model.train(training)
+
+
+def _decode(
+    batch: DecodingBatch,
+    prompts: Sequence[list[int]],
+    drafts: list[_Draft],
+    params: SamplingParams,
+    rule: StopRule,
+    seed: int,
+) -> None:
+    """Draw every draft of one batch to its end. Drafts of one prompt are neighbours."""
+    counts = Counter(draft.prompt for draft in drafts)
+    noise = RowNoise(seed, [(draft.prompt, draft.sample) for draft in drafts])
+    logits = batch.prefill([prompts[prompt] for prompt in counts], list(counts.values()))
+    rows = list(range(len(drafts)))
+    stop_ids = torch.tensor(sorted(rule.token_ids), device=logits.device, dtype=torch.long)
+    for step in range(max(draft.limit for draft in drafts)):
+        uniforms = torch.from_numpy(noise.uniforms(step, rows))
+        forbidden = stop_ids if step < params.min_tokens else None
+        tokens, logprobs = draw_tokens(logits, uniforms, params, forbidden)
+        for row, token, logprob in zip(rows, tokens.tolist(), logprobs.tolist(), strict=True):
+            _extend(drafts[row], token, logprob, rule)
+        kept = [slot for slot, row in enumerate(rows) if drafts[row].stop_reason is None]
+        if not kept:
+            return
+        if len(kept) <= (1 - LEAVE_ABOVE) * len(rows):
+            rows = [rows[slot] for slot in kept]
+            selection = torch.tensor(kept, device=tokens.device)
+            batch.keep(selection)
+            tokens = tokens.index_select(0, selection)
+        logits = batch.step(tokens)
+
+
+def _extend(draft: _Draft, token: int, logprob: float, rule: StopRule) -> None:
+    """Append a token to a draft that is still open, and close it if the token ends it."""
+    if draft.stop_reason is not None:
+        return
+    draft.token_ids.append(token)
+    draft.logprobs.append(logprob)
+    if rule.reached(draft.token_ids):
+        draft.stop_reason = "stop"
+    elif len(draft.token_ids) == draft.limit:
+        draft.stop_reason = "length"

@@ -1,0 +1,89 @@
+"""When a completion ends: stop tokens, and stop strings found without decoding a completion over and over."""
+
+from collections.abc import Iterable, Sequence
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cooper_rl.engines.sampling import SamplingParams
+
+SLACK = 16
+"""Characters decoded beyond what a stop string needs: a window's first ones may lack their left neighbour."""
+
+
+def end_of_sequence_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """The end-of-sequence tokens of the model's generation config and of the tokenizer."""
+    generation = getattr(model, "generation_config", None)
+    declared = [getattr(generation, "eos_token_id", None), tokenizer.eos_token_id]
+    ids: set[int] = set()
+    for entry in declared:
+        if isinstance(entry, int):
+            ids.add(entry)
+        elif entry is not None:
+            ids.update(entry)
+    return ids
+
+
+class StopRule:
+    """Decides whether the last token ends a completion, and what its text is.
+
+    A stop string that is itself a special token of the tokenizer (`<|im_end|>`) stops by its token id, since
+    special tokens are not part of the text.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, params: SamplingParams, end_of_sequence: Iterable[int]
+    ) -> None:
+        special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
+        self.token_ids = {*end_of_sequence, *params.stop_token_ids}
+        self.token_ids.update(special[text] for text in params.stop if text in special)
+        self._strings = [text for text in params.stop if text and text not in special]
+        self._tokenizer = tokenizer
+        self._last_characters = {text[-1] for text in self._strings}
+        self._longest = max(map(len, self._strings), default=0)
+        self._can_complete: dict[int, bool] = {}
+
+    def reached(self, token_ids: Sequence[int]) -> bool:
+        """Whether the completion `token_ids`, not stopped before its last token, stops with it."""
+        last = token_ids[-1]
+        if last in self.token_ids:
+            return True
+        if not self._strings or not self._may_complete(last):
+            return False
+        tail = self._tail(token_ids)
+        return any(text in tail for text in self._strings)
+
+    def texts(self, completions: Sequence[Sequence[int]]) -> list[str]:
+        """Each completion decoded without special tokens and cut before its first stop string."""
+        return [self._cut(self._decode(token_ids)) for token_ids in completions]
+
+    def _may_complete(self, token_id: int) -> bool:
+        """Whether a token alone could bring a stop string's last character; remembered per token.
+
+        A token may decode to part of a character (shown as U+FFFD), and a decoder may strip a lone token's
+        spaces: both count as possible.
+        """
+        known = self._can_complete.get(token_id)
+        if known is None:
+            piece = self._decode([token_id])
+            known = "\ufffd" in piece or any(last.isspace() or last in piece for last in self._last_characters)
+            self._can_complete[token_id] = known
+        return known
+
+    def _tail(self, token_ids: Sequence[int]) -> str:
+        """The end of the text, long enough to hold every stop string that the last token could complete."""
+        needed = self._longest + len(self._decode(token_ids[-1:])) + SLACK
+        window = needed
+        while True:
+            tail = self._decode(token_ids[-window:])
+            if window >= len(token_ids) or len(tail) >= needed:
+                return tail
+            window *= 2
+
+    def _cut(self, text: str) -> str:
+        found = [position for stop in self._strings if (position := text.find(stop)) >= 0]
+        return text[: min(found)] if found else text
+
+    def _decode(self, token_ids: Sequence[int]) -> str:
+        decoded = self._tokenizer.decode(list(token_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        assert isinstance(decoded, str)
+        return decoded

@@ -1,0 +1,27 @@
+"""The trusted label, where problems know it: for evaluation only, never for training."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from cooper_rl.config.user_functions import load_function
+from cooper_rl.engines.sampling import Group
+from cooper_rl.errors import InputError
+
+
+def gold_labels(groups: Sequence[Group], function: str) -> Bool[Tensor, "P N"]:
+    """Whether each completion is truly right, by `package.module:function` called with (problem, completion text).
+
+    Raises InputError naming the problem where the function does not return True or False.
+    """
+    is_right = load_function(function, ("problem", "completion_text"))
+    labels = []
+    for group in groups:
+        row = [is_right(group.problem, completion.text) for completion in group.completions]
+        for label in row:
+            if not isinstance(label, bool):
+                raise InputError(f"{function}: returned {label!r} for problem {group.problem.id}; return True or False")
+        labels.append(row)
+    return torch.tensor(labels, dtype=torch.bool)

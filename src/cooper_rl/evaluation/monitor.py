@@ -1,0 +1,58 @@
+"""What a reward model still knows while it learns: held-out accuracy and attack rate during a run."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from random import Random
+
+import torch
+
+from cooper_rl.data.labelled import LabelledCompletion
+from cooper_rl.engines.base import Metrics, RewardModelLearner
+from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
+from cooper_rl.evaluation.metrics import classification_metrics
+from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.verifyrm.train.batches import EncodedRow, encode_rows
+from cooper_rl.verifyrm.train.config import MonitorConfig
+
+
+class Monitor:
+    """Labelled completions and attacks that a reward model is measured on and never learns from.
+
+    `config.rows` of the `rows` of `read_held_out` are drawn at random.
+    """
+
+    def __init__(
+        self,
+        config: MonitorConfig,
+        rows: Sequence[LabelledCompletion],
+        learner: RewardModelLearner,
+        encoder: RewardModelInput,
+        seed: int = 0,
+    ) -> None:
+        self.every = config.every
+        self._learner = learner
+        drawn = Random(f"monitor {seed}").sample(rows, min(config.rows, len(rows)))
+        self._held_out: list[EncodedRow] = encode_rows(encoder, drawn)
+        self._attacks = [
+            (attack.pattern, encoder.encode(attack.row.question, attack.row.answer, attack.row.completion))
+            for attack in attack_rows(drawn, config.attacked_problems, seed)
+        ]
+
+    def measure(self) -> Metrics:
+        """`monitor/accuracy`, `precision`, `recall`, `specificity`, `roc_auc`, `ece` and `loss` on the held-out rows;
+        `monitor/attack_<pattern>` and their mean `monitor/attack_rate`, the shares of attack completions accepted;
+        `monitor/bare_right_rate`, the share of right answers without derivation accepted.
+        """
+        logits = self._learner.score([row.token_ids for row in self._held_out])
+        measured = classification_metrics(logits, torch.tensor([row.label for row in self._held_out]))
+        metrics = {f"monitor/{name}": value for name, value in measured.items()}
+        if self._attacks:
+            accepted: dict[str, list[bool]] = defaultdict(list)
+            scores = self._learner.score([token_ids for _, token_ids in self._attacks])
+            for (pattern, _), score in zip(self._attacks, scores.tolist(), strict=True):
+                accepted[pattern].append(score > 0)
+            rates = {pattern: sum(values) / len(values) for pattern, values in accepted.items()}
+            metrics |= {f"monitor/attack_{pattern}": rates[pattern] for pattern in ATTACKS}
+            metrics["monitor/attack_rate"] = sum(rates[pattern] for pattern in ATTACKS) / len(ATTACKS)
+            metrics["monitor/bare_right_rate"] = sum(rates[pattern] for pattern in CONTROLS) / len(CONTROLS)
+        return metrics

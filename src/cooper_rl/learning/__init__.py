@@ -1,1 +1,0 @@
-"""Learners: the protocol and its engines."""

@@ -1,0 +1,62 @@
+"""The model cards of a checkpoint: README.md beside the weights of the policy and of the reward model."""
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from cooper_rl.config.strict_yaml import parse_yaml
+from cooper_rl.run_config import RunConfig
+
+NAME = "README.md"
+_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_INHERITED = ("license", "license_name", "license_link", "language")
+"""What holds of a model trained further as it does of its base."""
+
+
+def write_model_cards(config: RunConfig, step: int, chat: bool, folder: Path) -> None:
+    """Write a card into `folder/policy` and, where it is there, `folder/reward_model`.
+
+    `chat` says whether prompts went through the tokenizer's chat template. A card is a function of the settings, the
+    step and the base's own card, so that a resumed run writes the same. Raises OSError where the disk is full.
+    """
+    facts = {"config": config, "step": step, "chat": chat, "cooper_version": version("cooper-rl")}
+    _write(folder / "policy", "policy_card.md.j2", config.policy.model, facts, task="text-generation")
+    if config.reward_model is not None and (folder / "reward_model").is_dir():
+        base = config.reward_model.model
+        _write(folder / "reward_model", "reward_model_card.md.j2", base, facts, task="text-classification")
+
+
+def _write(folder: Path, template: str, base: str, facts: dict[str, Any], task: str) -> None:
+    inherited, text = _card_of(base)
+    header = {**inherited, "library_name": "transformers", "pipeline_tag": task, "tags": ["cooper-rl"]}
+    if not Path(base).is_dir():  # on the hub a base is a name there
+        header["base_model"] = base
+    environment = Environment(
+        loader=PackageLoader("cooper_rl.model_cards"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters["python"] = repr
+    card = environment.get_template(template).render(**facts, base=base, base_card=text)
+    (folder / NAME).write_text(f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n{card}", encoding="utf-8")
+
+
+def _card_of(base: str) -> tuple[dict[str, Any], str]:
+    """What the base's own card says that still holds, and its text; both empty without a card in a folder here."""
+    path = Path(base) / NAME
+    if not path.is_file():
+        return {}, ""
+    card = path.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
+    found = _FRONT_MATTER.match(card)
+    try:
+        header, _ = parse_yaml(found[1] if found else "")
+    except ValueError:  # a card is for people; what machines cannot read of it is left out
+        header = None
+    inherited = {key: header[key] for key in _INHERITED if key in header} if isinstance(header, dict) else {}
+    return inherited, card[found.end() if found else 0 :].strip()

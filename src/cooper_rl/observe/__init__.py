@@ -1,0 +1,1 @@
+"""What a run tells: its record, watch rules, the report."""

@@ -1,0 +1,197 @@
+"""A run's record on disk: configuration, metrics, rollouts and pairs, complete up to the last step."""
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+from torch import Tensor
+
+from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.engines.sampling import Group
+from cooper_rl.observe.revision import revisions
+from cooper_rl.persist.durable import sync, sync_tree, write_text
+from cooper_rl.rewards.base import Scores
+from cooper_rl.run_config import RunConfig
+
+logger = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Writes one run's folder.
+
+    Every line is flushed, so a run that is killed keeps all it has learned; `sync` makes it outlast a power cut.
+    """
+
+    def __init__(self, directory: Path, config: RunConfig, resume_at: int | None = None):
+        """Open the folder, on which the caller has let `check_folder` look. `resume_at` is the step a resumed run
+        continues after; what was recorded later is dropped. At 0 that is everything: the evaluation before the first
+        step is made again.
+        """
+        self.directory = directory
+        self._metrics_path = directory / "metrics.jsonl"
+        self._events_path = directory / "events.jsonl"
+        for folder in ("rollouts", "pairs"):
+            (directory / folder).mkdir(parents=True, exist_ok=True)
+        self._write_config(config)
+        self._metrics_file = self._metrics_path.open("a", encoding="utf-8")
+        self._unsynced: list[Path] = []
+        if resume_at is not None:
+            self._drop_after(resume_at)
+        # What its files hold of later steps, TensorBoard leaves out from the purge step on.
+        purge_step = None if resume_at is None else resume_at + 1 if resume_at > 0 else 0
+        self._tensorboard = _tensorboard_writer(self._tensorboard_folder, purge_step)
+
+    def metrics(self, step: int, metrics: dict[str, float]) -> None:
+        """Append one step's line to `metrics.jsonl` and TensorBoard."""
+        self._metrics_file.write(json.dumps({"step": step, **metrics}) + "\n")
+        self._metrics_file.flush()
+        if self._tensorboard is not None:
+            for name, value in metrics.items():
+                self._tensorboard.add_scalar(name, value, step)
+
+    def rollouts(
+        self,
+        step: int,
+        groups: Sequence[Group],
+        scores: Scores,
+        verdicts: Sequence[Sequence[str]],
+        advantages_PN: Tensor,
+        gold_PN: Tensor | None,
+        prompts: Sequence[str],
+    ) -> list[dict[str, Any]]:
+        """Write a step's completions with every score, verdict and advantage, one problem a line; returns the lines.
+
+        `prompts` are the groups' prompts as the policy read them.
+        """
+        rows = []
+        for p, group in enumerate(groups):
+            completions = [
+                {
+                    "text": completion.text,
+                    "tokens": len(completion.token_ids),
+                    "stop_reason": completion.stop_reason,
+                    "reward": float(scores.rewards[p, i]),
+                    **{name: float(part[p, i]) for name, part in scores.parts.items()},
+                    "verdict": verdicts[p][i],
+                    "advantage": float(advantages_PN[p, i]),
+                    **({} if gold_PN is None else {"gold": bool(gold_PN[p, i])}),
+                }
+                for i, completion in enumerate(group.completions)
+            ]
+            problem = group.problem
+            rows.append(
+                {
+                    "problem": problem.id,
+                    "question": problem.question,
+                    "answer": problem.answer,
+                    "prompt": prompts[p],
+                    "completions": completions,
+                }
+            )
+        self._write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
+        return rows
+
+    def pairs(self, step: int, pairs: Sequence[Pair]) -> None:
+        """Write a step's pairs with their origins and the reward model's logits before and after."""
+        self._write_lines(self.directory / "pairs" / f"{step:06d}.jsonl", [asdict(pair) for pair in pairs])
+
+    def sync(self) -> None:
+        """Force everything recorded to disk. A checkpoint must not appear before the record of its steps."""
+        folders = (self.directory / "rollouts", self.directory / "pairs", self.directory)
+        for path in (*self._unsynced, self._metrics_path, *folders):
+            sync(path)
+        self._unsynced.clear()
+        if self._tensorboard is not None:
+            self._tensorboard.flush()
+            sync_tree(self._tensorboard_folder)
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Append to `events.jsonl` what a watch rule found and what was done."""
+        with self._events_path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
+        self._unsynced.append(self._events_path)
+
+    def close(self) -> None:
+        """Close the open files."""
+        self._metrics_file.close()
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+
+    def _drop_after(self, step: int) -> None:
+        last = step if step > 0 else -1
+        kept = _cut_lines(self._metrics_path, last)
+        if step > 0 and kept < step:  # deleted or edited: a checkpoint appears after the record of its steps
+            logger.warning("%s: ends at step %d, the run continues after %d", self._metrics_path, kept, step)
+        # A rollback has happened, whatever step the run is at now: the random numbers after it depend on it.
+        events = [e for e in read_events(self.directory) if e["step"] <= last or "back_to" in e]
+        if self._events_path.exists():
+            write_text(self._events_path, "".join(json.dumps(event) + "\n" for event in events))
+        for folder in ("rollouts", "pairs"):
+            for path in (self.directory / folder).glob("*.jsonl"):
+                if int(path.stem) > step:
+                    path.unlink()
+
+    @property
+    def _tensorboard_folder(self) -> Path:
+        return self.directory / "tensorboard"
+
+    def _write_lines(self, path: Path, rows: Sequence[dict[str, Any]]) -> None:
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        self._unsynced.append(path)
+
+    def _write_config(self, config: RunConfig) -> None:
+        text = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
+        text += yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+        write_text(self.directory / "config.yaml", text)
+
+
+def read_metrics(directory: Path) -> list[dict[str, Any]]:
+    """The lines of a run's `metrics.jsonl`; a last line cut short by an interruption is left out."""
+    return _read_lines(directory / "metrics.jsonl")
+
+
+def read_events(directory: Path) -> list[dict[str, Any]]:
+    """The lines of a run's `events.jsonl`, read as `read_metrics` does."""
+    return _read_lines(directory / "events.jsonl")
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1] if line]
+
+
+def _cut_lines(path: Path, step: int) -> int:
+    """Cut the file behind its last whole line of `step` or before; returns that line's step, or -1."""
+    kept, end = -1, 0
+    with path.open("rb+") as file:
+        for line in file:
+            row_step = _step_of(line)
+            if row_step is None or row_step > step:
+                break
+            kept, end = row_step, end + len(line)
+        file.truncate(end)
+    return kept
+
+
+def _step_of(line: bytes) -> int | None:
+    """The step of a line; None for one that a crash has torn."""
+    try:
+        return json.loads(line)["step"] if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+
+
+def _tensorboard_writer(directory: Path, purge_step: int | None) -> Any:
+    """A TensorBoard writer where the extra is installed, else None."""
+    if find_spec("tensorboard") is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415
+
+    return SummaryWriter(str(directory), purge_step=purge_step)

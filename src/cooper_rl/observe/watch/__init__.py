@@ -1,0 +1,1 @@
+"""Watch rules and the reward-hacking alarm."""

@@ -1,0 +1,144 @@
+"""Bounds on a run's metrics: what is a fault, for how long, and what to do about it."""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Literal
+
+from pydantic import Field
+
+from cooper_rl.config.base import Config
+
+HACKING = "watch/reward_hacking"
+
+
+class WatchRule(Config):
+    """A bound on one metric. A value that is not finite crosses every bound."""
+
+    metric: str
+    """A name in `metrics.jsonl`. A rule of yours replaces the default rules on the same metric."""
+    above: float | None = None
+    """Values above this are a fault."""
+    below: float | None = None
+    """Values below this are a fault. With neither bound only values that are not finite are."""
+    patience: int = Field(default=1, ge=1)
+    """Faulty values in a row, as recorded, until the rule fires."""
+    until: int | None = Field(default=None, ge=1)
+    """Steps after this one are not looked at; null looks at all."""
+    action: Literal["ignore", "warn", "stop", "rollback"] = "warn"
+    """`warn` says so once per row of faults; `stop` also writes a checkpoint and ends the run; `rollback` goes back to
+    the newest checkpoint from before the fault that no rollback has tried, and on with other random numbers, or ends
+    the run where there is none; `ignore` switches the rule off."""
+    advice: str = ""
+    """Shown when the rule fires."""
+
+    def broken_by(self, value: float) -> bool:
+        """Whether the value is a fault."""
+        too_high = self.above is not None and value > self.above
+        too_low = self.below is not None and value < self.below
+        return not isfinite(value) or too_high or too_low
+
+
+DEFAULT_RULES = (
+    WatchRule(
+        metric="rollout/non_finite_logits",
+        above=0,
+        action="rollback",
+        advice="the policy has diverged and cannot be sampled; lower policy.learning_rate",
+    ),
+    WatchRule(
+        metric="rollout/cut_off_rate",
+        above=0.999,
+        until=1,
+        advice="every completion of the first step meets the length limit before its answer ends; raise "
+        "rollout.max_tokens, or ask for short answers in problems.prompt.template",
+    ),
+    WatchRule(
+        metric="rule/accuracy",
+        below=0.001,
+        until=1,
+        advice="the rule accepts no completion of the first step; compare the prompt and the completion shown above "
+        "with the reference: problems.prompt.template must ask for the answer in a form that the rule reads, such as "
+        "\\boxed{}, and rollout.max_tokens must leave room for it",
+    ),
+    WatchRule(
+        metric="policy/usable_groups",
+        below=0.001,
+        until=1,
+        advice="rewards differ inside no group of the first step, so that nothing was learned from it; look at "
+        "rollouts/000001.jsonl: is nothing rewarded, or everything alike? Try easier problems, more completions "
+        "(rollout.n) or another reward",
+    ),
+    WatchRule(
+        metric="policy/grad_norm",
+        patience=3,
+        advice="the policy's updates are skipped; lower policy.learning_rate, or train from an earlier checkpoint",
+    ),
+    WatchRule(
+        metric="policy/usable_groups",
+        below=0.05,
+        patience=5,
+        advice="rewards hardly differ inside the groups, so the policy learns nothing from them; look at the rollouts: "
+        "problems too easy, too hard, or a reward that is the same for everything",
+    ),
+    WatchRule(
+        metric="rule/accuracy",
+        below=0.001,
+        patience=5,
+        advice="the rule accepts no completion; check the prompt's answer format, rollout.max_tokens and the problems",
+    ),
+    WatchRule(
+        metric="rollout/cut_off_rate",
+        above=0.95,
+        patience=5,
+        advice="nearly every completion meets the length limit; raise rollout.max_tokens, or check that the policy "
+        "ends its answers",
+    ),
+    WatchRule(
+        metric="reward/non_finite",
+        above=0,
+        advice="groups with such rewards have no advantage; the reward model has probably diverged",
+    ),
+    WatchRule(
+        metric="reward_model/std",
+        below=0.01,
+        patience=5,
+        advice="the reward model scores everything alike: the reward has collapsed, or nearly all answers are right",
+    ),
+    WatchRule(
+        metric="reward_model/grad_norm",
+        patience=3,
+        advice="the reward model's updates are skipped; lower reward_model.learning_rate",
+    ),
+    WatchRule(
+        metric="reward_model/loss",
+        above=5,
+        patience=3,
+        advice="the reward model diverges; lower reward_model.learning_rate",
+    ),
+    WatchRule(
+        metric="reward_model/pair_accuracy_after",
+        below=0.5,
+        patience=5,
+        advice="the reward model ranks the pairs it has just learned worse than chance; lower "
+        "reward_model.learning_rate, and look at the pairs",
+    ),
+    WatchRule(
+        metric="pairs/steps_without",
+        above=20,
+        advice="no step makes a valid pair, so the reward model learns nothing new; look at pairs/ and assistant/ "
+        "metrics",
+    ),
+    WatchRule(
+        metric=HACKING,
+        above=0,
+        advice="the policy may have found completions that the reward model pays for and the rule rejects; look at the "
+        "hack gallery in report.html",
+    ),
+)
+
+
+def active_rules(rules: Sequence[WatchRule]) -> list[WatchRule]:
+    """The defaults that `rules` does not replace, then `rules`; ignored ones left out."""
+    replaced = {rule.metric for rule in rules}
+    merged = [rule for rule in DEFAULT_RULES if rule.metric not in replaced] + list(rules)
+    return [rule for rule in merged if rule.action != "ignore"]

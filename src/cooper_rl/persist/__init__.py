@@ -1,0 +1,1 @@
+"""What outlasts a crash: checkpoints, journals, random states, durable writes."""

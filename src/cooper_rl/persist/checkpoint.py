@@ -1,0 +1,150 @@
+"""Checkpoints: one folder per step, written aside and renamed, so that a folder with its name is complete.
+
+A crash at any moment leaves hidden folders at most: `.000120.partial`, half written; `.000120.deleted`, half deleted;
+`.000120.replaced`, which is the checkpoint of that step until its successor has the name.
+"""
+
+import json
+import logging
+import math
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cooper_rl.engines.base import Metrics
+from cooper_rl.errors import InputError
+from cooper_rl.persist.durable import sync, sync_tree
+from cooper_rl.persist.manifest import find_damage, read_manifest, write_manifest
+from cooper_rl.run_config import CheckpointConfig
+
+logger = logging.getLogger(__name__)
+
+
+class CheckpointStore:
+    """The checkpoints of one run: `<directory>/000120/{policy/,reward_model/,state.json,manifest.json}`.
+
+    Kept are the newest and, where `keep_best` names a metric, the best.
+    """
+
+    def __init__(self, directory: Path, config: CheckpointConfig):
+        self.directory = directory
+        self.config = config
+
+    def save(self, step: int, write: Callable[[Path], dict[str, Any]], metrics: Metrics | None = None) -> Path:
+        """Write the checkpoint of `step`; it is on disk, whole, when this returns.
+
+        `write(folder)` puts the models into the folder and returns the rest of the state as JSON values; `metrics`
+        are those of the step. Raises OSError where it cannot be written; the checkpoints before it stay as they were.
+        """
+        metric = self.config.keep_best
+        best = {metric: metrics[metric]} if metric and metrics and self.is_best(metrics) else {}
+        target, aside = self.directory / f"{step:06d}", self._hidden(step, "partial")
+        shutil.rmtree(aside, ignore_errors=True)
+        try:
+            aside.mkdir(parents=True)
+            state = write(aside) | {"step": step}
+            (aside / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
+            write_manifest(aside, best)
+            sync_tree(aside)
+            if target.exists():
+                os.replace(target, self._hidden(step, "replaced"))
+            os.replace(aside, target)
+            sync(self.directory)
+            sync(self.directory.parent)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        self._tidy()
+        return target
+
+    def list(self) -> list[Path]:
+        """The checkpoints, oldest first."""
+        folders = {int(path.name): path for path in self.directory.glob("*") if path.name.isdigit()}
+        return [folders[step] for step in sorted(folders)]
+
+    def drop_after(self, step: int) -> None:
+        """Delete the checkpoints of later steps: the run goes another way from here."""
+        for folder in reversed(self.list()):
+            if int(folder.name) > step:
+                self._delete(folder)
+
+    def latest(self) -> tuple[Path, dict[str, Any]] | None:
+        """The newest undamaged checkpoint and its state; None for a run without checkpoints.
+
+        Newer, damaged ones are logged and renamed to `<step>.damaged`. Raises InputError, naming every one and its
+        damage, where none can be used.
+        """
+        self._finish_replacing()
+        damaged: list[tuple[Path, str]] = []
+        for folder in reversed(self.list()):
+            damage = find_damage(folder)
+            if damage is None:
+                self._set_aside(damaged, folder)
+                self._tidy()
+                return folder, json.loads((folder / "state.json").read_text(encoding="utf-8"))
+            damaged.append((folder, damage))
+        if damaged:
+            found = "\n".join(f"{folder}: damaged, {damage}" for folder, damage in damaged)
+            raise InputError(
+                f"{found}\nno checkpoint is left to resume from; put one of them back from a copy, "
+                f"or delete {self.directory} and resume to train from the beginning"
+            )
+        return None
+
+    def newest_state(self) -> dict[str, Any] | None:
+        """The state of the newest checkpoint where it can be read; nothing else of it is looked at."""
+        for folder in reversed(self.list()):
+            try:
+                return json.loads((folder / "state.json").read_text(encoding="utf-8"))
+            except (OSError, ValueError):  # damaged: `latest` tells
+                continue
+        return None
+
+    def is_best(self, metrics: Metrics) -> bool:
+        """Whether a step's metrics hold a better value of `keep_best` than the best checkpoint on disk."""
+        value = metrics.get(self.config.keep_best or "", math.nan)
+        if not math.isfinite(value):
+            return False
+        best = self._best()
+        return best is None or (value > best[1] if self.config.best == "max" else value < best[1])
+
+    def _best(self) -> tuple[Path, float] | None:
+        """The best checkpoint and its value: the newest of those that were the best when they were written."""
+        for folder in reversed(self.list()):
+            manifest = read_manifest(folder)
+            if manifest is not None and self.config.keep_best in manifest["best"]:
+                return folder, manifest["best"][self.config.keep_best]
+        return None
+
+    def _set_aside(self, damaged: "list[tuple[Path, str]]", used: Path) -> None:
+        for folder, damage in damaged:
+            logger.warning("%s is damaged (%s); going back to %s", folder, damage, used.name)
+            target = folder.with_name(f"{folder.name}.damaged")
+            shutil.rmtree(target, ignore_errors=True)
+            os.replace(folder, target)
+
+    def _finish_replacing(self) -> None:
+        """A crash between the two renames of a replacement: the old checkpoint gets its name back."""
+        for replaced in self.directory.glob(".*.replaced"):
+            target = self.directory / replaced.name.split(".")[1]
+            if not target.exists():
+                os.replace(replaced, target)
+
+    def _tidy(self) -> None:
+        """Delete what is no longer kept and what a crash left behind."""
+        best = self._best()
+        for old in self.list()[: -self.config.keep]:
+            if best is None or old != best[0]:
+                self._delete(old)
+        for leftover in self.directory.glob(".*.*"):
+            shutil.rmtree(leftover)
+
+    def _delete(self, folder: Path) -> None:
+        """Renamed first, so that half a folder never has a whole one's name."""
+        hidden = self._hidden(int(folder.name), "deleted")
+        os.replace(folder, hidden)
+        shutil.rmtree(hidden)
+
+    def _hidden(self, step: int, state: str) -> Path:
+        return self.directory / f".{step:06d}.{state}"

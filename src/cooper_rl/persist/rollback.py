@@ -1,0 +1,29 @@
+"""Which checkpoint a run goes back to after a fault."""
+
+import logging
+from collections.abc import Sequence
+
+from cooper_rl.observe.watch.watch import Firing
+
+ROLLBACKS = 3
+"""Rollbacks in one run; instead of another one it stops."""
+
+logger = logging.getLogger(__name__)
+
+
+def rollback_target(firings: Sequence[Firing], checkpoints: Sequence[int], tried: Sequence[int]) -> int | None:
+    """The step to go back to: the newest checkpoint from before the fault; None to go on, or to stop.
+
+    `tried` are the steps that the run has gone back to already: a checkpoint that led to a fault again may hold its
+    cause. A rule that stops the run is stronger than one that rolls it back.
+    """
+    actions = {firing.rule.action for firing in firings}
+    if "rollback" not in actions or "stop" in actions:
+        return None
+    since = min(firing.since for firing in firings if firing.rule.action == "rollback")
+    good = [step for step in checkpoints if step < since and step not in tried]
+    if good and len(tried) < ROLLBACKS:
+        return max(good)
+    reason = f"{ROLLBACKS} rollbacks did not help" if good else "no other checkpoint from before the fault"
+    logger.error("cannot roll back, %s: the run stops", reason)
+    return None

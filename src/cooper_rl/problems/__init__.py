@@ -1,1 +1,0 @@
-"""Problems: the record, readers, ready-made data sets, row validation, and the embedded arithmetic world."""

@@ -1,0 +1,1 @@
+"""The rule verifier: verdicts on final answers."""

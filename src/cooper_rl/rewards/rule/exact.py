@@ -1,0 +1,92 @@
+"""The rule for answers in words: right when the text is the same, whatever it is dressed in. Never any mathematics."""
+
+import re
+from collections.abc import Iterator
+
+from cooper_rl.rewards.rule.extraction import SENTENCE_END
+from cooper_rl.rewards.rule.plain_text import case_matters, plain_text
+from cooper_rl.rewards.rule.text_answer import is_retracted, text_answer
+from cooper_rl.rewards.rule.verdict import Verdict
+
+_REASON = re.compile(r",?\s+(?:because|since)\b|,\s+(?:as|which|who|where|so)\b", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|except|but)\b|/", re.IGNORECASE)
+_POLAR = re.compile(
+    r"(yes|no|true|false)\b\s*(?:[,;:\u2013\u2014]|-\s|because\b|since\b)(.*)", re.IGNORECASE | re.DOTALL
+)
+_AGAINST = {
+    "yes": re.compile(r"\b(?:no|not|never|false|or|but|however|maybe|perhaps)\b|n't\b", re.IGNORECASE),
+    "no": re.compile(r"\b(?:yes|true|or|but|however|maybe|perhaps)\b", re.IGNORECASE),
+}
+_AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
+
+
+def exact_verdict(reference: str, completion: str) -> Verdict:
+    """The verdict on `completion` against `reference`, a text as `reference_text` gives it.
+
+    `unparsed` where nothing is answered, or the reference stands inside a longer answer that only a reader can judge.
+    """
+    answer = text_answer(completion)
+    if answer.boxes:
+        return _boxed_verdict(reference, answer.boxes, answer.line, answer.after)
+    if answer.line is not None:
+        verdict, rest = _line_verdict(reference, answer.line)
+        return "wrong" if verdict == "correct" and is_retracted(rest or answer.after) else verdict
+    if answer.whole is None:
+        return "unparsed"
+    if _is_same(reference, answer.whole) or _is_polar(reference, answer.whole):
+        return "correct"
+    is_answer = len(answer.whole.split()) <= len(reference.split())
+    return "wrong" if is_answer and plain_text(answer.whole) else "unparsed"
+
+
+def _boxed_verdict(reference: str, boxes: tuple[str, ...], line: str | None, after: str) -> Verdict:
+    same = all(_is_same(reference, box) or _is_polar(reference, box) for box in boxes)
+    # Several boxes may be the items of one answer.
+    if not same and not (len(boxes) > 1 and _is_same(reference, ", ".join(boxes))):
+        return _difference(reference, boxes[0]) if len(boxes) == 1 else "wrong"
+    if is_retracted(after) or (line is not None and _line_verdict(reference, line)[0] == "wrong"):
+        return "wrong"
+    return "correct"
+
+
+def _line_verdict(reference: str, line: str) -> tuple[Verdict, str]:
+    """The verdict on a line that states an answer, and the rest of the line behind the answer.
+
+    A full stop may belong to the answer ("St. Louis", "p.m."): each beginning of the line that ends in one is tried.
+    """
+    for beginning, rest in _beginnings(line):
+        if _is_same(reference, beginning) or _is_polar(reference, beginning):
+            return "correct", rest
+    return _difference(reference, next(_beginnings(line))[0]), ""
+
+
+def _beginnings(line: str) -> Iterator[tuple[str, str]]:
+    for end in SENTENCE_END.finditer(line):
+        yield line[: end.start()], line[end.end() :]
+    yield line, ""
+
+
+def _is_same(reference: str, text: str) -> bool:
+    fold_case = not case_matters(reference)
+    expected = plain_text(reference, fold_case)
+    if not expected:
+        return text.strip() == reference.strip()  # nothing but signs: > or +
+    if plain_text(text, fold_case) == expected:
+        return True
+    reason = _REASON.search(text)
+    return reason is not None and plain_text(text[: reason.start()], fold_case) == expected
+
+
+def _is_polar(reference: str, text: str) -> bool:
+    """Whether both say yes, or no, and the text goes on to say why: "Yes, because ..."."""
+    expected, polar = plain_text(reference), _POLAR.match(text.strip(" *\"'"))
+    if expected not in _AGAINST or not polar or polar.group(1).casefold() != expected:
+        return False
+    return not _AGAINST[expected].search(polar.group(2))
+
+
+def _difference(reference: str, text: str) -> Verdict:
+    """`unparsed` where the reference is part of the text and nothing speaks against it, else `wrong`."""
+    expected, found = plain_text(reference), plain_text(text)
+    is_inside = bool(expected) and re.search(rf"(?<!\w){re.escape(expected)}(?!\w)", found) is not None
+    return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"

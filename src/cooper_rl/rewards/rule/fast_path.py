@@ -1,0 +1,42 @@
+"""Verdicts without leaving the process: on text, on options, and on plain numbers, which are most of all answers.
+
+Gives a verdict only where the slow path (`rule_judge.judge`) provably gives the same one: the reference is no
+mathematics, nothing was answered, or the reference is a plain number and either all final answers are plain numbers
+equal to it, or one is plainly different.
+"""
+
+from cooper_rl.rewards.rule.choice import choice_verdict
+from cooper_rl.rewards.rule.exact import exact_verdict
+from cooper_rl.rewards.rule.extraction import extract_answer, reference_text
+from cooper_rl.rewards.rule.plain_number import plain_number, same_number
+from cooper_rl.rewards.rule.reference_kind import reference_kind
+from cooper_rl.rewards.rule.units import same_unit
+from cooper_rl.rewards.rule.verdict import Verdict
+
+
+def fast_verdict(answer: str, completion: str) -> Verdict | None:
+    """The verdict on a completion against the reference `answer`, or None where the slow path must decide."""
+    reference = reference_text(answer)
+    if (verdict := text_verdict(reference, completion)) is not None:
+        return verdict
+    final = extract_answer(completion)
+    if not final.texts or not reference:
+        return "unparsed"
+    expected = plain_number(reference)
+    if final.kind == "free" or expected is None:
+        return None
+    found = [plain_number(text) for text in final.texts]
+    same = [same_number(expected, number) if number is not None else None for number in found]
+    if False in same:
+        return "wrong"
+    if not all(same):
+        return None
+    return "correct" if all(same_unit(reference, text) for text in final.texts) else "wrong"
+
+
+def text_verdict(reference: str, completion: str) -> Verdict | None:
+    """The verdict where the reference is text or an option; None where it is mathematics, or nothing at all."""
+    kind = reference_kind(reference) if reference else "maths"
+    if kind == "maths":
+        return None
+    return choice_verdict(reference, completion) if kind == "choice" else exact_verdict(reference, completion)

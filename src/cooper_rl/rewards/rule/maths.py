@@ -1,0 +1,152 @@
+"""The verdict on one completion, with Math-Verify for mathematics. Runs in the verifier processes only: Math-Verify
+may stall or blow up.
+
+Imports neither torch nor transformers, so that a replaced process is ready in a fraction of a second.
+"""
+
+import re
+from decimal import Decimal
+from functools import lru_cache
+
+from math_verify import parse, verify
+
+from cooper_rl.rewards.rule.extraction import extract_answer, reference_text
+from cooper_rl.rewards.rule.fast_path import text_verdict
+from cooper_rl.rewards.rule.plain_number import as_decimal, has_changed_number, mixed_number, plain_number, same_number
+from cooper_rl.rewards.rule.reference_kind import reference_kind
+from cooper_rl.rewards.rule.units import same_unit, without_unit
+from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rewards.rule.written_date import names_month
+
+_MATH_SEGMENT = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
+_CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is no formula
+_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)\}")
+_PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
+_WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
+_LISTED = re.compile(r"\d[^\d]*?(?:\b(?:or|and)\b|,\s|;)[^\d]*?[-$]?\d")
+_DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
+_INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
+_BOUND = re.compile(
+    r"\b(?:at (?:least|most)|(?:more|less|fewer|greater|larger|smaller) than|up to|not)\s+\$?-?[\d.]", re.IGNORECASE
+)
+_DECIMALS = 6
+_SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
+
+
+def judge(answer: str, completion: str) -> Verdict:
+    """The verdict on `completion` against the reference `answer`."""
+    reference = reference_text(answer)
+    if (verdict := text_verdict(reference, completion)) is not None:
+        return verdict
+    final = extract_answer(completion)
+    if not final.texts or not reference:
+        return "unparsed"
+    gold = _gold(reference)
+    if final.kind == "free":
+        found = _parse(final.texts[0])
+        return _compare(gold, found, _decimals(reference)) if found else "unparsed"
+    verdicts = [_judge_text(text, reference, gold) for text in final.texts]
+    read = [verdict for verdict in verdicts if verdict != "unparsed"]
+    if not read:
+        return "unparsed"
+    if all(verdict == "correct" for verdict in read):
+        return "correct"
+    if len(final.texts) == 1 or plain_number(reference) is not None:
+        return "wrong"
+    # Several boxes may be the elements of one answer: \boxed{1} and \boxed{2} for the reference 1, 2.
+    return _compare(gold, _parse_box(", ".join(final.texts)))
+
+
+def _judge_text(text: str, reference: str, gold: list) -> Verdict:
+    if _same_text(text, reference):
+        return "correct"
+    expected, number = plain_number(reference), plain_number(text)
+    same = same_number(expected, number) if expected is not None and number is not None else None
+    if same is False:
+        return "wrong"
+    if not same and not _same_percentage(text, expected) and not _same_with_comma(text, expected):
+        found = _read(text, numeric=expected is not None)
+        verdict = _compare(gold, found, _decimals(reference, text)) if found else "unparsed"
+        if verdict != "correct":
+            return verdict
+    return "correct" if same_unit(reference, text) else "wrong"
+
+
+def _read(text: str, numeric: bool) -> list:
+    """What Math-Verify makes of one candidate answer; empty where it cannot be read without guessing."""
+    number = plain_number(text)
+    if number is not None:
+        return _parse_box(as_decimal(number))
+    text = without_unit(_INFINITY.sub(r"\\infty", text))
+    segments = _MATH_SEGMENT.findall(text)
+    if segments and not any(_CURRENCY.match(segment) for segment in segments):
+        return _parse(f"The answer is: {text}")
+    if "\\" in text:
+        return _parse_box(text)
+    text = text.replace("$", "")
+    if re.search(r"\d\s+\d", text) or re.match(r"(?:minus|negative)\b", text, re.IGNORECASE):
+        return []  # "1 1/2" is no product, "minus 12" is not 12
+    if not _WORD.search(text):
+        return _parse_box(text)
+    if not re.search(r"\d", text):
+        return [] if numeric or reference_kind(text) != "maths" else _parse_box(text)
+    if _LISTED.search(text):
+        return _parse_box(", ".join(_SIGNED_NUMBER.findall(text)))
+    if has_changed_number(text) and not re.search(r"percent|pct", text):
+        return []  # "12 thousand" is not 12
+    if _BOUND.search(text) or names_month(text):
+        return []  # "at least 5" is not 5, nor is "May 5"
+    return _parse(f"The answer is: {text}")
+
+
+@lru_cache(maxsize=1024)
+def _gold(reference: str) -> list:
+    number = plain_number(reference) or mixed_number(reference)
+    if number is not None:
+        return _parse_box(as_decimal(number))
+    return _parse(reference) if _MATH_SEGMENT.search(reference) else _parse_box(without_unit(reference))
+
+
+def _parse_box(text: str) -> list:
+    return _parse(rf"\boxed{{{text}}}")
+
+
+def _parse(text: str) -> list:
+    # No time-out of its own: Math-Verify's uses signals, which sympy's C loops ignore; the parent process kills.
+    return parse(text, parsing_timeout=None)  # pyright: ignore[reportArgumentType]
+
+
+def _compare(gold: list, found: list, decimals: int = _DECIMALS) -> Verdict:
+    # Gold first: Math-Verify's comparison is not symmetric.
+    return "correct" if verify(gold, found, float_rounding=decimals, timeout_seconds=None) else "wrong"
+
+
+def _decimals(*texts: str) -> int:
+    """The decimals that Math-Verify compares: more than its six where a number is so small that they are all zero."""
+    numbers = [Decimal(number) for text in texts if (number := plain_number(text)) and "/" not in number]
+    return _DECIMALS + max((-number.adjusted() for number in numbers if number and number.adjusted() < -3), default=0)
+
+
+def _same_percentage(text: str, expected: str | None) -> bool:
+    """Whether `40%` answers the reference 40, the question having asked for a percentage. Math-Verify reads it as 0.4,
+    and is asked after us."""
+    percentage = _PERCENTAGE.fullmatch(text)
+    return percentage is not None and expected is not None and same_number(percentage.group(1), expected) is True
+
+
+def _same_with_comma(text: str, expected: str | None) -> bool:
+    """Whether `1,22` answers the reference 1.22. In a reference it is two numbers, 1 and 22."""
+    with_comma = _DECIMAL_COMMA.fullmatch(text)
+    return with_comma is not None and expected is not None and expected == text.replace(",", ".")
+
+
+def _same_text(one: str, other: str) -> bool:
+    return _normal(one) == _normal(other)
+
+
+@lru_cache(maxsize=1024)
+def _normal(text: str) -> str:
+    text = re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", _TEXT_COMMAND.sub(r"\1", text))
+    if re.fullmatch(r"\([A-Za-z]\)", text):
+        text = text[1:-1]
+    return text.casefold() if text.isalpha() else text

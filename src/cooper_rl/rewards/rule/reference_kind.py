@@ -1,0 +1,111 @@
+"""What kind of answer a reference is, which decides the rule that compares with it.
+
+Mathematics is compared by value, and in mathematics `ab` is `ba`. So a reference counts as mathematics only where
+numbers, signs, LaTeX and single letters explain all of it; Tokyo, 2024-01-05, 9 pm, H2O and A+ are text.
+"""
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+from cooper_rl.rewards.rule.choice import reference_choice
+from cooper_rl.rewards.rule.plain_number import has_changed_number, plain_number
+from cooper_rl.rewards.rule.plain_text import bare_text
+from cooper_rl.rewards.rule.units import measures, unit_of
+from cooper_rl.rewards.rule.written_date import names_month
+
+ReferenceKind = Literal["maths", "choice", "exact"]
+TextPolicy = Literal["exact", "refuse"]
+"""What becomes of references of the kind `exact`: the exact rule compares them, or they are refused."""
+
+# Figures and signs that arithmetic would evaluate to something else.
+_FIGURES = re.compile(
+    r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d+/\d+/\d+"  # 2024-01-05, 1/5/2024
+    r"|\d+(?:\.\d+)?\s?-\s?\d+(?:\.\d+)?(?:\s?-\s?\d+)*"  # 10-12, 555-1234
+    r"|\+\d+(?:[ -]\(?\d+\)?)+|#.*"  # +1 555 1234, #5
+    r"|\d+(?:\.\d+){2,}"  # 1.2.3
+    r"|\d+\s*(?:x|\\times|\u00d7)\s*\d+"  # 3x5 is a size
+    r"|\d+'\s?(?:\d+\"?)?"  # 5'10"
+)
+# A+, N/A, p.m, (iv), A or B
+_SIGNS = re.compile(r"[a-z]+\s?[+-]|n/a|[a-z](?:\.\s?[a-z])+\.?|\(?[ivx]{2,}\)?|(?:[A-J]\s+or\s+)+[A-J]", re.IGNORECASE)
+_CLOCK = re.compile(r"\b\d{1,2}\s?:\s?[0-5]\d(?!\d)")
+_ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b")
+_NO_UNIT = re.compile(
+    r"\d\s*[ap]\.?\s?m?\b\.?|o'clock|\b(?:noon|midnight|ad|bc|bce|ce)\b"
+    r"|\b(?:north|south|east|west)(?:east|west|ern)?(?:ward)?s?\b",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(r"\b(?:percent|percentage|pct|degrees?|times|points?|quarters?)\b", re.IGNORECASE)
+
+_DOUBLED = re.compile(r"(?<!\\)\\\\(?=[A-Za-z])")  # LaTeX that went through JSON once too often
+_ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{\w+\*?\}(?:\{[clr|]*\})?")
+_SUBSCRIPT = re.compile(r"_\s*(?:\{[^{}]*\}|\w)")
+_COMMAND = re.compile(r"\\[A-Za-z]+\*?")
+_NAMED_FIGURE = re.compile(r"\\(?:angle|overline|over(?:left)?rightarrow|triangle|widehat|measuredangle)\b")
+_MATHEMATICAL_ALPHABETS = re.compile(r"[\u0370-\u03ff\u2100-\u214f\U0001d400-\U0001d7ff]")
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_FUNCTIONS = frozenset(
+    re.findall(
+        r"\w+",
+        "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp sqrt max min gcd lcm mod det dim "
+        "ker deg arg inf sup lim pi cis and or",
+    )
+)
+_LONGEST_PRODUCT = 3
+_SHORT_WORDS = frozenset(
+    ["yes", "no", "not", "the", "is", "are", "to", "of", "if", "by", "in", "on", "at", "up", "all", "any"]
+)
+_NAME = re.compile(r"[A-Z][a-z]{2,}")
+_OPERATOR = re.compile(r"[+*^=<>|(]|\\[A-Za-z]")
+_LETTER_AND_FIGURE = re.compile(r"[A-Za-z]\d")
+
+
+@lru_cache(maxsize=16384)
+def reference_kind(reference: str) -> ReferenceKind:
+    """The kind of `reference`, a text as `reference_text` gives it."""
+    if reference_choice(reference) is not None:
+        return "choice"
+    text = bare_text(_DOUBLED.sub(r"\\", reference))
+    if _is_figures_of_text(text):
+        return "exact"
+    is_maths = _is_quantity(text) if plain_number(reference) or unit_of(reference) else _is_formula(text)
+    return "maths" if is_maths else "exact"
+
+
+def _is_figures_of_text(text: str) -> bool:
+    """Dates, times, ranges, grades and other figures that are no numbers to calculate with."""
+    is_time = _CLOCK.search(text) is not None and "=" not in text
+    return bool(
+        is_time or _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or names_month(text)
+    )
+
+
+def _is_quantity(text: str) -> bool:
+    """Whether a value with words is a value with its unit: not "12 thousand", "9 pm" or "10 Downing Street"."""
+    words = _COMMAND.sub(" ", text)
+    if has_changed_number(_COUNTED.sub("", words)) or _NO_UNIT.search(text):
+        return False
+    return all(word == word.lower() or measures(word) for word in _WORD.findall(words))
+
+
+def _is_formula(text: str) -> bool:
+    """Whether every letter is a variable or part of a function's name."""
+    if not re.search(r"\w|\\[A-Za-z]", text) or _NAMED_FIGURE.search(text):
+        return False
+    if any(letter.isalpha() and not letter.isascii() for letter in _MATHEMATICAL_ALPHABETS.sub("", text)):
+        return False
+    symbols = _COMMAND.sub(" ", _SUBSCRIPT.sub(" ", _ENVIRONMENT.sub(" ", text)))
+    if re.search(r"\w\.\s", text) or (_LETTER_AND_FIGURE.search(symbols) and not re.search(r"[\\^]", text)):
+        return False  # "a. 3, b. 4"; H2O, but N2^{-N}
+    if _WORD.fullmatch(text.strip("()[]{} ")):
+        return text == "pi"
+    words = [word for word in _WORD.findall(symbols) if word not in _FUNCTIONS]
+    return all(_is_product(word, text, symbols) for word in words)
+
+
+def _is_product(word: str, text: str, symbols: str) -> bool:
+    """Whether letters in a row are variables multiplied: beside an operator, or small ones behind a number (2xy)."""
+    if len(word) > _LONGEST_PRODUCT or _NAME.fullmatch(word) or word in _SHORT_WORDS:
+        return False
+    return bool(_OPERATOR.search(text)) or (word.islower() and re.search(rf"\d{word}\b", symbols) is not None)

@@ -1,0 +1,32 @@
+"""The reward made of the rule verifier's verdicts."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+
+from cooper_rl.engines.sampling import Group
+from cooper_rl.rewards.base import Scores
+from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rewards.rule.verifier import RuleVerifier
+
+
+class RuleReward:
+    """1 for a completion the rule verifier calls correct, 0 for every other."""
+
+    def __init__(self, verifier: RuleVerifier) -> None:
+        self._verifier = verifier
+
+    def score(self, groups: Sequence[Group]) -> Scores:
+        """Part `rule`; metrics `rule/accuracy`, `rule/unparsed`, `rule/timeout`, as fractions of all completions."""
+        return rule_scores(self._verifier.verify_groups(groups))
+
+
+def rule_scores(verdicts: Sequence[Sequence[Verdict]]) -> Scores:
+    """Scores of verdicts already at hand, P groups of N."""
+    rewards = torch.tensor([[float(verdict == "correct") for verdict in row] for row in verdicts])
+    counts = Counter(verdict for row in verdicts for verdict in row)
+    total = max(1, counts.total())
+    metrics = {"rule/accuracy": counts["correct"] / total}
+    metrics |= {f"rule/{name}": counts[name] / total for name in ("unparsed", "timeout")}
+    return Scores(rewards, {"rule": rewards}, metrics)

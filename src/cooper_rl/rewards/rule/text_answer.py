@@ -1,0 +1,65 @@
+"""Where a completion states an answer in words or letters: the same places as for numbers, read more strictly.
+
+Nothing is searched for: a word that merely occurs in a completion is no answer. What counts is the box, the line
+that states the answer, or a completion that is nothing but its answer.
+"""
+
+import re
+from dataclasses import dataclass
+
+from cooper_rl.rewards.rule.extraction import FREE_CHARS, TAIL_CHARS, final_boxes, last_statement
+
+_JSON_STRING = re.compile(r"\s*\"((?:[^\"\\]|\\.)*)\"")
+_DISPLAY = re.compile(r"\s*(?:\\\[(.*?)\\\]|\$\$(.*?)\$\$)", re.DOTALL)
+_DRESS = " \t\n:*=#"
+_RETRACTION = re.compile(
+    r"[^\w.\n]*(?:and|but|not)\b|[\W_]*(?:or|wait|hmm+|sorry|actually|alternatively|rather|instead|correction|i mean"
+    r"|maybe|perhaps|possibly|but wait|no(?=\s*[,.!:;\u2014-]))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class TextAnswer:
+    """What a completion answered, as text: boxes, the line that states the answer after them, or `whole`, the end of a
+    completion without either.
+
+    `after` is the text behind the boxes or, without boxes, behind the line.
+    """
+
+    boxes: tuple[str, ...] = ()
+    line: str | None = None
+    whole: str | None = None
+    after: str = ""
+
+
+def text_answer(completion: str, letters: bool = False) -> TextAnswer:
+    """The answer of a completion; all fields are empty where there is none.
+
+    With `letters`, a line that begins with `A:` is an option, not the statement of an answer.
+    """
+    tail = completion[-TAIL_CHARS:].strip()
+    spans = final_boxes(tail)
+    statement = last_statement(tail, after=spans[-1][1] if spans else 0)
+    if statement is not None and statement.is_letter and letters:
+        statement = None
+    line, after = None, ""
+    if statement is not None:
+        if statement.is_json and (string := _JSON_STRING.match(statement.text)):
+            line = string.group(1).replace("\\\\", "\\")
+        elif display := _DISPLAY.match(statement.text.lstrip(_DRESS)):
+            line = display.group(1) or display.group(2) or ""
+        else:
+            line, _, after = statement.text.lstrip(_DRESS).partition("\n")
+        line = line.strip() or None
+    if spans:
+        boxes = tuple(text for start, end in spans if (text := tail[start:end].strip()))
+        return TextAnswer(boxes, line, after=tail[spans[-1][1] + 1 :])
+    if statement is not None:
+        return TextAnswer(line=line, after=after)
+    return TextAnswer(whole=tail[-FREE_CHARS:] or None)
+
+
+def is_retracted(after: str) -> bool:
+    """Whether what follows an answer takes it back or offers another one: "or Kyoto", "No, wait", "but maybe B"."""
+    return bool(_RETRACTION.match(after))

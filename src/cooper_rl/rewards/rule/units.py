@@ -1,0 +1,122 @@
+"""Units in answers: which words name one, and when equal numbers are different answers because of them."""
+
+import re
+from functools import lru_cache
+
+from cooper_rl.rewards.rule.plain_text import bare_text
+
+_MEASURES = """
+metre m meter meters metre metres | kilometre km kms kilometer kilometers kilometre kilometres
+centimetre cm cms centimeter centimeters centimetre centimetres
+millimetre mm millimeter millimeters millimetre millimetres
+mile mi mile miles | inch inch inches | foot ft foot feet | yard yd yds yard yards | acre acre acres
+gram g gm gms gram grams | kilogram kg kgs kilogram kilograms kilo kilos | milligram mg milligram milligrams
+ounce oz ounce ounces | pound lb lbs pound pounds | ton ton tons tonne tonnes
+second s sec secs second seconds | minute min mins minute minutes | hour h hr hrs hour hours | day day days
+week wk week weeks | month mo month months | year yr yrs year years | decade decade decades
+century century centuries
+litre l liter liters litre litres | millilitre ml milliliter milliliters millilitre millilitres
+gallon gal gallon gallons | quart qt quart quarts | pint pt pint pints | cup cup cups
+teaspoon tsp teaspoon teaspoons | tablespoon tbsp tablespoon tablespoons
+dollar usd dollar dollars buck bucks | cent cent cents \u00a2 | euro eur euro euros | penny pence penny pennies
+yen yen | rupee rupee rupees | percent percent percentage pct %
+degree degree degrees deg \u00b0 | radian rad radian radians
+celsius c celsius centigrade | fahrenheit f fahrenheit | kelvin k kelvin
+square square squared sq | cubic cubic cubed cu
+newton newton newtons | joule j joule joules | watt w watt watts | kilowatt kw kilowatt kilowatts
+volt v volt volts | ampere a amp amps ampere amperes | hertz hz hertz | pascal pa pascal pascals
+"""
+_GROUPS = [group.split() for group in re.split(r"[|\n]", _MEASURES) if group.strip()]
+_MEASURE = {alias: group[0] for group in _GROUPS for alias in group[1:]}
+_KNOWN = frozenset(_MEASURE.values()) | {"not", "no", "never"}
+_COMPOUND = {
+    "mph": ("mile", "hour"),
+    "kph": ("kilometre", "hour"),
+    "kmh": ("kilometre", "hour"),
+    "cc": ("cubic", "centimetre"),
+}
+_POWERS = {"2": "square", "3": "cubic", "\u00b2": "square", "\u00b3": "cubic"}
+_CURRENCIES = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen"}
+_IGNORED = frozenset(
+    "the of on at to for from per each every total all altogether left is are was were more about".split()  # noqa: SIM905
+)
+_LONGEST = 200
+_DOLLARS = re.compile(r"-?\s*\\?\$\s?-?[\d.]")
+_VARIABLE = re.compile(r"[A-Za-z]\s*=")
+_COMMAND = re.compile(r"\\[A-Za-z]+")
+_LETTER = re.compile(r"[A-Za-z%\u00b0\u00a2]")
+_UNIT = re.compile(r"(?:[A-Za-z .,'()/{}%\u00b0\u00a2\u00b2\u00b3-]|\^\s*\{?\s*[23]|(?<=[A-Za-z])[23])+")
+_FACTOR = re.compile(r"[\d)}]([a-z])\Z")
+_BASE = re.compile(r"\d_\{?(\d+)\}?\Z")
+_COMMAND_AT_END = re.compile(
+    r"(?:\\[,;: ]|~|\s)*\\(?:text(?:normal|rm)?|[mh]box|mathrm)\s*\{[^{}]*\}(?:\s*\^\s*\{?\s*[23]\s*\}?)?\Z"
+)
+_WORD = re.compile(r"[A-Za-z]+|[%\u00b0\u00a2]|[23\u00b2\u00b3]")
+
+
+def measures(word: str) -> bool:
+    """Whether a word is the name or symbol of a measure."""
+    return word.lower() in _MEASURE or word.lower() in _COMPOUND
+
+
+def same_unit(reference: str, text: str) -> bool:
+    """Whether two answers may mean the same thing: not "5 km" and "5 miles", nor "5 apples" and "5 pears".
+
+    A missing unit agrees with any, and so do words that only add to the other's ("12 ways", "12 different ways").
+    The m of 6m is a factor, not a unit that may be missing; the base of 204_5 is one.
+    """
+    if (factor := _FACTOR.search(reference)) and not re.search(rf"(?<![A-Za-z]){factor.group(1)}(?![A-Za-z])", text):
+        return False
+    if (base := _BASE.search(text)) and not ((other := _BASE.search(reference)) and other.group(1) == base.group(1)):
+        return False
+    one, other = unit_of(reference), unit_of(text)
+    if attached := _FACTOR.search(text):
+        other = frozenset([_MEASURE.get(attached.group(1), attached.group(1))])  # beside 6 cm, the m of 6m is a unit
+    if not one or not other or not any(len(word) > 2 for word in one):  # the 2 ab of a formula has no unit
+        return True
+    return one & _KNOWN == other & _KNOWN and (one <= other or other <= one)
+
+
+@lru_cache(maxsize=4096)
+def unit_of(text: str) -> frozenset[str]:
+    """The words that follow a value, measures by their names (`{"kilometre", "hour"}`); empty where there are none."""
+    if len(text) > _LONGEST:
+        return frozenset()
+    words: list[str] = []
+    if _DOLLARS.match(text) and text.count("$") == 1:
+        words.append("dollar")
+    words += (name for sign, name in _CURRENCIES.items() if sign in text)
+    text = bare_text(text)
+    if variable := _VARIABLE.match(text):
+        text = text[variable.end() :]
+    value_and_unit = _COMMAND.sub(" 1 ", text)  # \frac and \pi belong to the value
+    first = _LETTER.search(value_and_unit)
+    value = value_and_unit[: first.start()] if first else value_and_unit
+    if first and any(map(str.isdigit, value)) and _UNIT.fullmatch(unit := value_and_unit[first.start() :]):
+        found = _WORD.findall(unit)
+        is_factor = len(found[0]) == 1 and found[0].isalpha() and value[-1].isalnum()  # 6m may be six times m
+        words += [] if is_factor else [word for i in range(len(found)) for word in _named(found, i)]
+    return frozenset(words) - _IGNORED
+
+
+def without_unit(text: str) -> str:
+    r"""The value alone where a unit follows it in LaTeX: `8\sqrt{3}\text{ square inches}` is `8\sqrt{3}`."""
+    return _COMMAND_AT_END.sub("", text) if unit_of(text) else text
+
+
+def _named(words: list[str], position: int) -> tuple[str, ...]:
+    word = words[position].lower()
+    if word in ("a", "an", "in"):  # "in total", "an hour"; but "5 in", "5 in^2"
+        is_inch = word == "in" and (position + 1 == len(words) or words[position + 1] in _POWERS)
+        return ("inch",) if is_inch else ()
+    if word in _POWERS:
+        return (_POWERS[word],)
+    return _COMPOUND.get(word) or (_MEASURE.get(word) or _singular(word),)
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if re.search(r"(?:[sxz]|ch|sh)es\Z", word):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word

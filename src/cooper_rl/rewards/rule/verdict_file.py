@@ -1,0 +1,156 @@
+"""Verdicts on a file of answers, in its order, written as they are found."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+from cooper_rl.data.labelled import label_of, text_field
+from cooper_rl.data.readers import Row, read_file
+from cooper_rl.errors import InputError
+from cooper_rl.persist.durable import write_text
+from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rewards.rule.verifier import RuleVerifier
+
+CHUNK = 256
+"""Rows verified before they are written down: what an interruption can lose."""
+
+_ADDED = ("verdict", "seconds")
+
+Progress = Callable[[int, int], None]
+"""Called with the rows done so far, and in all."""
+
+
+@dataclass
+class VerdictCounts:
+    """How often each verdict was given, and how it compares with gold where the file has `gold_correct`."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    accepted_right: int = 0
+    accepted_wrong: int = 0
+    right: int = 0
+    with_gold: int = 0
+
+    def add(self, verdict: str, gold: float | None) -> None:
+        """Count one verdict; `gold` is 1.0 for right, 0.0 for wrong, None for unknown."""
+        self.verdicts[verdict] += 1
+        if gold is not None:
+            self.with_gold += 1
+            self.right += gold > 0.5
+            self.accepted_right += verdict == "correct" and gold > 0.5
+            self.accepted_wrong += verdict == "correct" and gold < 0.5
+
+    @property
+    def precision(self) -> float | None:
+        """Share of accepted completions that are right; None where there are none."""
+        accepted = self.accepted_right + self.accepted_wrong
+        return self.accepted_right / accepted if accepted else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of right completions that are accepted; None where there are none."""
+        return self.accepted_right / self.right if self.right else None
+
+
+@dataclass(frozen=True)
+class _Task:
+    row: Row
+    answer: str
+    completion: str
+    gold: float | None
+
+
+def verify_file(
+    data: Path, out: Path, workers: int = 1, timeout_s: float = 5.0, progress: Progress | None = None
+) -> VerdictCounts:
+    """Write every row of `data` with `verdict` and `seconds` added to the JSONL file `out`.
+
+    A row needs `answer` (or `reference_answer`) and `completion`; `gold_correct` (or `label`) is compared where it is
+    there. Where `out` holds the verdicts on the first rows of `data` already, the work goes on after them.
+
+    Raises InputError, before any verdict, naming file, row and field, and for an `out` made from another file.
+    """
+    tasks = [_task(row) for row in read_file(data)]
+    if not tasks:
+        raise InputError(f"{data}: holds no rows; each row needs answer and completion")
+    counts = VerdictCounts()
+    earlier = _earlier(out, tasks)
+    for task, verdict in zip(tasks, earlier, strict=False):
+        counts.add(verdict, task.gold)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        out.open("a", encoding="utf-8") as lines,
+        RuleVerifier(workers, timeout_s) as verifier,
+        ThreadPoolExecutor(workers) as threads,
+    ):
+
+        def timed(task: _Task) -> tuple[Verdict, float]:
+            start = time.perf_counter()
+            return verifier.verify(task.answer, task.completion), time.perf_counter() - start
+
+        for start in range(len(earlier), len(tasks), CHUNK):
+            chunk = tasks[start : start + CHUNK]
+            for task, (verdict, seconds) in zip(chunk, threads.map(timed, chunk), strict=True):
+                added = dict(zip(_ADDED, (verdict, round(seconds, 6)), strict=True))
+                lines.write(json.dumps({**task.row.fields, **added}, ensure_ascii=False) + "\n")
+                counts.add(verdict, task.gold)
+            lines.flush()
+            if progress is not None:
+                progress(start + len(chunk), len(tasks))
+    return counts
+
+
+def _task(row: Row) -> _Task:
+    texts = []
+    for names in (("answer", "reference_answer"), ("completion",)):
+        name = next((name for name in names if name in row.fields), None)
+        if name is None:
+            raise InputError(
+                f"{row.location}: field {names[0]!r} is missing; each row needs answer and completion "
+                f"(this one has {', '.join(map(str, row.fields))})"
+            )
+        texts.append(text_field(row, name))
+    try:
+        json.dumps(row.fields)
+    except TypeError as error:
+        raise InputError(f"{row.location}: cannot be written as JSON ({error}); leave that column out") from error
+    gold = next((name for name in ("gold_correct", "label") if row.fields.get(name) is not None), None)
+    return _Task(row, texts[0], texts[1], None if gold is None else label_of(row, gold))
+
+
+def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
+    """The verdicts that `out` holds already; a last line cut short is removed."""
+    if not out.exists():
+        return []
+    try:
+        text = out.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, IsADirectoryError) as error:
+        raise InputError(f"{out}: not a file of verdicts ({error}); choose another output") from error
+    whole = text[: text.rfind("\n") + 1]
+    verdicts = []
+    for number, line in enumerate(whole.split("\n")[:-1]):
+        verdict = _verdict_on(tasks[number].row, line) if number < len(tasks) else None
+        if verdict is None:
+            raise InputError(f"{out}:{number + 1}: not a verdict on this input's row; choose another output")
+        verdicts.append(verdict)
+    if len(whole) < len(text):
+        write_text(out, whole)
+    return verdicts
+
+
+def _verdict_on(row: Row, line: str) -> str | None:
+    """The verdict that a line gives on this very row."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict):
+        return None
+    verdict, _ = (entry.pop(name, None) for name in _ADDED)
+    # As text, in which a value that is not a number equals itself.
+    same = json.dumps(entry) == json.dumps({name: row.fields[name] for name in row.fields if name not in _ADDED})
+    return verdict if same and verdict in get_args(Verdict) else None

@@ -1,0 +1,138 @@
+"""The rule verifier: verdicts from processes that can be killed. Light to import: neither torch nor sympy."""
+
+import asyncio
+import queue
+import weakref
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from cooper_rl.data.problem import Problem
+from cooper_rl.rewards.rule.extraction import TAIL_CHARS, reference_text
+from cooper_rl.rewards.rule.fast_path import fast_verdict
+from cooper_rl.rewards.rule.process import RuleProcess
+from cooper_rl.rewards.rule.reference_kind import TextPolicy, reference_kind
+from cooper_rl.rewards.rule.verdict import Verdict
+
+if TYPE_CHECKING:
+    from cooper_rl.engines.sampling import Group
+
+
+class RuleVerifier:
+    """Checks final answers against reference answers by their kind, and cannot be stalled or crashed.
+
+    Mathematics is compared by value: Math-Verify decides, in `workers` processes that are killed and replaced when an
+    answer takes longer than `timeout_s` seconds or more than `memory_mib` MiB. Plain numbers, options and text are
+    decided in this process; with `text="refuse"`, `objection` refuses references that are text. The last `cache_size`
+    slow verdicts are remembered. Safe to use from several threads, and from async code through
+    `verify_async`. `counts` adds up what happened: verdicts by name, and `fast`, `cached`, `killed`, `crashed`.
+    """
+
+    def __init__(
+        self,
+        workers: int = 1,
+        timeout_s: float = 5.0,
+        cache_size: int = 65536,
+        memory_mib: int = 2048,
+        text: TextPolicy = "exact",
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self._workers = workers
+        self._text = text
+        self._cache_size = cache_size
+        self._cache: OrderedDict[tuple[str, str], Verdict] = OrderedDict()
+        self._lock = Lock()
+        self._idle: queue.LifoQueue[RuleProcess] = queue.LifoQueue()
+        self._processes = [RuleProcess(timeout_s, memory_mib) for _ in range(workers)]
+        for process in self._processes:
+            self._idle.put(process)
+        weakref.finalize(self, _close_all, self._processes)
+
+    def verify(self, answer: str, completion: str) -> Verdict:
+        """The verdict on `completion` against the reference `answer`."""
+        verdict = fast_verdict(answer, completion)
+        if verdict is not None:
+            self._count("fast", verdict)
+            return verdict
+        return self._verify_slowly(answer, completion)
+
+    async def verify_async(self, answer: str, completion: str) -> Verdict:
+        """`verify` for async code: the event loop goes on meanwhile."""
+        return await asyncio.to_thread(self.verify, answer, completion)
+
+    def verify_many(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
+        """Verdicts on (answer, completion) pairs, in order; all workers take part."""
+        verdicts: list[Verdict | None] = [fast_verdict(answer, completion) for answer, completion in pairs]
+        slow = dict.fromkeys(pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict is None)
+        decided = [verdict for verdict in verdicts if verdict is not None]
+        self._count(*decided, *["fast"] * len(decided))
+        if self._workers == 1 or len(slow) < 2:
+            late: list[Verdict] = [self._verify_slowly(*pair) for pair in slow]
+        else:
+            with ThreadPoolExecutor(self._workers) as threads:
+                late = list(threads.map(lambda pair: self._verify_slowly(*pair), slow))
+        answers: dict[tuple[str, str], Verdict] = dict(zip(slow, late, strict=True))
+        return [
+            verdict if verdict is not None else answers[pair] for pair, verdict in zip(pairs, verdicts, strict=True)
+        ]
+
+    def verify_groups(self, groups: "Sequence[Group]") -> list[list[Verdict]]:
+        """Verdicts on every completion of every group."""
+        pairs = [(group.problem.answer, completion.text) for group in groups for completion in group.completions]
+        verdicts = iter(self.verify_many(pairs))
+        return [[next(verdicts) for _ in group.completions] for group in groups]
+
+    def objection(self, answer: str) -> str | None:
+        """Why the settings refuse a reference answer, whatever its verdict on itself; None where they do not."""
+        if self._text == "refuse" and reference_kind(reference_text(answer)) == "exact":
+            return "is text, and rule.text: refuse takes only mathematics and options"
+        return None
+
+    def self_check(self, problem: Problem) -> bool:
+        """Whether the problem's reference answer verifies against itself; training on one that does not is vain."""
+        return self.verify(problem.answer, rf"\boxed{{{reference_text(problem.answer)}}}") == "correct"
+
+    def close(self) -> None:
+        """End the verifier processes. A later call starts them again."""
+        _close_all(self._processes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _verify_slowly(self, answer: str, completion: str) -> Verdict:
+        key = (answer, completion[-TAIL_CHARS:])
+        with self._lock:
+            if key in self._cache:
+                self._cache.move_to_end(key)
+                self.counts.update(["cached", self._cache[key]])
+                return self._cache[key]
+        process = self._idle.get()
+        try:
+            verdict, outcome = process.ask(*key)
+        finally:
+            self._idle.put(process)
+        self._count(verdict, outcome)
+        # A busy machine can make a good answer late; only what was decided is remembered.
+        if outcome == "answered":
+            with self._lock:
+                self._cache[key] = verdict
+                while len(self._cache) > self._cache_size:
+                    self._cache.popitem(last=False)
+        return verdict
+
+    def _count(self, *names: str) -> None:
+        with self._lock:
+            self.counts.update(names)
+
+
+def _close_all(processes: Sequence[RuleProcess]) -> None:
+    for process in processes:
+        process.close()

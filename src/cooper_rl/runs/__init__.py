@@ -1,1 +1,0 @@
-"""Runs: configuration, checkpoints, metrics, records and the report."""

@@ -1,1 +1,0 @@
-"""Sampling: completions, the sampler protocol, the native sampler, and the chat client."""

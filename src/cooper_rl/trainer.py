@@ -1,0 +1,289 @@
+"""The run around the Cooper step: its record, checkpoints, evaluations, and what ends it or sends it back."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Self
+
+from cooper_rl.build import Parts, assemble
+from cooper_rl.cooptimization.health import ProbeSet
+from cooper_rl.engines.base import Metrics
+from cooper_rl.errors import InputError
+from cooper_rl.inputs import Inputs
+from cooper_rl.model_cards.run import write_model_cards
+from cooper_rl.observe.clock import Clock
+from cooper_rl.observe.first_screen import best_example, describe_example, describe_prompt
+from cooper_rl.observe.folder import check_folder
+from cooper_rl.observe.progress import TRAINING_METRICS, ProgressLines, log_to_stderr
+from cooper_rl.observe.record import Recorder, read_events, read_metrics
+from cooper_rl.observe.watch.watch import Firing, Watch
+from cooper_rl.persist.checkpoint import CheckpointStore
+from cooper_rl.persist.interrupt import stop_on_signal
+from cooper_rl.persist.random_state import seed_random_state
+from cooper_rl.persist.rollback import rollback_target
+from cooper_rl.run_config import RunConfig
+from cooper_rl.run_state import check_kind, restore_state, save_state
+from cooper_rl.step import cooper_step
+
+logger = logging.getLogger(__name__)
+
+UNSEEN_AFTER = 10
+"""Steps after which a watched metric that no step has recorded is reported."""
+
+OnStep = Callable[[int, Metrics], None]
+
+
+class CooperTrainer:
+    """Trains a policy and its reward model together.
+
+    `CooperTrainer.from_config(config).fit()` is the whole of `cooper train`.
+    """
+
+    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False):
+        """Open the run's folder; with `resume`, continue after its newest checkpoint, or start if it has none yet.
+
+        Raises InputError when there is no run to resume, all its checkpoints are damaged or of another kind of run,
+        or a new run would write over an old one.
+        """
+        self.config = config
+        self.parts = parts
+        self.directory = Path(config.output_dir) / config.name
+        self.completed_steps = 0
+        self.probes = ProbeSet()
+        self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
+        self._saved_steps = 0
+        self._failed_checkpoints = 0
+        seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
+        self._stop = threading.Event()
+        self.stopped_by: Firing | None = None
+        """The watch rule that ended the run, if one did."""
+        check_folder(self.directory, resume)
+        if resume and not self._restore():
+            logger.warning("%s: has no checkpoint yet, starting at the beginning", self.directory)
+        self._open_record(resume)
+
+    @classmethod
+    def from_config(cls, config: RunConfig, resume: bool = False, inputs: Inputs | None = None) -> "CooperTrainer":
+        """Check the data, load the models, and open the run's folder. `inputs`: see `assemble`."""
+        directory = Path(config.output_dir) / config.name
+        check_folder(directory, resume)  # before any model is loaded
+        if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):
+            check_kind(config, state)
+        return cls(config, assemble(config, inputs), resume)
+
+    def step(self) -> Metrics:
+        """One step of the algorithm (`cooper_step`) and its record."""
+        step = self.completed_steps + 1
+        # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
+        seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
+        done = cooper_step(self.config, self.parts, self.probes, step, seed)
+        prompts = [self.parts.prompt_encoder.decode(group.prompt_ids) for group in done.groups]
+        rollouts = self.recorder.rollouts(
+            step, done.groups, done.scores, done.verdicts, done.advantages, done.gold, prompts
+        )
+        if step == 1 and (example := best_example(rollouts)):
+            logger.info("%s", describe_example(example))
+        self.recorder.pairs(step, done.pairs)
+        self.completed_steps = step
+        return done.metrics
+
+    def fit(self, on_step: OnStep | None = None) -> None:
+        """Run to `config.steps`, evaluating and checkpointing on the way.
+
+        `on_step` is called with number and metrics of every step. Without it the log says how far the run is, on
+        standard error in a program that has not set up logging.
+        The watch rules may roll it back or end it early (`stopped_by`).
+        An interrupt (SIGINT, SIGTERM) lets the step finish, writes a checkpoint and returns; a second one
+        ends the process at once.
+        """
+        with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
+            on_step = on_step or self._log_progress()
+            if self.completed_steps == 0:
+                self._begin(on_step)
+            while self.completed_steps < self.config.steps and not self._stop.is_set():
+                metrics = self._step_and_measure()
+                metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
+                firings = self._record(self.completed_steps, metrics, on_step)
+                if self._roll_back(firings):
+                    continue
+                self._stop_for(firings)
+                if self._wants_checkpoint(metrics):
+                    self._try_checkpoint(metrics)
+            if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
+                self._last_checkpoint()
+
+    def _begin(self, on_step: OnStep) -> None:
+        """Show what the policy is asked, and measure what it can do before the first step."""
+        encoder, first = self.parts.prompt_encoder, self.parts.stream.first
+        logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
+        if metrics := self._measure(at_start=True):
+            self._record(0, metrics, on_step)
+
+    def _log_progress(self) -> OnStep:
+        lines = ProgressLines(self.config.name, TRAINING_METRICS)
+
+        def log(step: int, metrics: Metrics) -> None:
+            if line := lines.line(step, self.config.steps, metrics):
+                logger.info("%s", line)
+
+        return log
+
+    def close(self) -> None:
+        """Close the run's files, the verifier's processes and the assistant's connections."""
+        self.recorder.close()
+        self.parts.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def request_stop(self) -> None:
+        """Let the step under way finish, then checkpoint and return from `fit`."""
+        self._stop.set()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether `fit` returned before the last step because it was asked to stop, by a signal or a caller."""
+        return self._stop.is_set() and not self._finished and self.stopped_by is None
+
+    def evaluate(self) -> Metrics:
+        """Accuracy on the test problems, by the rule and, where the problems know it, by gold."""
+        parts, clock = self.parts, Clock()
+        if parts.test_set is None:
+            raise ValueError("there are no test problems; set test_problems and evaluation.every")
+        with clock.measure("evaluate"):
+            parts.sampler.load_weights(parts.policy)
+            metrics = parts.test_set.measure(parts.sampler, parts.verifier, self.config.seed)
+        return metrics | clock.parts()
+
+    def save_checkpoint(self, metrics: Metrics | None = None) -> Path:
+        """Write both models, both optimizers, every random state and the data cursor; `metrics` are the step's.
+
+        Raises OSError where they cannot be written, a full disk for one; the checkpoints before stay as they were.
+        """
+        self.recorder.sync()
+        return self._save(metrics)
+
+    def _save(self, metrics: Metrics | None) -> Path:
+        def write(folder: Path) -> dict[str, Any]:
+            state = save_state(self.config, self.parts, self.probes, folder)
+            write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, folder)
+            return state
+
+        folder = self._checkpoints.save(self.completed_steps, write, metrics)
+        self._saved_steps = self.completed_steps
+        return folder
+
+    def _try_checkpoint(self, metrics: Metrics) -> None:
+        """A run outlives a checkpoint that does not fit on the disk: the one before is whole, the next may fit."""
+        self.recorder.sync()  # a record that cannot be written is another matter, and ends the run
+        try:
+            self._save(metrics)
+        except OSError as error:
+            self._failed_checkpoints += 1
+            logger.error("CHECKPOINT OF STEP %d NOT WRITTEN, the run goes on: %s", self.completed_steps, error)
+
+    def _last_checkpoint(self) -> None:
+        try:
+            self.save_checkpoint()
+        except OSError as error:
+            raise InputError(
+                f"{self.directory}: the checkpoint of step {self.completed_steps} could not be written: {error}; "
+                "make room and continue from the one before with --resume"
+            ) from error
+
+    def _restore(self) -> bool:
+        """Load the newest undamaged checkpoint, if there is one."""
+        found = self._checkpoints.latest()
+        if found is None:
+            return False
+        folder, state = found
+        restore_state(self.config, self.parts, self.probes, folder, state)
+        self.completed_steps = self._saved_steps = state["step"]
+        logger.info("resuming after step %d from %s", self.completed_steps, folder)
+        return True
+
+    def _open_record(self, resume: bool) -> None:
+        self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
+        self.watch = Watch(self.config.watch_rules, seen=read_metrics(self.directory))
+        self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
+
+    def _measure(self, at_start: bool = False) -> Metrics:
+        """What is measured every few steps: the policy on test problems, the reward model on labelled completions."""
+        metrics: Metrics = {}
+        now = at_start or self._finished
+        every = self.config.evaluation.every
+        if every and (now or self._due(every)):
+            metrics |= self.evaluate()
+        monitor = self.parts.monitor
+        if monitor is not None and (now or self._due(monitor.every)):
+            clock = Clock()
+            with clock.measure("held_out_monitor"):
+                metrics |= monitor.measure()
+            metrics |= clock.parts()
+        return metrics
+
+    @property
+    def _finished(self) -> bool:
+        return self.completed_steps == self.config.steps
+
+    def _step_and_measure(self) -> Metrics:
+        step = self.completed_steps + 1
+        metrics: Metrics = {"rollout/non_finite_logits": 0.0}
+        try:
+            metrics |= self.step()
+            metrics |= self._measure()
+        except FloatingPointError as error:  # a policy that has diverged cannot be sampled, in training or evaluation
+            logger.error("step %d: %s", step, error)
+            metrics["rollout/non_finite_logits"] = 1.0
+            self.completed_steps = step
+        return metrics
+
+    def _record(self, step: int, metrics: Metrics, on_step: OnStep) -> list[Firing]:
+        firings, found = self.watch.observe(step, metrics)
+        metrics |= found
+        self.recorder.metrics(step, metrics)
+        for firing in firings:
+            logger.warning("watch (%s) after step %d: %s", firing.rule.action, step, firing.message)
+            self.recorder.event(firing.event())
+        if step == min(UNSEEN_AFTER, self.config.steps) and self.watch.unseen:
+            logger.warning("watch: no step has recorded %s; see metrics.jsonl", ", ".join(self.watch.unseen))
+        on_step(step, metrics)
+        return firings
+
+    def _roll_back(self, firings: Sequence[Firing]) -> bool:
+        """Go back to a checkpoint where a rule demands it and there is one; whether that was done."""
+        checkpoints = [int(path.name) for path in self._checkpoints.list()]
+        target = rollback_target(firings, checkpoints, self._rollbacks)
+        if target is None:
+            return False
+        firing = next(firing for firing in firings if firing.rule.action == "rollback")
+        self._checkpoints.drop_after(target)  # first: a run that dies before the event rolls back to the same place
+        self.recorder.event(firing.event() | {"back_to": target})
+        self.recorder.close()
+        self._restore()
+        self._open_record(resume=True)
+        return True
+
+    def _stop_for(self, firings: Sequence[Firing]) -> None:
+        ending = [firing for firing in firings if firing.rule.action in ("stop", "rollback")]
+        if ending:
+            self.stopped_by = ending[0]
+            self.request_stop()
+
+    def _wants_checkpoint(self, metrics: Metrics) -> bool:
+        """No checkpoint on the way holds a fault that a rule would go back from."""
+        wanted = self._due(self.config.checkpoint.every) or self._checkpoints.is_best(metrics)
+        return wanted and not self.watch.in_doubt
+
+    @property
+    def _ends_in_a_fault(self) -> bool:
+        """Whether the run ended because it could not go back from a fault, which no checkpoint shall hold."""
+        return self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
+
+    def _due(self, every: int) -> bool:
+        return every > 0 and self.completed_steps % every == 0

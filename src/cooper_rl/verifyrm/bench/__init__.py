@@ -1,0 +1,1 @@
+"""Verifiers compared on labelled completions and under attack."""

@@ -1,0 +1,129 @@
+"""What a bench compares: rule, reward model and judge behind one call."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cooper_rl.data.labelled import Asked
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.verifyrm.label.judge import build_judge, judge_settings
+from cooper_rl.verifyrm.label.judge_config import JudgeConfig
+from cooper_rl.verifyrm.train.config import ScoringConfig
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a method says of one completion.
+
+    `verdict` is the rule's (`correct`, `wrong`, `unparsed`, `timeout`), or `yes`, `no`, `unreadable`, `too_long`;
+    `correct` and `yes` accept. `probability` of being right, where the method has one. `failed` says that the method
+    was not heard at all, and may be asked again.
+    """
+
+    verdict: str
+    probability: float | None = None
+    failed: bool = False
+
+    @property
+    def accepts(self) -> bool:
+        return self.verdict in ("correct", "yes")
+
+
+class Method(Protocol):
+    """One way of telling right completions from wrong ones."""
+
+    def settings(self) -> dict[str, Any]:
+        """What decides its opinions, as JSON values."""
+        ...
+
+    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
+        """One opinion per row, in order."""
+        ...
+
+    def close(self) -> None:
+        """Give back processes and connections."""
+        ...
+
+
+class RuleMethod:
+    """The rule verifier."""
+
+    def __init__(self, workers: int = 1) -> None:
+        self._verifier = RuleVerifier(workers)
+
+    def settings(self) -> dict[str, Any]:
+        """See `Method`."""
+        return {"kind": "rule"}
+
+    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
+        """See `Method`."""
+        return [Opinion(v) for v in self._verifier.verify_many([(row.answer, row.completion) for row in rows])]
+
+    def close(self) -> None:
+        """See `Method`."""
+        self._verifier.close()
+
+
+class RewardModelMethod:
+    """A VerifyRM; it accepts where sigmoid(logit) > 1/2. Loaded when first asked."""
+
+    def __init__(self, config: ScoringConfig) -> None:
+        self._config = config
+        self._loaded: tuple[TorchRewardModelLearner, RewardModelInput] | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """See `Method`."""
+        c = self._config
+        return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast}
+
+    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
+        """See `Method`. A question that leaves no room for the completion is `too_long`."""
+        if self._loaded is None:
+            learner = TorchRewardModelLearner.from_config(self._config, 0, trainable=False)
+            self._loaded = learner, RewardModelInput(learner.tokenizer, self._config.max_input_tokens)
+        learner, encoder = self._loaded
+        encoded = [_encoded(encoder, row) for row in rows]
+        fits = [token_ids for token_ids in encoded if token_ids is not None]
+        scores = iter(learner.score(fits).double().sigmoid().tolist() if fits else [])
+        return [Opinion("too_long") if ids is None else _from_probability(next(scores)) for ids in encoded]
+
+    def close(self) -> None:
+        """See `Method`."""
+
+
+class JudgeMethod:
+    """A language model that says yes or no. Loaded, and its server tried, when first asked."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self._config = config
+        self._judge = None
+
+    def settings(self) -> dict[str, Any]:
+        """See `Method`."""
+        return judge_settings(self._config)
+
+    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
+        """See `Method`."""
+        if self._judge is None:
+            self._judge = build_judge(self._config)
+            self._judge.check()
+        return [Opinion(said.verdict, said.probability, said.failed) for said in self._judge.judge(rows)]
+
+    def close(self) -> None:
+        """See `Method`."""
+        if self._judge is not None:
+            self._judge.close()
+
+
+def _encoded(encoder: RewardModelInput, row: Asked) -> list[int] | None:
+    try:
+        return encoder.encode(row.question, row.answer, row.completion)
+    except InputError:
+        return None
+
+
+def _from_probability(probability: float) -> Opinion:
+    return Opinion("yes" if probability > 0.5 else "no", probability)

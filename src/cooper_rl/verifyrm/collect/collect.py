@@ -1,0 +1,142 @@
+"""Collecting completions: many models, many problems, one table that an interruption cannot spoil."""
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cooper_rl.clients.chat_config import HANDLING
+from cooper_rl.data.loading import load_problems
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.text import normalise
+from cooper_rl.engines.local.device import set_threads
+from cooper_rl.persist.journal import Journal, journal_path
+from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.verifyrm.collect.answering import AnsweringModel, batch_seed, open_model
+from cooper_rl.verifyrm.collect.config import CollectConfig, DatasetConfig, ModelConfig
+from cooper_rl.verifyrm.table_file import check_table_path, write_table
+
+COLUMNS = ("question", "reference_answer", "completion", "model", "dataset", "id")
+
+Progress = Callable[[int, int], None]
+"""Called with the completions asked for so far, and in all."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Rows of the table, and counts by (model, dataset): `kept`, `duplicate`, and every outcome of sampling."""
+
+    rows: list[dict[str, str]]
+    counts: dict[tuple[str, str], Counter[str]]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Problems that one model is asked together: the unit of the journal."""
+
+    dataset: DatasetConfig
+    problems: list[Problem]
+
+    def key(self, model: ModelConfig) -> str:
+        """Names the unit, with a digest of what its answers depend on besides the problems."""
+        settings = (
+            model.model_dump_json(exclude={*HANDLING, "max_rows", "device"}) + self.dataset.prompt.model_dump_json()
+        )
+        questions = "\n".join(problem.question for problem in self.problems)
+        digest = zlib.crc32(f"{settings}\n{questions}".encode())
+        return f"{model.name} / {self.dataset.name} / {self.problems[0].id} / {digest:08x}"
+
+
+def collect(config: CollectConfig, progress: Progress | None = None) -> Collected:
+    """Sample `config.n` completions of every model for every problem and write the table.
+
+    Every finished batch is in the journal beside the output, so the same command continues where it was interrupted,
+    and may name further models or data sets. Requests that failed are asked again by a later command. Equal
+    completions of one problem are kept once.
+
+    Raises InputError, before anything is sampled, for data, models or servers that do not serve; MissingExtraError for
+    Parquet without pyarrow.
+    """
+    check_table_path(config.output)
+    set_threads(config.threads)
+    with RuleVerifier() as verifier:
+        batches = [batch for dataset in config.datasets for batch in _batches(dataset, config.batch_size, verifier)]
+    total = config.n * sum(len(batch.problems) for batch in batches) * len(config.models)
+    with Journal(journal_path(config.output), _journal_settings(config)) as journal:
+        done = 0
+        for model_config in config.models:
+            for batch, answers in _answers(model_config, batches, config, journal):
+                done += config.n * len(batch.problems)
+                if answers is not None:
+                    journal.put(batch.key(model_config), answers)
+                if progress is not None:
+                    progress(done, total)
+        collected = _assemble(config, batches, journal)
+    write_table(config.output, collected.rows, COLUMNS)
+    return collected
+
+
+def _batches(dataset: DatasetConfig, size: int, verifier: RuleVerifier) -> Iterator[_Batch]:
+    problems = load_problems(dataset, verifier.verify).problems
+    for start in range(0, len(problems), size):
+        yield _Batch(dataset, problems[start : start + size])
+
+
+def _answers(
+    config: ModelConfig, batches: Sequence[_Batch], settings: CollectConfig, journal: Journal
+) -> Iterator[tuple[_Batch, list[list[dict[str, Any]]] | None]]:
+    """Every batch with its new answers, or None where the journal has them complete. Loads the model if it must."""
+    model: AnsweringModel | None = None
+    try:
+        for batch in batches:
+            earlier = journal.get(batch.key(config))
+            if earlier is not None and not any(_failed(row) for row in earlier):
+                yield batch, None
+                continue
+            if model is None:
+                model = open_model(config)
+                model.check()
+            answers = earlier or [[] for _ in batch.problems]
+            wanted = [i for i, row in enumerate(answers) if not row or _failed(row)]
+            seed = batch_seed(settings.seed, config.name, batch.dataset.name, batch.problems[0].id)
+            found = model.answer([batch.problems[i] for i in wanted], batch.dataset.prompt, settings.n, seed)
+            for i, row in zip(wanted, found, strict=True):
+                answers[i] = [asdict(answer) for answer in row]
+            yield batch, answers
+    finally:
+        if model is not None:
+            model.close()
+
+
+def _failed(answers: Sequence[dict[str, Any]]) -> bool:
+    return any(answer["text"] is None and answer["outcome"] != "too_long" for answer in answers)
+
+
+def _assemble(config: CollectConfig, batches: Sequence[_Batch], journal: Journal) -> Collected:
+    rows: list[dict[str, str]] = []
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    seen: set[tuple[str, str]] = set()
+    for model in config.models:
+        for batch in batches:
+            count = counts.setdefault((model.name, batch.dataset.name), Counter())
+            for problem, answers in zip(batch.problems, journal.get(batch.key(model)), strict=True):
+                for number, answer in enumerate(answers):
+                    count[answer["outcome"]] += 1
+                    if answer["text"] is None:
+                        continue
+                    text = normalise(answer["text"])
+                    if (problem.question, text) in seen:
+                        count["duplicate"] += 1
+                        continue
+                    seen.add((problem.question, text))
+                    count["kept"] += 1
+                    name = f"{batch.dataset.name}/{problem.id}/{model.name}/{number}"
+                    values = (problem.question, problem.answer, text, model.name, batch.dataset.name, name)
+                    rows.append(dict(zip(COLUMNS, values, strict=True)))
+    return Collected(rows, counts)
+
+
+def _journal_settings(config: CollectConfig) -> dict[str, Any]:
+    """What every value of the journal depends on; models and data sets are told apart by the keys."""
+    return {"n": config.n, "seed": config.seed, "batch_size": config.batch_size}

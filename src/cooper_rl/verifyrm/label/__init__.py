@@ -1,0 +1,1 @@
+"""Labels by rule and judge."""

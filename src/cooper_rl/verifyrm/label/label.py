@@ -1,0 +1,193 @@
+"""Labelling completions: rule and judge independently, kept where they agree."""
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from cooper_rl.data.labelled import FIELDS, texts_of
+from cooper_rl.data.readers import Row, read_file
+from cooper_rl.engines.local.device import set_threads
+from cooper_rl.errors import InputError
+from cooper_rl.persist.journal import Journal, journal_path
+from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.verifyrm.label.judge import Judge, Judgement, build_judge, judge_settings
+from cooper_rl.verifyrm.label.judge_config import JudgeConfig
+from cooper_rl.verifyrm.label.judge_prompt import JudgeVerdict
+from cooper_rl.verifyrm.table_file import check_table_path, write_table
+
+UNKNOWN = "-"
+COLUMNS = (*FIELDS, "model", "dataset", "id", "rule", "judge", "judge_probability")
+CHUNK = 64
+"""Completions labelled before they are written down: what an interruption can lose."""
+
+Progress = Callable[[int, int], None]
+"""Called with the completions labelled so far, and in all."""
+
+
+@dataclass(frozen=True)
+class CollectedRow:
+    """One row to be labelled."""
+
+    question: str
+    answer: str
+    completion: str
+    model: str
+    dataset: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A row with both opinions."""
+
+    row: CollectedRow
+    rule: Verdict
+    judgement: Judgement
+
+    @property
+    def label(self) -> int | None:
+        """1 or 0 where rule and judge agree; None where they do not, or where one of them has no opinion."""
+        return agreed_label(self.rule, self.judgement.verdict)
+
+    def fields(self) -> dict[str, Any]:
+        """The row as the table's columns."""
+        row = asdict(self.row)
+        row["reference_answer"] = row.pop("answer")
+        opinions = {"rule": self.rule, "judge": self.judgement.verdict, "judge_probability": self.judgement.probability}
+        return {**row, **opinions, "label": self.label}
+
+
+Confusion = Counter[tuple[Verdict, JudgeVerdict]]
+
+
+def agreed_label(rule: Verdict, judge: JudgeVerdict) -> int | None:
+    """The label on which both agree.
+
+    `unparsed` counts as the rule's no: the completion has no answer that the rule can read, and the judge sees none
+    that agrees either. A time-out is no opinion.
+    """
+    if rule == "timeout" or judge == "unreadable":
+        return None
+    said_yes = rule == "correct"
+    return int(said_yes) if said_yes == (judge == "yes") else None
+
+
+def label_completions(
+    data: Path,
+    judge_config: JudgeConfig,
+    output: Path,
+    workers: int = 1,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[Labelled]:
+    """Label the completions of `data`; write those agreed on to `output` and the others to `disagreements_path`.
+
+    Every labelled chunk is in a journal beside the output, so the same command continues where it was interrupted;
+    rows that the judge's server failed on are asked again. Raises InputError, before any work, for bad rows, another
+    judge than the journal's, or a judge that does not answer.
+    """
+    check_table_path(output)
+    set_threads(threads)
+    rows = read_collected(data)
+    labelled: list[Labelled] = []
+    with (
+        Journal(journal_path(output), judge_settings(judge_config)) as journal,
+        _Labellers(judge_config, workers) as labellers,
+    ):
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+            key = f"{start} {zlib.crc32(repr(chunk).encode()):08x}"
+            earlier = [_from_json(row, value) for row, value in zip(chunk, journal.get(key) or [], strict=False)]
+            if not earlier or any(item.judgement.failed for item in earlier):
+                earlier = labellers.label(chunk, earlier)
+                journal.put(key, [[item.rule, asdict(item.judgement)] for item in earlier])
+            labelled += earlier
+            if progress is not None:
+                progress(len(labelled), len(rows))
+    write_table(output, [item.fields() for item in labelled if item.label is not None], COLUMNS)
+    details = [{**item.fields(), "judge_reply": item.judgement.detail} for item in labelled if item.label is None]
+    columns = [name for name in COLUMNS if name != "label"]
+    write_table(disagreements_path(output), details, [*columns, "judge_reply"])
+    return labelled
+
+
+class _Labellers:
+    """Rule and judge; the judge is loaded when the first row needs it."""
+
+    def __init__(self, judge_config: JudgeConfig, workers: int) -> None:
+        self._judge_config = judge_config
+        self._judge: Judge | None = None
+        self._verifier = RuleVerifier(workers)
+
+    def label(self, chunk: Sequence[CollectedRow], earlier: Sequence[Labelled]) -> list[Labelled]:
+        """Both opinions on a chunk, or, of one labelled earlier, the judge's on the rows it failed to reply to."""
+        if self._judge is None:
+            self._judge = build_judge(self._judge_config)
+            self._judge.check()
+        if earlier:
+            verdicts: Sequence[Verdict] = [item.rule for item in earlier]
+            again = [item.row for item in earlier if item.judgement.failed]
+            replies = iter(self._judge.judge(again))
+            judgements = [next(replies) if item.judgement.failed else item.judgement for item in earlier]
+        else:
+            verdicts = self._verifier.verify_many([(row.answer, row.completion) for row in chunk])
+            judgements = self._judge.judge(chunk)
+        return [Labelled(*opinions) for opinions in zip(chunk, verdicts, judgements, strict=True)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._verifier.close()
+        if self._judge is not None:
+            self._judge.close()
+
+
+def _from_json(row: CollectedRow, value: Any) -> Labelled:
+    verdict, judgement = value
+    return Labelled(row, verdict, Judgement(**judgement))
+
+
+def disagreements_path(output: Path) -> Path:
+    """Where the rows without a label are saved for reading."""
+    return output.with_name(f"{output.stem}.disagreements.jsonl")
+
+
+def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Confusion]:
+    """Counts of (rule's verdict, judge's verdict), by (data set, model)."""
+    tables: dict[tuple[str, str], Confusion] = {}
+    for item in labelled:
+        tables.setdefault((item.row.dataset, item.row.model), Counter())[item.rule, item.judgement.verdict] += 1
+    return tables
+
+
+def read_collected(path: Path) -> list[CollectedRow]:
+    """Read a table with question, reference_answer and completion; model, dataset and id where it has them.
+
+    Raises InputError naming file, row and field.
+    """
+    rows = [_collected(row) for row in read_file(path)]
+    if not rows:
+        raise InputError(f"{path}: holds no rows; each row needs {', '.join(FIELDS[:3])}")
+    return rows
+
+
+def _collected(row: Row) -> CollectedRow:
+    model, dataset = (str(row.fields.get(name) or UNKNOWN) for name in ("model", "dataset"))
+    return CollectedRow(*texts_of(row), model, dataset, str(row.fields.get("id") or row.location))
+
+
+def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:
+    """Rows kept as right, kept as wrong, dropped for disagreement, and dropped for want of an opinion.
+
+    Of the last, `judge not heard` are those that the judge's server failed on.
+    """
+    silent = [item for item in labelled if item.rule == "timeout" or item.judgement.verdict == "unreadable"]
+    right, wrong = (sum(item.label == value for item in labelled) for value in (1, 0))
+    disagree = len(labelled) - right - wrong - len(silent)
+    counts = {"right": right, "wrong": wrong, "disagree": disagree, "no opinion": len(silent)}
+    return counts | {"judge not heard": sum(item.judgement.failed for item in labelled)}

@@ -1,0 +1,78 @@
+"""Settings of the training of a VerifyRM, and of how it is watched while it learns on."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cooper_rl.config.base import Config
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.verifyrm.train.robustness import RobustnessKind
+
+
+class VerifyRMConfig(LearnerConfig):
+    """A reward model made from labelled completions by binary cross-entropy."""
+
+    model: str
+    """The base: a causal language model, which gets a new head, or a reward model to train further."""
+    learning_rate: float = Field(default=2e-5, ge=0)
+    """Peak learning rate."""
+    warmup_steps: int = Field(default=10, ge=0)
+    """Updates of linear warm-up."""
+    schedule: Literal["constant", "cosine"] = "cosine"
+    """Learning rate after the warm-up; `cosine` falls to 0 at the last update."""
+    epochs: float = Field(default=3.0, gt=0)
+    """Passes over the training rows."""
+    batch_size: int = Field(default=64, ge=1)
+    """Rows per update."""
+    max_input_tokens: int = Field(default=2048, ge=16)
+    """Longer inputs lose the middle of the completion, never its end. Use the same limit when scoring."""
+    max_rows: int | None = Field(default=None, ge=2)
+    """Use at most this many rows, drawn at random."""
+    held_out: float = Field(default=0.1, gt=0, lt=1)
+    """Share of the rows, as whole problems, that measures and never trains."""
+    evaluate_every: int = Field(default=50, ge=1)
+    """Updates between evaluations on the held-out rows; the weights with the lowest held-out loss are kept."""
+    patience: int | None = Field(default=5, ge=1)
+    """Stop after this many evaluations in a row without a lower held-out loss; null trains to the end."""
+    balance_classes: bool = True
+    """Weight rows so that right and wrong completions count the same in all."""
+    robustness: float = Field(default=0.1, ge=0)
+    """Rows without an honest answer added to the training rows, as a share of them; 0 adds none."""
+    robustness_kinds: tuple[RobustnessKind, ...] = (
+        "empty",
+        "single_token",
+        "opener",
+        "copied_question",
+        "many_answers",
+        "bare_answer",
+    )
+    """Which kinds are added, in equal parts. All are wrong but half of the bare answers."""
+    calibrate: bool = True
+    """Scale the logits by a temperature fitted on the held-out rows, so that sigmoid(logit) is a probability. Left out
+    where it does not lower the calibration error, on those rows and across their two halves."""
+    frozen_layers: int = Field(default=0, ge=0)
+    """Leave the embeddings and this many of the lowest layers as they are: cheaper updates, for a slow machine."""
+    seed: int = Field(default=0, ge=0)
+    """Draws the rows, the split and the order of training."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
+
+
+class ScoringConfig(LearnerConfig):
+    """A reward model that only scores."""
+
+    max_input_tokens: int = Field(default=2048, ge=16)
+    """Longer inputs lose the middle of the completion, never its end."""
+
+
+class MonitorConfig(Config):
+    """How well the reward model still judges what it does not learn from, measured during the run."""
+
+    labelled: str
+    """File of held-out labelled completions: question, reference_answer, completion, label. None may be replayed."""
+    every: int = Field(default=10, ge=1)
+    """Steps between measurements, besides one before the first step and one after the last."""
+    rows: int = Field(default=256, ge=1)
+    """At most this many of them, drawn at random."""
+    attacked_problems: int = Field(default=16, ge=0)
+    """Problems of those rows on which every attack pattern is tried; 0 tries none."""

@@ -1,0 +1,235 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import Gemma2Config, Gemma2ForCausalLM, GPT2Config, GPT2LMHeadModel
+
+from cooper_rl.engines.base import PolicyBatch
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, PPOClip, policy_loss
+
+OBJECTIVE = PolicyObjective(loss=PPOClip(), kl=None)
+LENGTHS = [(7, 4), (3, 9), (12, 1), (2, 6), (5, 5), (9, 2)]  # prompt, completion
+
+
+def config(**changes) -> LearnerConfig:
+    return LearnerConfig(**({"model": "tiny", "learning_rate": 1e-2, "device": "cpu"} | changes))
+
+
+def random_rows() -> list[list[int]]:
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randint(64, (p + c,), generator=generator).tolist() for p, c in LENGTHS]
+
+
+def plain_logprobs(model, row: list[int], completion: int, temperature: float = 1.0) -> torch.Tensor:
+    logits = model(torch.tensor([row])).logits[0, :-1] / temperature
+    return logits.log_softmax(-1).gather(-1, torch.tensor(row[1:])[:, None])[:, 0][-completion:]
+
+
+def random_batch(model) -> PolicyBatch:
+    """Old log-probabilities a little off the model's, so that ratios differ from 1 and some are clipped."""
+    generator = torch.Generator().manual_seed(2)
+    rows, total = random_rows(), sum(c for _, c in LENGTHS)
+
+    def noise(c: int) -> torch.Tensor:
+        return 0.2 * torch.randn(c, generator=generator, dtype=torch.float64)
+
+    with torch.no_grad():
+        old = [
+            (plain_logprobs(model, row, c).double() + noise(c)).tolist()
+            for row, (_, c) in zip(rows, LENGTHS, strict=True)
+        ]
+    return PolicyBatch(
+        token_ids=rows,
+        advantages=[[(-1.0) ** i * (i + 1)] * c for i, (_, c) in enumerate(LENGTHS)],
+        weights=[[1 / total] * c for _, c in LENGTHS],
+        old_logprobs=old,
+        sampler_logprobs=old,
+        reference_logprobs=[],
+    )
+
+
+def gradients(model) -> dict[str, torch.Tensor]:
+    return {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+def plain_gradients(model, batch: PolicyBatch) -> tuple[float, dict[str, torch.Tensor]]:
+    """Every row alone and unpadded, one loss over all, one backward pass."""
+    model.zero_grad()
+    losses = []
+    for i, (_, c) in enumerate(LENGTHS):
+        row = [
+            torch.tensor([values[i]], dtype=torch.float64)
+            for values in (batch.old_logprobs, batch.advantages, batch.weights)
+        ]
+        inputs = PolicyLossInputs(
+            logprobs=plain_logprobs(model, batch.token_ids[i], c)[None],
+            old_logprobs=row[0],
+            sampler_logprobs=row[0],
+            advantages=row[1],
+            weights=row[2],
+            mask=torch.ones(1, c, dtype=torch.bool),
+            reference_logprobs=None,
+        )
+        losses.append(policy_loss(inputs, OBJECTIVE.loss, None).loss)
+    total = torch.stack(losses).sum()
+    total.backward()
+    found = gradients(model)
+    model.zero_grad()
+    return total.item(), found
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("budget", [1, 30, 10_000])
+def test_micro_batches_give_the_gradient_of_the_full_batch(make_policy, budget, tied):
+    model = make_policy(torch.float64, tie_word_embeddings=tied)
+    batch = random_batch(model)
+    loss, expected = plain_gradients(model, batch)
+    learner = TorchPolicyLearner(model, config(tokens_per_microbatch=budget), 10)
+    metrics = learner.forward_backward(batch, OBJECTIVE)
+    assert metrics["loss"] == pytest.approx(loss, abs=1e-10)
+    torch.testing.assert_close(gradients(model), expected, rtol=0, atol=1e-10)
+
+
+def test_metrics_do_not_depend_on_the_micro_batches(make_policy):
+    found = []
+    for budget in (1, 10_000):
+        learner = TorchPolicyLearner(make_policy(torch.float64), config(tokens_per_microbatch=budget), 10)
+        found.append(learner.forward_backward(random_batch(learner.model), OBJECTIVE))
+    assert len(found[0]) > 1
+    assert found[0] == pytest.approx(found[1], abs=1e-10)
+
+
+def test_gradient_checkpointing_changes_nothing_but_memory(make_policy):
+    model = make_policy(torch.float64)
+    batch = random_batch(model)
+    _, expected = plain_gradients(model, batch)
+    learner = TorchPolicyLearner(model, config(gradient_checkpointing=True), 10)
+    calls = []
+    model.base_model.layers[0].mlp.register_forward_pre_hook(lambda *_: calls.append(torch.is_grad_enabled()))
+    learner.forward_backward(batch, OBJECTIVE)
+    torch.testing.assert_close(gradients(model), expected, rtol=0, atol=1e-10)
+    assert len(calls) == 2, "the layer is computed again in the backward pass"
+    assert not any(module.training for module in model.modules())
+    assert model(torch.tensor([[1, 2]]), use_cache=True).past_key_values.get_seq_length() == 2
+
+
+def gpt2() -> GPT2LMHeadModel:
+    return GPT2LMHeadModel(GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=64))
+
+
+def gemma2() -> Gemma2ForCausalLM:
+    """Caps its logits, so its head cannot be applied to the hidden states alone."""
+    return Gemma2ForCausalLM(
+        Gemma2Config(
+            vocab_size=64,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=8,
+            final_logit_softcapping=0.5,
+        )
+    )
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
+def test_logprobs_equal_a_plain_forward_of_each_row(make_policy, kind, temperature):
+    torch.manual_seed(0)
+    model = {"llama": make_policy, "gpt2": gpt2, "gemma2": gemma2}[kind]()
+    rows, lengths = random_rows(), [c for _, c in LENGTHS]
+    learner = TorchPolicyLearner(model, config(tokens_per_microbatch=40), 10)
+    found = learner.logprobs(rows, lengths, temperature)
+    with torch.no_grad():
+        for row, c, values in zip(rows, lengths, found, strict=True):
+            torch.testing.assert_close(
+                torch.tensor(values), plain_logprobs(model, row, c, temperature), rtol=0, atol=1e-5
+            )
+
+
+def test_a_completion_without_prompt_has_no_first_logprob(make_policy):
+    with pytest.raises(ValueError, match="prompt token"):
+        TorchPolicyLearner(make_policy(), config(), 1).logprobs([[1, 2]], [2])
+
+
+def test_updates_raise_the_probability_of_advantaged_completions(make_policy):
+    learner = TorchPolicyLearner(make_policy(), config(learning_rate=1e-3), 10)
+    batch = random_batch(learner.model)
+    batch = replace(batch, advantages=[[1.0] * c for _, c in LENGTHS])
+    lengths = [c for _, c in LENGTHS]
+    batch = replace(batch, old_logprobs=learner.logprobs(batch.token_ids, lengths))
+    before = sum(map(sum, batch.old_logprobs))
+    learner.forward_backward(batch, OBJECTIVE)
+    metrics = learner.optim_step()
+    assert metrics["grad_norm"] > 0
+    assert metrics["learning_rate"] == 1e-3
+    assert sum(map(sum, learner.logprobs(batch.token_ids, lengths))) > before
+    assert all(p.grad is None for p in learner.model.parameters())
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_non_finite_update_is_skipped_counted_and_forgotten(make_policy, bad):
+    learner = TorchPolicyLearner(make_policy(), config(), 10)
+    before = {name: p.detach().clone() for name, p in learner.model.named_parameters()}
+    good = random_batch(learner.model)
+    poisoned = replace(good, weights=[[bad] * c for _, c in LENGTHS])
+    assert not math.isfinite(learner.forward_backward(poisoned, OBJECTIVE)["loss"])
+    assert learner.optim_step()["skipped_updates"] == 1
+    torch.testing.assert_close(dict(learner.model.named_parameters()), before, rtol=0, atol=0)
+    learner.forward_backward(good, OBJECTIVE)
+    metrics = learner.optim_step()
+    assert metrics["skipped_updates"] == 1
+    assert math.isfinite(metrics["grad_norm"])
+    assert not torch.equal(learner.model.get_parameter("lm_head.weight"), before["lm_head.weight"])
+
+
+def test_the_gradient_is_clipped_and_its_norm_told_before(make_policy):
+    """AdamW undoes a common scale, so clipping shows in its first moment: 0.1 times the clipped gradient."""
+    learner = TorchPolicyLearner(make_policy(), config(max_grad_norm=1e-3, betas=(0.9, 0.999)), 10)
+    learner.forward_backward(random_batch(learner.model), OBJECTIVE)
+    assert learner.optim_step()["grad_norm"] > 1e-2
+    moments = [state["exp_avg"] for state in learner._get_optimizer().state.values()]
+    assert torch.stack([m.norm() for m in moments]).norm().item() == pytest.approx(1e-4, rel=1e-3)
+
+
+def test_only_matrices_decay(make_policy):
+    """With a zero gradient AdamW only decays: by lr * weight_decay of the weight."""
+    learner = TorchPolicyLearner(make_policy(), config(learning_rate=0.1, weight_decay=0.5), 10)
+    before = {name: p.detach().clone() for name, p in learner.model.named_parameters()}
+    for p in learner.model.parameters():
+        p.grad = torch.zeros_like(p)
+    learner.optim_step()
+    for name, p in learner.model.named_parameters():
+        expected = before[name] * (0.95 if p.ndim >= 2 else 1.0)
+        torch.testing.assert_close(p.detach(), expected, msg=name)
+
+
+def test_the_schedule_is_followed(make_policy):
+    learner = TorchPolicyLearner(make_policy(), config(learning_rate=1.0, warmup_steps=2, schedule="cosine"), 4)
+    rates = [learner.optim_step()["learning_rate"] for _ in range(5)]
+    assert rates == pytest.approx([0.5, 1.0, 1.0, 0.5, 0.0])
+
+
+def test_a_frozen_learner_scores_but_does_not_learn(make_policy):
+    learner = TorchPolicyLearner(make_policy(), config(), 0, trainable=False)
+    batch = random_batch(learner.model)
+    assert len(learner.logprobs(batch.token_ids, [1] * len(LENGTHS))) == len(LENGTHS)
+    with pytest.raises(RuntimeError, match="frozen"):
+        learner.forward_backward(batch, OBJECTIVE)
+    with pytest.raises(RuntimeError, match="frozen"):
+        learner.optim_step()
+
+
+def test_bfloat16_autocast_keeps_weights_and_gradients_in_float32(make_policy):
+    learner = TorchPolicyLearner(make_policy(), config(autocast="bfloat16"), 10)
+    exact = TorchPolicyLearner(make_policy(), config(), 10)
+    rows, lengths = random_rows(), [c for _, c in LENGTHS]
+    rough, fine = (torch.cat([torch.tensor(row) for row in x.logprobs(rows, lengths)]) for x in (learner, exact))
+    assert 0 < (rough - fine).abs().max() < 0.2
+    learner.forward_backward(random_batch(learner.model), OBJECTIVE)
+    assert {p.dtype for p in learner.model.parameters()} == {torch.float32}
+    assert {p.grad.dtype for p in learner.model.parameters() if p.grad is not None} == {torch.float32}

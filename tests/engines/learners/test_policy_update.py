@@ -1,0 +1,160 @@
+"""Stage 1 with a real learner in float64, against gradients written out by hand."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from cooper_rl.data.problem import Problem
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.sampling import Completion, Group, SamplingParams
+from cooper_rl.policy.advantages import DrGRPO
+from cooper_rl.policy.aggregation import SequenceMeanTokenSum
+from cooper_rl.policy.kl import KLConfig
+from cooper_rl.policy.overlong import OverlongConfig
+from cooper_rl.policy.update import AlgorithmConfig, update_policy
+
+PROMPT = [3, 1]
+
+
+class WatchedLearner(TorchPolicyLearner):
+    """Keeps the gradient of the last update."""
+
+    gradient = torch.empty(0)
+
+    def optim_step(self):
+        gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in self.model.parameters()]
+        self.gradient = torch.cat([gradient.flatten() for gradient in gradients])
+        return super().optim_step()
+
+
+def learner_of(model) -> WatchedLearner:
+    return WatchedLearner(model, LearnerConfig(model="tiny", device="cpu", learning_rate=1e-3), 10)
+
+
+def logprobs(model, completion: list[int], temperature: float = 1.0) -> Tensor:
+    logits = model(torch.tensor([PROMPT + completion])).logits[0, len(PROMPT) - 1 : -1]
+    return (logits / temperature).log_softmax(-1).gather(-1, torch.tensor(completion)[:, None])[:, 0]
+
+
+def gradient_of(loss: Tensor, model) -> Tensor:
+    return torch.cat([gradient.flatten() for gradient in torch.autograd.grad(loss, list(model.parameters()))])
+
+
+def group_of(model, completions: list[list[int]], temperature: float = 1.0, cut: tuple[int, ...] = ()) -> Group:
+    """A group whose sampler agrees with the model; the completions of these indices reached the length limit."""
+    with torch.no_grad():
+        known = [logprobs(model, completion, temperature).tolist() for completion in completions]
+    sampled = [
+        Completion("", completion, row, "length" if i in cut else "stop")
+        for i, (completion, row) in enumerate(zip(completions, known, strict=True))
+    ]
+    return Group(Problem("p", "?", "1"), PROMPT, sampled)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 0.7, 1.0, 1.5])
+def test_the_gradient_is_that_of_the_expected_reward_at_the_sampling_temperature(make_policy, temperature):
+    """All 216 completions of three tokens, each weighted by its probability: the expectation is exact."""
+    model = make_policy(torch.float64, vocab_size=6)
+    completions = [list(tokens) for tokens in product(range(6), repeat=3)]
+    values = torch.randn(216, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    probabilities = torch.stack([logprobs(model, c, temperature).sum() for c in completions]).exp()
+    assert probabilities.sum().item() == pytest.approx(1)
+    true = gradient_of((probabilities * values).sum(), model)
+
+    weights = probabilities.detach()
+    rewards = 216 * weights * (values - (weights * values).sum())  # of mean 0, so they are their own advantages
+    algorithm = AlgorithmConfig(
+        advantages=DrGRPO(), kl=None, aggregation=SequenceMeanTokenSum(normaliser=1), min_spread=0
+    )
+    learner = learner_of(model)
+    group = group_of(model, completions, temperature)
+    update_policy(learner, None, [group], rewards[None], algorithm, SamplingParams(temperature=temperature))
+    cosine = torch.cosine_similarity(-learner.gradient, true, dim=0)
+    assert cosine.item() == pytest.approx(1, abs=1e-12)
+    torch.testing.assert_close(-learner.gradient, true, rtol=0, atol=1e-12)
+
+
+COMPLETIONS = [[[5, 6, 7], [8, 9], [4]], [[2, 2, 2, 2], [9], [7, 3]]]
+
+
+def step(model, reference, rewards, cut: tuple[int, ...] = (), temperature: float = 0.7, **algorithm):
+    """One update on two groups; returns the learner and the metrics."""
+    groups = [group_of(model, completions, temperature, cut) for completions in COMPLETIONS]
+    learner = learner_of(model)
+    frozen = None if reference is None else TorchPolicyLearner(reference, learner.config, 0, trainable=False)
+    config = AlgorithmConfig.model_validate({"min_spread": 0.01, **algorithm})
+    sampling = SamplingParams(temperature=temperature, max_tokens=8)
+    found = update_policy(learner, frozen, groups, torch.tensor(rewards, dtype=torch.float64), config, sampling)
+    return learner, found.metrics
+
+
+def k3(model, reference, completion: list[int], temperature: float = 0.7) -> Tensor:
+    ratio = logprobs(reference, completion, temperature).detach() - logprobs(model, completion, temperature)
+    return ratio.exp() - 1 - ratio
+
+
+@pytest.fixture
+def models(make_policy):
+    """A policy in float64 and a reference that it has left."""
+    return make_policy(torch.float64, seed=0), make_policy(torch.float64, seed=1)
+
+
+def test_rewards_that_are_all_alike_keep_their_pull_to_the_reference(models):
+    model, reference = models
+    everything = torch.cat([k3(model, reference, c) for group in COMPLETIONS for c in group])
+    expected = gradient_of(0.3 * everything.mean(), model)
+    learner, metrics = step(model, reference, [[0.9] * 3, [0.2] * 3], kl=KLConfig(coefficient=0.3))
+    assert expected.norm() > 0.1
+    torch.testing.assert_close(learner.gradient, expected, rtol=0, atol=1e-12)
+    assert metrics["policy/usable_groups"] == 0
+    assert metrics["policy/trained_completions"] == 1
+    assert metrics["policy/grad_norm"] == pytest.approx(expected.norm().item())
+
+
+@pytest.mark.parametrize("where", ["loss", "reward"])
+@pytest.mark.parametrize("cut", [(), (0, 1, 2)])
+def test_the_distance_to_the_reference_is_measured_on_all_rows(models, where, cut):
+    """Without spread, and with completions that are masked because they were cut off."""
+    model, reference = models
+    with torch.no_grad():
+        expected = torch.cat([k3(model, reference, c) for group in COMPLETIONS for c in group]).mean().item()
+    kl = KLConfig(coefficient=1e-6, where=where, clamp=1e-3)  # the metric is not clamped
+    _, metrics = step(model, reference, [[0.9, 0.1, 0.5], [0.2] * 3], cut, kl=kl, overlong=OverlongConfig(kind="mask"))
+    assert metrics["policy/usable_groups"] == 0.5
+    assert metrics["policy/reference_kl"] == pytest.approx(expected)
+
+
+def test_without_a_kl_term_groups_without_spread_are_only_counted(models):
+    """They stay out of the backward pass, and the other group's gradient is what it is beside them."""
+    model, _ = models
+    advantages = [0.4, -0.4, 0.0]
+    terms = [-a * logprobs(model, c, 0.7).sum() for a, c in zip(advantages, COMPLETIONS[0], strict=True)]
+    expected = gradient_of(torch.stack(terms).sum() / 13, model)  # all 13 tokens of the step
+    learner, metrics = step(model, None, [[0.9, 0.1, 0.5], [0.2] * 3], kl=None, advantages=DrGRPO())
+    torch.testing.assert_close(learner.gradient, expected, rtol=0, atol=1e-12)
+    assert metrics["policy/trained_completions"] == 0.5
+    assert "policy/reference_kl" not in metrics
+
+
+def test_kl_in_the_reward_takes_the_recomputed_log_probabilities(models):
+    """A sampler that reports other numbers, here the reference's own, must not hide the distance."""
+    model, reference = models
+    groups = [group_of(reference, completions) for completions in COMPLETIONS]
+    with torch.no_grad():
+        kl = [[(logprobs(model, c) - logprobs(reference, c)).sum() for c in group] for group in COMPLETIONS]
+    rewards = -0.5 * torch.tensor(kl, dtype=torch.float64)
+    frozen = TorchPolicyLearner(reference, learner_of(model).config, 0, trainable=False)
+    in_reward = KLConfig(kind="k1", coefficient=0.5, where="reward")
+    algorithm = AlgorithmConfig(kl=in_reward, advantages=DrGRPO(), min_spread=0, recompute_old_logprobs=True)
+    found = update_policy(learner_of(model), frozen, groups, torch.zeros(2, 3), algorithm, SamplingParams())
+    expected = rewards - rewards.mean(dim=1, keepdim=True)
+    torch.testing.assert_close(found.advantages, expected.float())
+
+
+def test_a_kl_term_needs_a_reference(models):
+    for where in ("loss", "reward"):
+        with pytest.raises(ValueError, match="reference"):
+            step(models[0], None, [[0.9, 0.1, 0.5], [0.2] * 3], kl=KLConfig(where=where))

@@ -1,0 +1,45 @@
+"""Models whose layers are not plain attention with rotary positions still get true log-probabilities."""
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.engines.sampling import SamplingParams
+
+PLAIN = {"vocab_size": 64, "eos_token_id": 1, "pad_token_id": 0, "bos_token_id": 1}
+ROTARY = PLAIN | {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 96,
+}
+CONFIGS = {
+    "gpt2": PLAIN | {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 96},  # learned absolute positions
+    "bloom": PLAIN | {"hidden_size": 32, "n_layer": 2, "n_head": 4},  # ALiBi, no position ids
+    "mistral": ROTARY | {"sliding_window": 8},
+    "gemma2": ROTARY | {"sliding_window": 8, "head_dim": 8},  # alternating windows
+    "qwen3": ROTARY | {"head_dim": 8},
+    "mamba": PLAIN | {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 4},  # no attention at all
+}
+
+
+CASES = [(kind, "eager") for kind in CONFIGS] + [(kind, "sdpa") for kind in ("gpt2", "mistral", "qwen3")]
+
+
+@pytest.mark.parametrize(("kind", "attention"), CASES)
+def test_logprobs_equal_a_teacher_forced_forward(kind, attention, tokenizer):
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(kind, **CONFIGS[kind])
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
+    prompts = [[5, 6, 7], list(range(10, 31)), [40]]
+    groups = NativeSampler(tokenizer, model).sample(prompts, 4, SamplingParams(max_tokens=20), seed=0)
+    for prompt, group in zip(prompts, groups, strict=True):
+        for completion in group:
+            with torch.no_grad():
+                logits = model(input_ids=torch.tensor([prompt + completion.token_ids])).logits[0]
+            chosen = torch.tensor(completion.token_ids)[:, None]
+            expected = logits.log_softmax(-1)[len(prompt) - 1 : -1].gather(-1, chosen).squeeze(-1)
+            torch.testing.assert_close(torch.tensor(completion.logprobs), expected, atol=1e-4, rtol=0)
