@@ -9,7 +9,7 @@ from typing import Any, Self
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """What the server sends: after `delay` seconds, `body`, of which it announces `missing` bytes more than it has.
 
     `drip` is the seconds after every byte; `endless` repeats the body for a gigabyte; `hang_up` ends the connection
@@ -28,7 +28,7 @@ class Answer:
 
 def completion(
     text: str | None, finish_reason: str = "stop", first_token: dict[str, float] | None = None, **how: Any
-) -> Answer:
+) -> HttpAnswer:
     """A proper chat completion; `first_token` are the log-probabilities sent with it."""
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
@@ -36,16 +36,16 @@ def completion(
         top = [{"token": token, "logprob": logprob} for token, logprob in first_token.items()]
         choice["logprobs"] = {"content": [{"token": text, "logprob": 0.0, "top_logprobs": top}]}
     body = {"id": "1", "object": "chat.completion", "created": 0, "model": "test", "choices": [choice]}
-    return Answer(json.dumps(body), **how)
+    return HttpAnswer(json.dumps(body), **how)
 
 
 class ChatServer:
-    """`respond(request body, number of the request from 0) -> Answer`, one thread a connection.
+    """`respond(request body, number of the request from 0) -> HttpAnswer`, one thread a connection.
 
     `port` is where an earlier server stood; by default a free one.
     """
 
-    def __init__(self, respond: Callable[[dict[str, Any], int], Answer], port: int = 0):
+    def __init__(self, respond: Callable[[dict[str, Any], int], HttpAnswer], port: int = 0):
         self.requests: list[dict[str, Any]] = []
         self.busiest = 0
         self.sent = 0
@@ -117,7 +117,7 @@ class ChatServer:
         self.stop()
 
     def stop(self) -> None:
-        """Answer nothing more, on no connection."""
+        """HttpAnswer nothing more, on no connection."""
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()

@@ -15,7 +15,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-from chat_server import Answer, ChatServer, completion
+from chat_server import ChatServer, HttpAnswer, completion
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.arena.arms import ASSETS
 from cooper_rl.engines.base import Metrics
@@ -62,7 +62,7 @@ def run(steps: int, folder: Path) -> None:
     """Take the steps, telling what is held on the way."""
     every = min(500, max(1, steps // 20))
 
-    def respond(_: dict[str, Any], number: int) -> Answer:
+    def respond(_: dict[str, Any], number: int) -> HttpAnswer:
         server.requests.clear()  # the server remembers every request for the tests; here that would be the leak
         return completion(f"The answer is {number}0007.")
 

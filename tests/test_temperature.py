@@ -9,7 +9,7 @@ from cooper_rl.step import cooper_step
 
 def length(problem, completion):
     """Something to learn for a policy that never answers right."""
-    return len(completion.token_ids) / 10 + (completion.token_ids[0] % 7)
+    return completion.tokens / 10 + sum(map(ord, completion.text[:1])) % 7
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def test_a_steps_samples_and_its_gradient_are_of_one_distribution(half, monkeypa
             for parameter, value in zip(policy.model.parameters(), before, strict=True):
                 parameter.copy_(value)
 
-        rows, losses = [c for group in done.groups for c in group.completions], []
+        rows, losses = [c for group in done.sampled for c in group.completions], []
         tokens = sum(len(c.token_ids) for c in rows)
-        for p, group in enumerate(done.groups):
+        for p, group in enumerate(done.sampled):
             for i, c in enumerate(group.completions):
                 logits = policy.model(torch.tensor([group.prompt_ids + c.token_ids])).logits[0]
                 scaled = (logits[len(group.prompt_ids) - 1 : -1] / 0.5).log_softmax(-1)

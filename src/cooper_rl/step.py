@@ -17,6 +17,7 @@ from cooper_rl.observe.step_metrics import rollout_metrics, verdict_metrics
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.run_config import RunConfig
 
 
@@ -24,7 +25,8 @@ from cooper_rl.run_config import RunConfig
 class StepResult:
     """What one step sampled, found and did: P problems, N completions each."""
 
-    groups: list[Group]
+    sampled: list[Group]
+    groups: list[AnswerGroup]
     verdicts: list[list[Verdict]]
     scores: Scores
     advantages: Float[Tensor, "P N"]
@@ -38,7 +40,8 @@ def cooper_step(config: RunConfig, parts: Parts, probes: ProbeSet, step: int, se
     clock = Clock()
     with clock.measure("sample"):
         parts.sampler.load_weights(parts.policy)
-        groups = _sample_groups(config, parts, seed)
+        sampled = _sample_groups(config, parts, seed)
+        groups = [group.answered() for group in sampled]
     with clock.measure("verify"):
         verdicts = parts.verifier.verify_groups(groups)
     with clock.measure("reward"):  # the reward model as of the previous step
@@ -49,9 +52,9 @@ def cooper_step(config: RunConfig, parts: Parts, probes: ProbeSet, step: int, se
         stage2 = parts.judge.cooptimizer.start(groups, verdicts, scores.parts["logit"], step)
 
     with clock.measure("update_policy"):
-        stage1 = update_policy(parts.policy, parts.reference, groups, scores.rewards, config.algorithm, config.rollout)
+        stage1 = update_policy(parts.policy, parts.reference, sampled, scores.rewards, config.algorithm, config.rollout)
 
-    metrics = rollout_metrics(groups, scores.rewards) | scores.metrics | stage1.metrics
+    metrics = rollout_metrics(sampled, scores.rewards) | scores.metrics | stage1.metrics
     pairs: list[Pair] = []
     if parts.judge is not None and stage2 is not None:
         judge = parts.judge
@@ -64,7 +67,7 @@ def cooper_step(config: RunConfig, parts: Parts, probes: ProbeSet, step: int, se
     with clock.measure("monitor"):
         gold = gold_labels(groups, config.problems.gold) if config.problems.gold else None
         metrics |= _health(parts, probes, groups, verdicts, scores.parts, gold)
-    return StepResult(groups, verdicts, scores, stage1.advantages, gold, pairs, metrics | clock.metrics())
+    return StepResult(sampled, groups, verdicts, scores, stage1.advantages, gold, pairs, metrics | clock.metrics())
 
 
 def _sample_groups(config: RunConfig, parts: Parts, seed: int) -> list[Group]:
@@ -77,7 +80,7 @@ def _sample_groups(config: RunConfig, parts: Parts, seed: int) -> list[Group]:
 def _health(
     parts: Parts,
     probes: ProbeSet,
-    groups: Sequence[Group],
+    groups: Sequence[AnswerGroup],
     verdicts: Sequence[Sequence[Verdict]],
     score_parts: dict[str, Tensor],
     gold_PN: Bool[Tensor, "P N"] | None,

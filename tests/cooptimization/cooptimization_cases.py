@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.sampling import Completion, Group, StopReason
+from cooper_rl.rollouts.answers import Answer, AnswerGroup
 
 
-def make_completion(text: str, stop_reason: StopReason = "stop") -> Completion:
-    return Completion(text, [], [], stop_reason)
+def cut_off(text: str) -> Answer:
+    """An answer that met the length limit."""
+    return Answer(text, stopped=False)
 
 
 def make_group(
-    texts: Sequence[str | Completion], answer: str = "7", solution: str | None = None, id: str = "p"
-) -> Group:
-    completions = [text if isinstance(text, Completion) else make_completion(text) for text in texts]
-    return Group(Problem(id, f"What is {answer} + 0 ({id})?", answer, solution), [], completions)
+    texts: Sequence[str | Answer], answer: str = "7", solution: str | None = None, id: str = "p"
+) -> AnswerGroup:
+    answers = [text if isinstance(text, Answer) else Answer(text) for text in texts]
+    return AnswerGroup(id, Problem(id, f"What is {answer} + 0 ({id})?", answer, solution), answers)
 
 
 def answer_text(number: int, work: str = "Adding up.") -> str:

@@ -5,7 +5,7 @@ import threading
 import pytest
 from cooptimization_cases import answer_text, flip, unchanged_then_flip  # pyright: ignore[reportMissingImports]
 
-from chat_server import Answer, ChatServer, completion  # pyright: ignore[reportMissingImports]
+from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.negatives.assistant import ChatAssistant, CorrupterAssistant
 from cooper_rl.cooptimization.negatives.prompt import rewriting_chat
@@ -31,7 +31,7 @@ def asked_number(body) -> int:
     return int(task.split("Correct final answer: ")[1].split("\n")[0])
 
 
-def wrong(body, number) -> Answer:
+def wrong(body, number) -> HttpAnswer:
     return completion(answer_text(asked_number(body) + 1))
 
 
@@ -61,9 +61,9 @@ def test_an_unfit_reply_is_counted_and_never_a_negative(name, verifier):
 
 
 FAULTS = {
-    "500": (Answer("{}", status=500), "failures_http_5xx"),
+    "500": (HttpAnswer("{}", status=500), "failures_http_5xx"),
     "slow": (completion(answer_text(8), delay=2), "failures_timeout"),
-    "cut JSON": (Answer('{"choices": [{"mess'), "failures_malformed"),
+    "cut JSON": (HttpAnswer('{"choices": [{"mess'), "failures_malformed"),
     "cut text": (completion("Adding", finish_reason="length"), "failures_truncated"),
 }
 

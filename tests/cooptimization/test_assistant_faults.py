@@ -7,15 +7,15 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chat_server import Answer, ChatServer
+from chat_server import ChatServer, HttpAnswer
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant import ChatAssistant
 from cooper_rl.cooptimization.presets import PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.arithmetic.problems import arithmetic_problems
-from cooper_rl.engines.sampling import Completion, Group
 from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rollouts.answers import Answer, AnswerGroup
 from faulty_assistant import QUICK, FaultyAssistant
 
 ENDLESS = [fault for fault in QUICK if "endless" in fault or "gigabyte" in fault]
@@ -32,7 +32,7 @@ class Server:
         self.faults: list[str | None] = [None]
         self.answered = 0
 
-    def __call__(self, body, number: int) -> Answer:
+    def __call__(self, body, number: int) -> HttpAnswer:
         self.answered += 1
         return FaultyAssistant(self.faults[self.answered % len(self.faults)])(body, number)
 
@@ -56,7 +56,7 @@ def test_any_sequence_of_faults(
     barren = 0
     for step in range(STEPS):
         problems = PROBLEMS[step * A_STEP : (step + 1) * A_STEP]
-        groups = [Group(problem, [], [Completion(problem.solution or "", [], [], "stop")]) for problem in problems]
+        groups = [AnswerGroup(problem.id, problem, [Answer(problem.solution or "")]) for problem in problems]
         pairs = stage2.finish(stage2.start(groups, [["correct"]] * A_STEP, torch.zeros(A_STEP, 1), 1))
         barren = 0 if pairs else barren + 1
         _, metrics = stage2.update([], learner, encoder)

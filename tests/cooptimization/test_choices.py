@@ -3,7 +3,7 @@
 from random import Random
 
 import pytest
-from cooptimization_cases import make_completion, make_group  # pyright: ignore[reportMissingImports]
+from cooptimization_cases import cut_off, make_group  # pyright: ignore[reportMissingImports]
 
 from cooper_rl.cooptimization.config import OnPolicyConfig
 from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
@@ -22,7 +22,7 @@ def test_only_completions_the_rule_accepts_are_positives():
 
 
 def test_a_completion_cut_at_the_length_limit_is_no_positive():
-    group = make_group([make_completion("a", "length"), "b"])
+    group = make_group([cut_off("a"), "b"])
     assert choose_positives(group, ["correct", "correct"], 2, Random(0)) == ["b"]
 
 
@@ -51,7 +51,7 @@ def test_a_logit_that_is_not_a_number_comes_last():
 
 
 def test_a_finished_completion_comes_before_a_cut_one():
-    group = make_group([make_completion("a", "length"), "b"])
+    group = make_group([cut_off("a"), "b"])
     assert negatives(group, ["wrong", "wrong"], [5.0, -5.0], count=2) == ["b", "a"]
 
 

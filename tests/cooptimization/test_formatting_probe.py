@@ -1,6 +1,7 @@
 """Formatting alone must not tell positives from negatives: a probe that sees nothing else stays at chance."""
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -68,7 +69,7 @@ def pairs(verifier):
         said = rng.choice(POLICY_STYLES).format(answer_text(right))
         replies[question] = rng.choice(CHAT_STYLES).format(answer_text(wrong))
         group = make_group([said], str(right), id=str(i))
-        groups.append(type(group)(type(group.problem)(str(i), question, str(right)), [], group.completions))
+        groups.append(replace(group, problem=replace(group.problem, id=str(i), question=question, answer=str(right))))
         raw[str(i)] = (said, replies[question])
 
     def respond(body, number):

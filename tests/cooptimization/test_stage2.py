@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from cooptimization_cases import answer_text, flip, make_completion, make_group  # pyright: ignore[reportMissingImports]
+from cooptimization_cases import answer_text, cut_off, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
@@ -28,7 +28,7 @@ def cooptimizer(verifier, preset=COOPER, seed=0, labelled=None, corrupter=flip, 
 
 def make_pairs(stage2: Cooptimizer, verifier, groups, logits=None, step=1):
     verdicts = verifier.verify_groups(groups)
-    shape = (len(groups), len(groups[0].completions))
+    shape = (len(groups), len(groups[0].answers))
     return stage2.finish(stage2.start(groups, verdicts, torch.zeros(shape) if logits is None else logits, step))
 
 
@@ -82,7 +82,7 @@ def test_the_assistant_is_asked_only_about_problems_with_a_positive(verifier):
         asked.append(problem.id)
         return flip(problem, text, attempt, seed)
 
-    cut = make_completion(RIGHT, "length")
+    cut = cut_off(RIGHT)
     groups = [make_group([WRONG], id="none"), make_group([cut], id="cut"), make_group([RIGHT], id="solved")]
     make_pairs(cooptimizer(verifier, corrupter=corrupter), verifier, groups)
     assert asked == ["solved"]

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import yaml
 from html_page import executable_parts
 
-from chat_server import Answer, ChatServer
+from chat_server import ChatServer, HttpAnswer
 from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply
 from cooper_rl.config_loading import load_config
 from cooper_rl.cooptimization.negatives.framing import unframe
@@ -162,9 +162,9 @@ class _OddServer:
         self.client.close()
         self._server.__exit__()
 
-    def _respond(self, *_: Any) -> Answer:
+    def _respond(self, *_: Any) -> HttpAnswer:
         self._server.requests.clear()
-        return Answer(self.body)
+        return HttpAnswer(self.body)
 
 
 _odd_server = cache(_OddServer)

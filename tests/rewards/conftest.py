@@ -5,13 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.sampling import Completion, Group
+from cooper_rl.rollouts.answers import Answer, AnswerGroup
 
 
 @pytest.fixture
-def make_group() -> Callable[..., Group]:
-    def make(answer: str, *texts: str, id: str = "p1", question: str = "How many apples?") -> Group:
-        completions = [Completion(text, [], [], "stop") for text in texts]
-        return Group(Problem(id, question, answer), [], completions)
+def make_group() -> Callable[..., AnswerGroup]:
+    def make(answer: str, *texts: str, id: str = "p1", question: str = "How many apples?") -> AnswerGroup:
+        return AnswerGroup(id, Problem(id, question, answer), [Answer(text) for text in texts])
 
     return make

@@ -8,7 +8,6 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cooper_rl.engines.sampling import Group
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.gold import gold_labels
 from cooper_rl.rewards.combine.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
@@ -17,8 +16,9 @@ from cooper_rl.rewards.function import FunctionReward
 from cooper_rl.rewards.model.reward import RewardModelReward
 from cooper_rl.rewards.rule.reward import RuleReward
 from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rollouts.answers import AnswerGroup
 
-MakeGroup = Callable[..., Group]
+MakeGroup = Callable[..., AnswerGroup]
 
 
 class LengthModel:

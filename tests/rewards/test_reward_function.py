@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.engines.sampling import Group
 from cooper_rl.observe.record import read_events, read_metrics
 from cooper_rl.rewards.function import FunctionReward
+from cooper_rl.rollouts.answers import AnswerGroup
 
-MakeGroup = Callable[..., Group]
+MakeGroup = Callable[..., AnswerGroup]
 
 SOURCE = """
 import asyncio

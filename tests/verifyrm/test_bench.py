@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chat_server import Answer, ChatServer, completion
+from chat_server import ChatServer, HttpAnswer, completion
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import ATTACKS
@@ -92,7 +92,7 @@ def test_what_a_judges_server_failed_on_is_told_and_asked_again(tmp_path):
 
     def says_yes_to_right(request, number):
         if broken["on"] and number % 5 == 3:
-            return Answer("{}", status=503)
+            return HttpAnswer("{}", status=503)
         return completion("yes" if "right" in request["messages"][-1]["content"].split("<<<")[-1] else "no")
 
     def ask(folder: str) -> BenchResult:

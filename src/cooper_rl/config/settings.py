@@ -1,14 +1,17 @@
 """From a YAML file and `key=value` overrides to a checked record of settings, with errors a user can act on."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from cooper_rl.config.base import Config
+from cooper_rl.config.nested import is_mapping, record_of_kind, records_of
+from cooper_rl.config.registry import NESTED
 from cooper_rl.config.strict_yaml import Lines, parse_yaml
 from cooper_rl.errors import InputError
 
@@ -60,7 +63,7 @@ def check(record: type[Record], settings: Settings) -> Record:
     try:
         return record.model_validate(settings.values)
     except ValidationError as error:
-        raise InputError("\n".join(_describe(issue, source, lines) for issue in error.errors())) from error
+        raise InputError("\n".join(_describe(issue, source, lines) for issue in _unfolded(error.errors()))) from error
 
 
 def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -90,43 +93,46 @@ def _apply_override(settings: dict[str, Any], override: str) -> None:
         raise InputError(f"override {override!r}: {error}") from error
 
 
-def _records(annotation: Any) -> list[type[BaseModel]]:
-    """The configuration records an annotation allows, through unions, Optional and Annotated."""
-    if isinstance(annotation, type):
-        return [annotation] if issubclass(annotation, BaseModel) else []
-    return [record for argument in get_args(annotation) for record in _records(argument)]
-
-
 Misfit = tuple[tuple[str, ...], str]
 """Where something does not fit, and what it is."""
 
 
-def _misfits(settings: dict[str, Any], record: type[BaseModel], at: tuple[str, ...] = ()) -> Iterator[Misfit]:
+def _misfits(
+    settings: dict[str, Any], record: type[BaseModel], at: tuple[str, ...] = (), ignored: Sequence[str] = ()
+) -> Iterator[Misfit]:
     """Unknown keys, and records of which nothing says what kind they are: what pydantic tells without a remedy."""
     for key, value in settings.items():
+        if key in ignored:
+            continue
         known = record.model_fields.get(key)
         if known is None:
             yield (*at, str(key)), _unknown_key_message((*at, str(key)), list(record.model_fields))
             continue
-        candidates = _records(known.annotation)
+        elements: dict[str, Any] = {}
         if isinstance(value, dict):
-            yield from _misfits_of_one(value, candidates, (*at, key))
+            elements = {f"{name}": element for name, element in value.items()} if is_mapping(known) else {"": value}
         elif isinstance(value, list):
-            for index, element in enumerate(value):
-                if isinstance(element, dict):
-                    yield from _misfits_of_one(element, candidates, (*at, key, str(index)))
+            elements = {str(index): element for index, element in enumerate(value)}
+        for name, element in elements.items():
+            if isinstance(element, dict):
+                yield from _misfits_of_one(element, known, (*at, str(key), name) if name else (*at, str(key)))
 
 
-def _misfits_of_one(
-    value: dict[str, Any], candidates: Sequence[type[BaseModel]], at: tuple[str, ...]
-) -> Iterator[Misfit]:
+def _misfits_of_one(value: dict[str, Any], field: FieldInfo, at: tuple[str, ...]) -> Iterator[Misfit]:
     """The misfits of a nested record; where several records are possible, `kind` says which is meant."""
+    candidates = records_of(field)
     kinds = {c.model_fields["kind"].default: c for c in candidates if "kind" in c.model_fields}
     if len(kinds) > 1 and "kind" not in value:
         yield at, _missing_kind_message(value, kinds, at)
-    chosen = candidates if len(candidates) == 1 else [c for kind, c in kinds.items() if kind == value.get("kind")]
-    for candidate in chosen:
-        yield from _misfits(value, candidate, at)
+    try:
+        chosen = record_of_kind(field, value.get("kind"))
+    except InputError as error:  # the module or class that `kind` names
+        yield at, f"{'.'.join(at)}.kind: {error}"
+        return
+    if chosen is None and len(candidates) == 1 and not ("kind" in value and kinds):
+        chosen = candidates[0]
+    if chosen is not None:
+        yield from _misfits(value, chosen, at, ignored=() if "kind" in chosen.model_fields else ("kind",))
 
 
 def _unknown_key_message(key_path: tuple[str, ...], known: list[str]) -> str:
@@ -135,12 +141,22 @@ def _unknown_key_message(key_path: tuple[str, ...], known: list[str]) -> str:
     return f"unknown key {'.'.join(key_path)!r}; {remedy}"
 
 
-def _missing_kind_message(value: dict[str, Any], kinds: dict[str, type[BaseModel]], at: tuple[str, ...]) -> str:
+def _missing_kind_message(value: dict[str, Any], kinds: dict[str, type[Config]], at: tuple[str, ...]) -> str:
     """Names every kind, and the one that has all the keys there are, where it is the only one."""
     fitting = [kind for kind, record in kinds.items() if value.keys() <= record.model_fields.keys()]
     hint = f"; these keys are those of kind: {fitting[0]}" if value and len(fitting) == 1 else ""
     choices = " or ".join(f"kind: {kind}" for kind in kinds)
     return f"{'.'.join(at)}: kind is missing; add {choices}{hint}"
+
+
+def _unfolded(issues: Iterable[Any], at: tuple[int | str, ...] = ()) -> Iterator[Any]:
+    """Every issue with its whole place, those inside a part in the part's stead."""
+    for issue in issues:
+        place = (*at, *issue["loc"])
+        if issue["type"] == NESTED:
+            yield from _unfolded(issue["ctx"]["errors"], place)
+        else:
+            yield {**issue, "loc": place}
 
 
 def _describe(issue: Any, source: str, lines: Lines) -> str:

@@ -1,4 +1,4 @@
-"""Functions that a configuration names: `package.module:function`, from installed packages or the working folder."""
+"""What a configuration names as `package.module:name`: from installed packages or the working folder."""
 
 import importlib
 import inspect
@@ -10,16 +10,24 @@ from typing import Any
 
 from cooper_rl.errors import InputError
 
+MOVED = {
+    "cooper_rl.problems.arithmetic": "cooper_rl.data.arithmetic.problems",
+    "cooper_rl.problems.arithmetic_corruption": "cooper_rl.data.arithmetic.corruption",
+}
+"""Modules of earlier versions that configurations name, and where they are now."""
 
-def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
-    """Import `package.module:function`; it must take `parameters` as positional arguments.
+
+def load_object(path: str, noun: str = "object") -> Any:
+    """Import what `package.module:name` names; `noun` is what it should be, for messages.
 
     Modules of the working folder are found as with `python -m`, also by the `cooper` command.
-    Raises InputError for a malformed path, a module or name that does not exist, or a function of other arity.
+    Raises InputError for a malformed path, and for a module or name that does not exist.
     """
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
-        raise InputError(f"{path!r}: name a function as package.module:function")
+        raise InputError(f"{path!r}: name a {noun} as package.module:{noun}")
+    if module_name in MOVED:
+        raise InputError(f"{path}: {module_name} has moved; write {MOVED[module_name]}:{name}")
     try:
         with _working_folder_first():
             module = importlib.import_module(module_name)
@@ -27,10 +35,19 @@ def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
         raise InputError(
             f"{path}: {error}; is the module installed, on PYTHONPATH or in the working folder {Path.cwd()}?"
         ) from error
-    function = getattr(module, name, None)
+    if not hasattr(module, name):
+        raise InputError(f"{path}: {name} does not exist in {module.__name__}")
+    return getattr(module, name)
+
+
+def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
+    """Import `package.module:function`; it must take `parameters` as positional arguments.
+
+    Raises InputError as `load_object` does, and for a function of other arity.
+    """
+    function = load_object(path, "function")
     if not callable(function):
-        problem = "is not callable" if hasattr(module, name) else "does not exist"
-        raise InputError(f"{path}: {name} {problem} in {module.__name__}")
+        raise InputError(f"{path}: is not callable")
     try:
         inspect.signature(function).bind(*parameters)
     except TypeError as error:

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, tensor
 
 from cooper_rl.engines.base import Metrics, RewardModelLearner
-from cooper_rl.engines.sampling import Group
 from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rollouts.answers import AnswerGroup
 
 PROBES = 64
 
@@ -44,13 +44,13 @@ class ProbeSet:
     """(question, reference answer, completion)."""
     first_scores: list[float] = field(default_factory=list)
 
-    def measure(self, learner: RewardModelLearner, encoder: RewardModelInput, groups: Sequence[Group]) -> Metrics:
+    def measure(self, learner: RewardModelLearner, encoder: RewardModelInput, groups: Sequence[AnswerGroup]) -> Metrics:
         """Score drift in [0, 1]: the mean absolute and the mean signed change since the first step."""
         if not self.texts:
             self.texts = [
                 (group.problem.question, group.problem.answer, completion.text)
                 for group in groups
-                for completion in group.completions[:2]
+                for completion in group.answers[:2]
             ][:PROBES]
         scores = learner.score([encoder.encode(*text) for text in self.texts]).double().sigmoid()
         self.first_scores = self.first_scores or scores.tolist()

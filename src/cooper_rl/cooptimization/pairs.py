@@ -6,7 +6,7 @@ from random import Random
 
 from cooper_rl.cooptimization.config import NegativeOrigin, PositiveOrigin
 from cooper_rl.data.text import has_content, normalise
-from cooper_rl.engines.sampling import Group
+from cooper_rl.rollouts.answers import AnswerGroup
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Pair:
     negative_logit_after: float | None = None
 
 
-def choose_positives(group: Group, verdicts: Sequence[str], count: int, rng: Random) -> list[str]:
+def choose_positives(group: AnswerGroup, verdicts: Sequence[str], count: int, rng: Random) -> list[str]:
     """Up to `count` different rule-accepted completions of a group, drawn at random.
 
     A completion that was cut at the length limit is no positive, even where the rule found the answer in it.
@@ -34,8 +34,8 @@ def choose_positives(group: Group, verdicts: Sequence[str], count: int, rng: Ran
     """
     accepted = [
         normalise(completion.text)
-        for completion, verdict in zip(group.completions, verdicts, strict=True)
-        if verdict == "correct" and completion.stop_reason == "stop"
+        for completion, verdict in zip(group.answers, verdicts, strict=True)
+        if verdict == "correct" and completion.stopped
     ]
     candidates = [text for text in dict.fromkeys(accepted) if has_content(text)]
     return rng.sample(candidates, min(count, len(candidates)))

@@ -22,7 +22,7 @@ from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner
-from cooper_rl.engines.sampling import Group
+from cooper_rl.rollouts.answers import AnswerGroup
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,11 @@ class Cooptimizer:
         self._steps_without_pairs = 0
 
     def start(
-        self, groups: Sequence[Group], verdicts: Sequence[Sequence[str]], rm_logits: Float[Tensor, "P N"], step: int
+        self,
+        groups: Sequence[AnswerGroup],
+        verdicts: Sequence[Sequence[str]],
+        rm_logits: Float[Tensor, "P N"],
+        step: int,
     ) -> Stage2:
         """Choose positives and on-policy negatives and set the assistant to work; returns at once.
 
@@ -167,7 +171,7 @@ class Cooptimizer:
 
     def _choose_positives(
         self,
-        groups: Sequence[Group],
+        groups: Sequence[AnswerGroup],
         verdicts: Sequence[Sequence[str]],
         rm_logits: Sequence[Sequence[float]],
         choices: Sequence[Random],
@@ -176,7 +180,7 @@ class Cooptimizer:
         config = self.config
         wanted = config.pairs_per_problem if "rollout" in config.positives else 0
         logits = [
-            {normalise(completion.text): logit for completion, logit in zip(group.completions, row, strict=True)}
+            {normalise(completion.text): logit for completion, logit in zip(group.answers, row, strict=True)}
             for group, row in zip(groups, rm_logits, strict=True)
         ]
         solved: list[Solved | None] = []

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Learner
+from cooper_rl.rollouts.answers import Answer, AnswerGroup
 
 StopReason = Literal["stop", "length"]
 
@@ -70,6 +71,11 @@ class Group:
     problem: Problem
     prompt_ids: list[int]
     completions: list[Completion]
+
+    def answered(self) -> AnswerGroup:
+        """What judges see of it."""
+        answers = [Answer(c.text, c.stop_reason == "stop", tokens=len(c.token_ids)) for c in self.completions]
+        return AnswerGroup(self.problem.id, self.problem, answers)
 
 
 class Sampler(Protocol):

@@ -7,11 +7,11 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from cooper_rl.config.user_functions import load_function
-from cooper_rl.engines.sampling import Group
 from cooper_rl.errors import InputError
+from cooper_rl.rollouts.answers import AnswerGroup
 
 
-def gold_labels(groups: Sequence[Group], function: str) -> Bool[Tensor, "P N"]:
+def gold_labels(groups: Sequence[AnswerGroup], function: str) -> Bool[Tensor, "P N"]:
     """Whether each completion is truly right, by `package.module:function` called with (problem, completion text).
 
     Raises InputError naming the problem where the function does not return True or False.
@@ -19,7 +19,7 @@ def gold_labels(groups: Sequence[Group], function: str) -> Bool[Tensor, "P N"]:
     is_right = load_function(function, ("problem", "completion_text"))
     labels = []
     for group in groups:
-        row = [is_right(group.problem, completion.text) for completion in group.completions]
+        row = [is_right(group.problem, completion.text) for completion in group.answers]
         for label in row:
             if not isinstance(label, bool):
                 raise InputError(f"{function}: returned {label!r} for problem {group.problem.id}; return True or False")

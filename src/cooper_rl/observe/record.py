@@ -12,10 +12,10 @@ import yaml
 from torch import Tensor
 
 from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.engines.sampling import Group
 from cooper_rl.observe.revision import revisions
 from cooper_rl.persist.durable import sync, sync_tree, write_text
 from cooper_rl.rewards.base import Scores
+from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Recorder:
     def rollouts(
         self,
         step: int,
-        groups: Sequence[Group],
+        groups: Sequence[AnswerGroup],
         scores: Scores,
         verdicts: Sequence[Sequence[str]],
         advantages_PN: Tensor,
@@ -73,15 +73,15 @@ class Recorder:
             completions = [
                 {
                     "text": completion.text,
-                    "tokens": len(completion.token_ids),
-                    "stop_reason": completion.stop_reason,
+                    "tokens": completion.tokens,
+                    "stop_reason": "stop" if completion.stopped else "length",
                     "reward": float(scores.rewards[p, i]),
                     **{name: float(part[p, i]) for name, part in scores.parts.items()},
                     "verdict": verdicts[p][i],
                     "advantage": float(advantages_PN[p, i]),
                     **({} if gold_PN is None else {"gold": bool(gold_PN[p, i])}),
                 }
-                for i, completion in enumerate(group.completions)
+                for i, completion in enumerate(group.answers)
             ]
             problem = group.problem
             rows.append(

@@ -7,7 +7,7 @@ from typing import Protocol
 from jaxtyping import Float
 from torch import Tensor
 
-from cooper_rl.engines.sampling import Group
+from cooper_rl.rollouts.answers import AnswerGroup
 
 
 @dataclass(frozen=True)
@@ -26,4 +26,4 @@ class Scores:
 class Reward(Protocol):
     """Scores groups of completions. All groups of a call have the same number of completions."""
 
-    def score(self, groups: Sequence[Group]) -> Scores: ...
+    def score(self, groups: Sequence[AnswerGroup]) -> Scores: ...

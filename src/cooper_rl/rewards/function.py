@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import torch
 
-from cooper_rl.engines.sampling import Group
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.reward_function import RewardFunction
+from cooper_rl.rollouts.answers import AnswerGroup
 
 
 class FunctionReward:
@@ -16,12 +16,12 @@ class FunctionReward:
         self._function = RewardFunction(function, batched)
         self._weight = weight
 
-    def score(self, groups: Sequence[Group]) -> Scores:
+    def score(self, groups: Sequence[AnswerGroup]) -> Scores:
         """Weighted values as rewards; part and metric are named after the function, and unweighted.
 
         Raises InputError naming function and problem where the function returns no finite number for a completion.
         """
-        asked = [(group.problem, completion) for group in groups for completion in group.completions]
+        asked = [(group.problem, completion) for group in groups for completion in group.answers]
         flat = self._function.values([problem for problem, _ in asked], [completion for _, completion in asked])
         values = torch.tensor(flat).reshape(len(groups), -1)
         name = self._function.path.rpartition(":")[2]

@@ -14,14 +14,14 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
-    from cooper_rl.engines.sampling import Completion
+    from cooper_rl.rollouts.answers import Answer
 
 
 class RewardFunction:
     """`package.module:function`, plain or `async def`, for one completion or, where `batched`, for all of a step.
 
-    - `function(problem: Problem, completion: Completion) -> float`
-    - batched: `function(problems: list[Problem], completions: list[Completion]) -> list[float]`
+    - `function(problem: Problem, completion: Answer) -> float`
+    - batched: `function(problems: list[Problem], completions: list[Answer]) -> list[float]`
 
     Calls of an `async def` for one completion run together, in one event loop for the whole run.
     Raises InputError where the function cannot be found or takes other arguments.
@@ -33,7 +33,7 @@ class RewardFunction:
         self._function = load_function(path, ("problems", "completions") if batched else ("problem", "completion"))
         self._async = _EventLoop() if _is_async(self._function) else None
 
-    def values(self, problems: Sequence[Problem], completions: "Sequence[Completion]") -> list[float]:
+    def values(self, problems: Sequence[Problem], completions: "Sequence[Answer]") -> list[float]:
         """One number for each completion; `problems[i]` is what `completions[i]` answers.
 
         Raises InputError where the function returns something else. What the function itself raises is passed on.
@@ -47,7 +47,7 @@ class RewardFunction:
             returned = [self._function(problem, completion) for problem, completion in asked]
         return [self._number(value, problem) for value, problem in zip(returned, problems, strict=True)]
 
-    def _call_batched(self, problems: list[Problem], completions: "list[Completion]") -> Any:
+    def _call_batched(self, problems: list[Problem], completions: "list[Answer]") -> Any:
         if self._async is None:
             return self._function(problems, completions)
         return self._async.run(lambda: self._function(problems, completions))
@@ -98,5 +98,5 @@ def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-async def _gathered(function: Callable[..., Any], asked: "list[tuple[Problem, Completion]]") -> list[Any]:
+async def _gathered(function: Callable[..., Any], asked: "list[tuple[Problem, Answer]]") -> list[Any]:
     return await asyncio.gather(*(function(problem, completion) for problem, completion in asked))

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from chat_server import Answer, ChatServer, completion  # pyright: ignore[reportMissingImports]
+from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.errors import InputError
 
@@ -43,27 +43,31 @@ def test_a_request_carries_the_settings_and_the_seed():
 
 
 FAULTS = {
-    "server error": (Answer('{"error": "broken"}', status=500), "http_5xx", 3),
-    "overloaded": (Answer("{}", status=429), "http_429", 3),
-    "overloaded for an hour": (Answer("{}", status=429, headers={"Retry-After": "3600"}), "http_429", 1),
-    "in need of a key": (Answer("{}", status=401), "http_4xx", 1),
-    "an odd charset": (Answer("{}", status=500, headers={"Content-Type": "text/plain; charset=hex"}), "http_5xx", 3),
-    "an endless error": (Answer("x" * 2**16, status=400, endless=True), "http_4xx", 1),
-    "an endless reply": (Answer("x" * 2**16, endless=True), "oversized", 1),
-    "no such model": (Answer('{"error": {"message": "unknown"}}', status=404), "http_4xx", 1),
+    "server error": (HttpAnswer('{"error": "broken"}', status=500), "http_5xx", 3),
+    "overloaded": (HttpAnswer("{}", status=429), "http_429", 3),
+    "overloaded for an hour": (HttpAnswer("{}", status=429, headers={"Retry-After": "3600"}), "http_429", 1),
+    "in need of a key": (HttpAnswer("{}", status=401), "http_4xx", 1),
+    "an odd charset": (
+        HttpAnswer("{}", status=500, headers={"Content-Type": "text/plain; charset=hex"}),
+        "http_5xx",
+        3,
+    ),
+    "an endless error": (HttpAnswer("x" * 2**16, status=400, endless=True), "http_4xx", 1),
+    "an endless reply": (HttpAnswer("x" * 2**16, endless=True), "oversized", 1),
+    "no such model": (HttpAnswer('{"error": {"message": "unknown"}}', status=404), "http_4xx", 1),
     "slow": (completion("late", delay=5), "timeout", 3),
     "dripping": (completion("late", drip=0.05), "timeout", 3),
-    "cut JSON": (Answer('{"choices": [{"message": {"con'), "malformed", 3),
-    "a web page": (Answer("<html>login</html>"), "malformed", 3),
-    "not an object": (Answer("[1, 2]"), "malformed", 3),
-    "a thousand levels deep": (Answer('{"choices": ' + "[" * 100_000), "malformed", 3),
+    "cut JSON": (HttpAnswer('{"choices": [{"message": {"con'), "malformed", 3),
+    "a web page": (HttpAnswer("<html>login</html>"), "malformed", 3),
+    "not an object": (HttpAnswer("[1, 2]"), "malformed", 3),
+    "a thousand levels deep": (HttpAnswer('{"choices": ' + "[" * 100_000), "malformed", 3),
     "no probability": (completion("yes", first_token={"yes": float("nan")}), "malformed", 3),
     "a huge probability": (completion("yes", first_token={"yes": 10**400}), "malformed", 3),
-    "null choices": (Answer('{"choices": null}'), "malformed", 3),
-    "no choices": (Answer('{"choices": []}'), "malformed", 3),
-    "hangs up": (Answer("", hang_up=True), "connection", 3),
-    "not compressed": (Answer("garbage", headers={"Content-Encoding": "gzip"}), "connection", 3),
-    "lost connection": (Answer('{"choices": [', missing=100), "connection", 3),
+    "null choices": (HttpAnswer('{"choices": null}'), "malformed", 3),
+    "no choices": (HttpAnswer('{"choices": []}'), "malformed", 3),
+    "hangs up": (HttpAnswer("", hang_up=True), "connection", 3),
+    "not compressed": (HttpAnswer("garbage", headers={"Content-Encoding": "gzip"}), "connection", 3),
+    "lost connection": (HttpAnswer('{"choices": [', missing=100), "connection", 3),
     "null text": (completion(None), "empty", 1),
     "blank text": (completion(" \n"), "empty", 1),
     "cut by max_tokens": (completion("1 + 1 =", finish_reason="length"), "truncated", 1),
@@ -94,7 +98,7 @@ def test_a_server_that_is_not_there_is_a_connection_failure():
 
 def test_a_passing_fault_costs_only_a_retry():
     def recovers(request, number):
-        return Answer("{}", status=503) if number < 2 else completion("fine")
+        return HttpAnswer("{}", status=503) if number < 2 else completion("fine")
 
     with ChatServer(recovers) as server, client_of(server.url) as client:
         [reply] = client.submit([say("hello")]).result(timeout=10)
@@ -104,7 +108,7 @@ def test_a_passing_fault_costs_only_a_retry():
 def test_a_server_that_names_a_time_is_asked_again_then():
     def overloaded(request, number):
         times.append(time.monotonic())
-        return completion("fine") if number else Answer("{}", status=429, headers={"Retry-After": "1"})
+        return completion("fine") if number else HttpAnswer("{}", status=429, headers={"Retry-After": "1"})
 
     times: list[float] = []
     with ChatServer(overloaded) as server, client_of(server.url) as client:
@@ -117,7 +121,7 @@ def test_a_server_that_answers_nothing_is_asked_once_until_it_is_back(caplog):
     broken = {"on": True}
 
     def respond(request, number):
-        return Answer("{}", status=503) if broken["on"] else echo(request, number)
+        return HttpAnswer("{}", status=503) if broken["on"] else echo(request, number)
 
     def failures(count: int) -> list[str | None]:
         before = len(server.requests)
@@ -140,7 +144,7 @@ def test_a_server_that_answers_nothing_is_asked_once_until_it_is_back(caplog):
 
 
 def test_half_a_character_does_not_reach_a_file():
-    half = Answer('{"choices": [{"message": {"content": "7 \\ud800"}, "finish_reason": "stop"}]}')
+    half = HttpAnswer('{"choices": [{"message": {"content": "7 \\ud800"}, "finish_reason": "stop"}]}')
     with ChatServer(lambda request, number: half) as server, client_of(server.url) as client:
         [reply] = client.submit([say("hello")]).result(timeout=10)
     assert reply.text == "7 ?"
@@ -148,7 +152,7 @@ def test_half_a_character_does_not_reach_a_file():
 
 def test_one_bad_request_does_not_spoil_the_others():
     def breaks_on_b(request, number):
-        return Answer("nonsense") if request["messages"][-1]["content"] == "b" else echo(request, number)
+        return HttpAnswer("nonsense") if request["messages"][-1]["content"] == "b" else echo(request, number)
 
     with ChatServer(breaks_on_b) as server, client_of(server.url) as client:
         replies = client.submit([say("a"), say("b"), say("c")]).result(timeout=10)

@@ -6,11 +6,11 @@ from random import Random
 
 from cooper_rl.cooptimization.config import OnPolicyConfig
 from cooper_rl.data.text import has_content, normalise
-from cooper_rl.engines.sampling import Completion, Group
+from cooper_rl.rollouts.answers import Answer, AnswerGroup
 
 
 def choose_on_policy_negatives(
-    group: Group,
+    group: AnswerGroup,
     verdicts: Sequence[str],
     rm_logits: Sequence[float],
     positives: Sequence[str],
@@ -24,19 +24,19 @@ def choose_on_policy_negatives(
     wrong" rather than "wrong is wrong"; within each, `config.order` decides. A text that is also a positive, or that
     the rule accepts anywhere in the group, is never a negative. `rm_logits` are the group's reward-model logits.
     """
-    rows = list(zip(group.completions, verdicts, rm_logits, strict=True))
+    rows = list(zip(group.answers, verdicts, rm_logits, strict=True))
     right = [normalise(completion.text) for completion, verdict, _ in rows if verdict == "correct"]
     excluded = {*right, *positives}
     if config.order == "random":
         rng.shuffle(rows)
     else:
         rows.sort(key=lambda row: -row[2] if math.isfinite(row[2]) else math.inf)
-    rows.sort(key=lambda row: row[0].stop_reason != "stop")  # stable: keeps the order within each kind
+    rows.sort(key=lambda row: not row[0].stopped)  # stable: keeps the order within each kind
     texts = [normalise(completion.text) for completion, verdict, _ in rows if _is_wrong(completion, verdict, config)]
     return [text for text in dict.fromkeys(texts) if text not in excluded][:count]
 
 
-def _is_wrong(completion: Completion, verdict: str, config: OnPolicyConfig) -> bool:
+def _is_wrong(completion: Answer, verdict: str, config: OnPolicyConfig) -> bool:
     if verdict == "unparsed":
         return config.trust_unparsed or not has_content(completion.text)
     return verdict == "wrong"

@@ -9,11 +9,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from cooper_rl.engines.sampling import Group
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.config import HybridConfig
 from cooper_rl.rewards.model.reward import RewardModelReward
 from cooper_rl.rewards.rule.reward import RuleReward
+from cooper_rl.rollouts.answers import AnswerGroup
 
 
 def stratified(
@@ -47,7 +47,7 @@ class HybridReward:
         self.sigma_mean: float | None = None
         """Running mean of the groups' standard deviation, to be kept in checkpoints; None before the first step."""
 
-    def score(self, groups: Sequence[Group]) -> Scores:
+    def score(self, groups: Sequence[AnswerGroup]) -> Scores:
         """Weighted stratified rewards; parts `rule`, `reward_model`, `logit`, `hybrid`; metrics of both rewards.
 
         Standard deviations are of sigmoid(logit), which bounds them; metric `hybrid/weight` is the mean weight.

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import torch
 
-from cooper_rl.engines.sampling import Group
 from cooper_rl.rewards.base import Reward, Scores
+from cooper_rl.rollouts.answers import AnswerGroup
 
 
 class WeightedSum:
@@ -20,7 +20,7 @@ class WeightedSum:
         if not self._rewards or len(self._weights) != len(self._rewards):
             raise ValueError(f"{len(self._rewards)} rewards with {len(self._weights)} weights")
 
-    def score(self, groups: Sequence[Group]) -> Scores:
+    def score(self, groups: Sequence[AnswerGroup]) -> Scores:
         """Every reward scores the same groups."""
         scored = [reward.score(groups) for reward in self._rewards]
         total = torch.zeros_like(scored[0].rewards)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from cooper_rl.engines.base import RewardModelLearner
-from cooper_rl.engines.sampling import Group
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rollouts.answers import AnswerGroup
 
 
 class RewardModelReward:
@@ -15,7 +15,7 @@ class RewardModelReward:
         self._learner = learner
         self._encoder = encoder
 
-    def score(self, groups: Sequence[Group]) -> Scores:
+    def score(self, groups: Sequence[AnswerGroup]) -> Scores:
         """Rewards in [0, 1] under the learner's current weights.
 
         Parts `reward_model` (the reward) and `logit`; metrics `reward_model/mean` and `reward_model/std`, over all
@@ -24,7 +24,7 @@ class RewardModelReward:
         token_ids = [
             self._encoder.encode(group.problem.question, group.problem.answer, completion.text)
             for group in groups
-            for completion in group.completions
+            for completion in group.answers
         ]
         logits = self._learner.score(token_ids).reshape(len(groups), -1)
         rewards = logits.sigmoid()

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import torch
 
-from cooper_rl.engines.sampling import Group
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rollouts.answers import AnswerGroup
 
 
 class RuleReward:
@@ -17,7 +17,7 @@ class RuleReward:
     def __init__(self, verifier: RuleVerifier) -> None:
         self._verifier = verifier
 
-    def score(self, groups: Sequence[Group]) -> Scores:
+    def score(self, groups: Sequence[AnswerGroup]) -> Scores:
         """Part `rule`; metrics `rule/accuracy`, `rule/unparsed`, `rule/timeout`, as fractions of all completions."""
         return rule_scores(self._verifier.verify_groups(groups))
 

@@ -18,7 +18,7 @@ from cooper_rl.rewards.rule.reference_kind import TextPolicy, reference_kind
 from cooper_rl.rewards.rule.verdict import Verdict
 
 if TYPE_CHECKING:
-    from cooper_rl.engines.sampling import Group
+    from cooper_rl.rollouts.answers import AnswerGroup
 
 
 class RuleVerifier:
@@ -79,11 +79,11 @@ class RuleVerifier:
             verdict if verdict is not None else answers[pair] for pair, verdict in zip(pairs, verdicts, strict=True)
         ]
 
-    def verify_groups(self, groups: "Sequence[Group]") -> list[list[Verdict]]:
+    def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
         """Verdicts on every completion of every group."""
-        pairs = [(group.problem.answer, completion.text) for group in groups for completion in group.completions]
+        pairs = [(group.problem.answer, completion.text) for group in groups for completion in group.answers]
         verdicts = iter(self.verify_many(pairs))
-        return [[next(verdicts) for _ in group.completions] for group in groups]
+        return [[next(verdicts) for _ in group.answers] for group in groups]
 
     def objection(self, answer: str) -> str | None:
         """Why the settings refuse a reference answer, whatever its verdict on itself; None where they do not."""

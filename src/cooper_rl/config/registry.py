@@ -1,0 +1,107 @@
+"""Parts that a configuration selects by `kind`: each is one file, found by itself, in this package or in a user's."""
+
+import pkgutil
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, TypeVar
+
+from pydantic import GetCoreSchemaHandler, ValidationError
+from pydantic_core import PydanticCustomError, core_schema
+
+from cooper_rl.config.base import Config
+from cooper_rl.config.user_functions import load_object
+from cooper_rl.errors import InputError
+
+Record = TypeVar("Record", bound=type[Config])
+
+NESTED = "part"
+"""Type of the pydantic error that carries the errors inside a part, for `settings.check` to unfold."""
+
+
+class Kinds:
+    """The kinds of one sort of part.
+
+    A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods `needs`. The ones
+    in `package` register themselves with the decorator `register`; its modules are imported when first asked for.
+    `kind: package.module:Class` takes a record from anywhere else. As metadata of an annotation,
+    `Annotated[Protocol, kinds]`, it makes a field that reads any of them.
+    """
+
+    def __init__(self, noun: str, package: str, needs: Sequence[str]) -> None:
+        self.noun = noun
+        self._package = package
+        self._needs = needs
+        self._records: dict[str, type[Config]] = {}
+        self._imported = False
+
+    def register(self, record: Record) -> Record:
+        """Add a record under the default of its field `kind`. Raises ValueError for a kind that exists."""
+        kind = record.model_fields["kind"].default
+        if self._records.get(kind, record) is not record:
+            raise ValueError(f"two {self.noun}s of kind {kind!r}: {self._records[kind]} and {record}")
+        self._check(record, record.__name__)
+        self._records[kind] = record
+        return record
+
+    @property
+    def records(self) -> dict[str, type[Config]]:
+        """Every kind of the package, by name."""
+        if not self._imported:
+            self._imported = True
+            for module in pkgutil.iter_modules(import_module(self._package).__path__):
+                import_module(f"{self._package}.{module.name}")
+        return self._records
+
+    def record(self, kind: str) -> type[Config]:
+        """The record of a kind, or of `package.module:Class`. Raises InputError where there is none."""
+        if kind in self.records:
+            return self.records[kind]
+        if ":" in kind:
+            return self._from_outside(kind)
+        known = ", ".join(self.records)
+        raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or package.module:Class for your own")
+
+    def kind_of(self, part: Config) -> str:
+        """How a configuration names this part."""
+        named = next((kind for kind, record in self.records.items() if record is type(part)), None)
+        return named or f"{type(part).__module__}:{type(part).__qualname__}"
+
+    def read(self, value: Any) -> Config:
+        """A part from its settings; an object that is one already stays as it is."""
+        if isinstance(value, Config):
+            self._check(type(value), type(value).__name__)
+            return value
+        if not isinstance(value, dict):
+            raise ValueError(f"expected the settings of a {self.noun}, with kind: one of {', '.join(self.records)}")
+        if "kind" not in value:
+            raise ValueError(f"kind is missing; write kind: one of {', '.join(self.records)}")
+        try:
+            record = self.record(str(value["kind"]))
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        settings = value if "kind" in record.model_fields else {k: v for k, v in value.items() if k != "kind"}
+        try:
+            return record.model_validate(settings)
+        except ValidationError as error:
+            raise PydanticCustomError(NESTED, "{text}", {"text": str(error), "errors": error.errors()}) from error
+
+    def dump(self, part: Config) -> dict[str, Any]:
+        """The settings from which `read` makes this part again."""
+        return {"kind": self.kind_of(part)} | part.model_dump(mode="json", exclude={"kind"})
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            self.read, serialization=core_schema.plain_serializer_function_ser_schema(self.dump)
+        )
+
+    def _from_outside(self, path: str) -> type[Config]:
+        record = load_object(path, "class")
+        if not (isinstance(record, type) and issubclass(record, Config)):
+            raise InputError(f"{path}: not a configuration record; a {self.noun} is a subclass of cooper_rl.Config")
+        self._check(record, path)
+        return record
+
+    def _check(self, record: type[Config], name: str) -> None:
+        missing = [method for method in self._needs if not callable(getattr(record, method, None))]
+        if missing:
+            raise InputError(f"{name} is no {self.noun}: it has no method {', '.join(missing)}")

@@ -1,0 +1,56 @@
+"""One number for every answer of a step, however many answers each problem has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """`flat` holds the numbers of all groups one behind the other; `sizes` says how many belong to each of P groups."""
+
+    flat: Shaped[Tensor, " B"]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.flat.ndim != 1 or len(self.flat) != sum(self.sizes):
+            raise ValueError(f"{tuple(self.flat.shape)} numbers for groups of {self.sizes}")
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[float] | Tensor], dtype: torch.dtype | None = None) -> Self:
+        """From one row of numbers a group."""
+        flat = [torch.as_tensor(row, dtype=dtype) for row in rows]
+        return cls(torch.cat(flat) if flat else torch.zeros(0, dtype=dtype), tuple(len(row) for row in flat))
+
+    def like(self, flat: Shaped[Tensor, " B"]) -> "Ragged":
+        """Other numbers for the same answers."""
+        return Ragged(flat, self.sizes)
+
+    def groups(self) -> tuple[Shaped[Tensor, " n"], ...]:
+        """The numbers of each group."""
+        return self.flat.split(self.sizes)
+
+    def rows(self) -> list[list[float]]:
+        """The numbers of each group as Python numbers."""
+        return [group.tolist() for group in self.groups()]
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all groups have the same size."""
+        return len(set(self.sizes)) <= 1
+
+    def padded(self, fill: float) -> Shaped[Tensor, "P N"]:
+        """Groups as rows, padded with `fill` behind the smaller ones."""
+        if self.uniform:
+            return self.flat.reshape(len(self.sizes), self.sizes[0] if self.sizes else 0)
+        return torch.nn.utils.rnn.pad_sequence(list(self.groups()), batch_first=True, padding_value=fill)
+
+    def unpadded(self, padded: Shaped[Tensor, "P N"]) -> "Ragged":
+        """The inverse of `padded`: drops what stands behind each group's end."""
+        if self.uniform:
+            return Ragged(padded.reshape(-1), self.sizes)
+        return Ragged(torch.cat([row[:size] for row, size in zip(padded, self.sizes, strict=True)]), self.sizes)

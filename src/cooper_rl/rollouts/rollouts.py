@@ -1,0 +1,112 @@
+"""A step's samples in columns."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Self
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from safetensors.numpy import load, save
+
+from cooper_rl.data.problem import Problem
+from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts.columns import Column, offsets_of
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """B completions of P problems, those of a problem next to each other; groups may differ in size.
+
+    `token_ids` are exactly the tokens drawn, including the end-of-sequence token if it was drawn. `logprobs` has one
+    number for each of them: its log-probability (nats) under the policy at the sampling temperature, before filters.
+    `texts` are decoded without special tokens and cut before a stop string.
+    """
+
+    problems: Sequence[Problem]
+    prompts: Column
+    """P rows of token ids."""
+    group_sizes: Int[np.ndarray, " P"]
+    token_ids: Column
+    """B rows."""
+    logprobs: Float[np.ndarray, " tokens"]
+    stopped: Bool[np.ndarray, " B"]
+    """False where a completion was cut at the length limit."""
+    texts: Sequence[str]
+    versions: Int[np.ndarray, " B"]
+    """The version of the policy that drew each completion."""
+
+    def __post_init__(self) -> None:
+        completions, problems = len(self.token_ids), len(self.problems)
+        counts = {
+            "stopped": (len(self.stopped), completions),
+            "texts": (len(self.texts), completions),
+            "versions": (len(self.versions), completions),
+            "logprobs": (len(self.logprobs), len(self.token_ids.values)),
+            "prompts": (len(self.prompts), problems),
+            "group_sizes": (len(self.group_sizes), problems),
+            "completions in groups": (int(self.group_sizes.sum()), completions),
+        }
+        for name, (found, expected) in counts.items():
+            if found != expected:
+                raise ValueError(f"rollouts have {found} {name} and need {expected}")
+
+    @property
+    def offsets(self) -> Int[np.ndarray, " P+1"]:
+        """The completions of problem p are `offsets[p]` to `offsets[p + 1]`."""
+        return offsets_of(self.group_sizes)
+
+    @property
+    def problem_of(self) -> Int[np.ndarray, " B"]:
+        """The index of each completion's problem."""
+        return np.repeat(np.arange(len(self.problems)), self.group_sizes)
+
+    def groups(self) -> list[AnswerGroup]:
+        """The texts, for everything that judges. A group's id is its problem's."""
+        answers = [Answer(text, bool(stopped)) for text, stopped in zip(self.texts, self.stopped, strict=True)]
+        return [
+            AnswerGroup(problem.id, problem, answers[start:end])
+            for problem, start, end in zip(self.problems, self.offsets[:-1], self.offsets[1:], strict=True)
+        ]
+
+    def sequences(self, rows: Sequence[int] | Int[np.ndarray, " taken"]) -> Column:
+        """Prompt and completion of the given completions, one behind the other."""
+        problem_of = self.problem_of
+        parts = [part for row in rows for part in (self.prompts[problem_of[row]], self.token_ids[row])]
+        joined = Column.of(parts, self.token_ids.values.dtype)
+        return Column(joined.values, joined.offsets[::2])
+
+    def to_bytes(self) -> bytes:
+        """Everything in one block (safetensors), for another process or the disk."""
+        texts = Column.of([np.frombuffer(text.encode(), np.uint8) for text in self.texts], np.uint8)
+        problems = json.dumps([asdict(problem) for problem in self.problems], ensure_ascii=False).encode()
+        arrays = {
+            "prompts": self.prompts.values,
+            "prompt_offsets": self.prompts.offsets,
+            "group_sizes": self.group_sizes,
+            "token_ids": self.token_ids.values,
+            "token_offsets": self.token_ids.offsets,
+            "logprobs": self.logprobs,
+            "stopped": self.stopped,
+            "texts": texts.values,
+            "text_offsets": texts.offsets,
+            "versions": self.versions,
+            "problems": np.frombuffer(problems, np.uint8),
+        }
+        return save(arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What `to_bytes` packed."""
+        arrays = load(data)
+        texts = Column(arrays["texts"], arrays["text_offsets"])
+        return cls(
+            problems=[Problem(**fields) for fields in json.loads(arrays["problems"].tobytes())],
+            prompts=Column(arrays["prompts"], arrays["prompt_offsets"]),
+            group_sizes=arrays["group_sizes"],
+            token_ids=Column(arrays["token_ids"], arrays["token_offsets"]),
+            logprobs=arrays["logprobs"],
+            stopped=arrays["stopped"],
+            texts=[row.tobytes().decode() for row in texts],
+            versions=arrays["versions"],
+        )

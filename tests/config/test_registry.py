@@ -1,0 +1,118 @@
+"""Parts by kind: from the package, from outside, as objects; wrong ones with a message that helps."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+from uuid import uuid4
+
+import pytest
+from pydantic import Field
+
+from cooper_rl.config.base import Config
+from cooper_rl.config.registry import Kinds
+from cooper_rl.config.settings import Settings, check
+from cooper_rl.errors import InputError
+
+
+class Shape(Protocol):
+    def area(self) -> float: ...
+
+
+PART = """
+from typing import Literal
+from pydantic import Field
+from {package} import SHAPES
+from cooper_rl.config.base import Config
+
+@SHAPES.register
+class {name}(Config):
+    kind: Literal["{kind}"] = "{kind}"
+    side: float = Field(default=1.0, gt=0)
+    def area(self):
+        return self.side**2 * {factor}
+"""
+
+OUTSIDE = """
+from cooper_rl.config.base import Config
+
+class Disc(Config):
+    radius: float = 1.0
+    def area(self):
+        return 3 * self.radius**2
+
+class NoShape(Config):
+    size: float = 1.0
+"""
+
+
+@pytest.fixture
+def shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kinds:
+    """A package of parts on disk, with a square and a triangle in a file each, and a module of a user's beside it."""
+    package = f"shapes_{uuid4().hex}"
+    (tmp_path / package).mkdir()
+    registry = f"from cooper_rl.config.registry import Kinds\nSHAPES = Kinds('shape', '{package}', ['area'])\n"
+    (tmp_path / package / "__init__.py").write_text(registry)
+    for name, kind, factor in (("Square", "square", 1), ("Triangle", "triangle", 0.5)):
+        part = PART.format(package=package, name=name, kind=kind, factor=factor)
+        (tmp_path / package / f"{kind}.py").write_text(part)
+    (tmp_path / "my_shapes.py").write_text(OUTSIDE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_shapes", raising=False)
+    return import_module(package).SHAPES
+
+
+def record_of(shapes: Kinds) -> Any:
+    class Drawing(Config):
+        shape: Annotated[Shape, shapes]
+        others: tuple[Annotated[Shape, shapes], ...] = ()
+        title: Literal["a", "b"] = "a"
+        width: float = Field(default=1.0, gt=0)
+
+    return Drawing
+
+
+def test_a_file_in_the_package_is_a_kind(shapes):
+    assert sorted(shapes.records) == ["square", "triangle"]
+    drawing = record_of(shapes).model_validate({"shape": {"kind": "triangle", "side": 4}})
+    assert drawing.shape.area() == 8
+
+
+def test_a_part_from_outside_and_an_object_are_parts_too(shapes):
+    drawing = record_of(shapes).model_validate({"shape": {"kind": "my_shapes:Disc", "radius": 2}})
+    assert drawing.shape.area() == 12
+    assert record_of(shapes)(shape=drawing.shape).shape is drawing.shape
+
+
+def test_what_is_written_down_makes_the_same_parts_again(shapes):
+    record = record_of(shapes)
+    settings = {"shape": {"kind": "my_shapes:Disc", "radius": 2.0}, "others": [{"kind": "square", "side": 3.0}]}
+    drawing = record.model_validate(settings)
+    written = drawing.model_dump(mode="json")
+    assert written["shape"] == settings["shape"]
+    assert written["others"] == settings["others"]
+    assert record.model_validate(written) == drawing
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"shape": {"kind": "squar"}}, "no shape of kind 'squar'; kinds: square, triangle"),
+        ({"shape": {"side": 1}}, "kind is missing"),
+        ({"shape": 3}, "expected the settings of a shape"),
+        ({"shape": {"kind": "my_shapes:NoShape"}}, "is no shape: it has no method area"),
+        ({"shape": {"kind": "my_shapes:Nothing"}}, "Nothing does not exist in my_shapes"),
+        ({"shape": {"kind": "my_shape:Disc"}}, "No module named 'my_shape'"),
+        ({"shape": {"kind": "square", "side": -1}}, "shape.side: Input should be greater than 0"),
+        ({"shape": {"kind": "square", "sid": 1}}, "unknown key 'shape.sid'; did you mean 'side'?"),
+        ({"shape": {"kind": "my_shapes:Disc", "radios": 1}}, "unknown key 'shape.radios'; did you mean 'radius'?"),
+        (
+            {"shape": {"kind": "square"}, "others": [{"kind": "square"}, {"kind": "triangle", "side": 0}]},
+            "others.1.side",
+        ),
+    ],
+)
+def test_wrong_settings_are_told_with_their_place(shapes, settings, message):
+    with pytest.raises(InputError, match="config: ") as error:
+        check(record_of(shapes), Settings(settings))
+    assert message in str(error.value)
