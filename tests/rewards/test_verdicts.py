@@ -24,6 +24,7 @@ CASES = {
         ("12", "The answer is:\n\\[\n12\n\\]"),
         ("12", "The answer to this question is the number of cats, which is 12."),
         ("50", "The answer is James is out $50."),
+        ("7200", "The answer to this question is Derrick makes $7200 in June."),
         ("12", "answer: $12.00"),
         ("12", "answer: x = 12"),
         ("12", r"\boxed{x=12}"),

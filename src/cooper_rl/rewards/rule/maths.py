@@ -16,7 +16,7 @@ from cooper_rl.rewards.rule.plain_number import as_decimal, has_changed_number, 
 from cooper_rl.rewards.rule.reference_kind import reference_kind
 from cooper_rl.rewards.rule.units import same_unit, without_unit
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.rule.written_date import names_month
+from cooper_rl.rewards.rule.written_date import with_iso_dates
 
 _MATH_SEGMENT = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is no formula
@@ -94,7 +94,7 @@ def _read(text: str, numeric: bool) -> list:
         return _parse_box(", ".join(_SIGNED_NUMBER.findall(text)))
     if has_changed_number(text) and not re.search(r"percent|pct", text):
         return []  # "12 thousand" is not 12
-    if _BOUND.search(text) or names_month(text):
+    if _BOUND.search(text) or with_iso_dates(text) != text:
         return []  # "at least 5" is not 5, nor is "May 5"
     return _parse(f"The answer is: {text}")
 
