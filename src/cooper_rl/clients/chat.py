@@ -65,10 +65,10 @@ class ChatClient:
     async def complete(
         self, chats: Sequence[list[Message]], seeds: Sequence[int] | None = None, deadline: float | None = None
     ) -> list[ChatReply]:
-        """`submit` for code that runs on the client's event loop; at `deadline`, a time of that loop, all is given up.
+        """`submit` for code that runs on the client's event loop; at `deadline` (that loop's time) all is given up.
 
-        After a call in which the server answered nothing the first chat goes alone and once, and the others only if it
-        is answered: a server that is down costs one request a call, and is found again when it is back.
+        After a call that the server did not answer at all, the first chat is sent alone and without retries, and the
+        others follow only if it is answered. A server that is down then costs one request a call.
         """
         chat_seeds: Sequence[int | None] = [None] * len(chats) if seeds is None else seeds
         asked = list(zip(chats, chat_seeds, strict=True))
@@ -119,7 +119,7 @@ class ChatClient:
         await asyncio.get_running_loop().shutdown_default_executor()
 
     def _note(self, replies: Sequence[ChatReply]) -> None:
-        """Tell once that the server stopped answering, and once that it is back."""
+        """Log once that the server has stopped answering, and once that it is back."""
         responding = not replies or any(reply.failure not in OUTAGE for reply in replies)
         if self.responding and not responding:
             logger.warning(

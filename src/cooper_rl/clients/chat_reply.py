@@ -1,4 +1,4 @@
-"""What a chat server's response comes to: a reply, or a failure of a named kind."""
+"""The outcome of a chat request: a reply, or a failure of a named kind."""
 
 import json
 from collections.abc import AsyncIterator
@@ -48,12 +48,12 @@ class ChatReply:
 
     @property
     def heard(self) -> bool:
-        """Whether the model replied, be it nothing or too much; otherwise the server failed."""
+        """Whether the model replied at all, even with an empty or cut text; otherwise the server failed."""
         return self.failure in (None, "empty", "truncated")
 
 
 class RequestFailed(Exception):
-    """A failure that may be `transient`, which a retry after `wait_s` seconds may mend."""
+    """A failed request. A `transient` failure may go away on a retry after `wait_s` seconds."""
 
     def __init__(self, kind: FailureKind, detail: str, transient: bool = False, wait_s: float = 0.0):
         super().__init__(detail)
@@ -63,7 +63,7 @@ class RequestFailed(Exception):
 
 
 async def raise_for_status(response: Any) -> None:
-    """Hook of openai's HTTP client. Raises RequestFailed for statuses from 400, having read little of their bodies."""
+    """Hook of openai's HTTP client. Raises RequestFailed for statuses from 400, after reading the start of their bodies."""
     status = response.status_code
     if status < 400:
         return
@@ -75,7 +75,7 @@ async def raise_for_status(response: Any) -> None:
 
 
 async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
-    """What `chunks` hold, or more than `most` bytes of it: the rest is never read."""
+    """The bytes of `chunks`; reading stops as soon as there are more than `most`."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk
@@ -85,7 +85,7 @@ async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
 
 
 def read_reply(body: bytes) -> ChatReply:
-    """The reply in a chat-completions response. Read here, since openai lets odd bodies through.
+    """The reply in a chat-completions response. We read it ourselves, because openai lets malformed bodies through.
 
     Raises RequestFailed where there is none.
     """
@@ -115,5 +115,5 @@ def _logprob(value: Any) -> float:
 
 
 def _seconds(retry_after: str) -> float:
-    """`Retry-After` in seconds; a date or nonsense asks for no more than the ordinary wait."""
+    """`Retry-After` in seconds; a date or nonsense counts as the ordinary wait."""
     return float(retry_after) if retry_after.isdecimal() else 0.0

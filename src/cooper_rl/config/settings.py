@@ -100,7 +100,7 @@ Misfit = tuple[tuple[str, ...], str]
 def _misfits(
     settings: dict[str, Any], record: type[BaseModel], at: tuple[str, ...] = (), ignored: Sequence[str] = ()
 ) -> Iterator[Misfit]:
-    """Unknown keys, and records of which nothing says what kind they are: what pydantic tells without a remedy."""
+    """Unknown keys and records without a `kind`: errors that pydantic reports without a remedy."""
     for key, value in settings.items():
         if key in ignored:
             continue
@@ -150,7 +150,7 @@ def _missing_kind_message(value: dict[str, Any], kinds: dict[str, type[Config]],
 
 
 def _unfolded(issues: Iterable[Any], at: tuple[int | str, ...] = ()) -> Iterator[Any]:
-    """Every issue with its whole place, those inside a part in the part's stead."""
+    """Every issue with its full location; the issue of a part is replaced by the issues inside it."""
     for issue in issues:
         place = (*at, *issue["loc"])
         if issue["type"] == NESTED:

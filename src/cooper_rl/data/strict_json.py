@@ -1,4 +1,4 @@
-"""JSON as its standard has it, for files from anywhere."""
+"""JSON strictly by its standard, for files from anywhere."""
 
 import json
 import math

@@ -15,7 +15,7 @@ def revisions() -> dict[str, str]:
 
 
 def _checkout_revision(file: Path) -> str:
-    """The revision of the checkout that `file` belongs to; empty for an installed file, be it inside a checkout."""
+    """The revision of the checkout that `file` belongs to; empty for an installed file, even inside a checkout."""
     tracked = _git(file.parent, "ls-files", file.name)
     return _git(file.parent, "rev-parse", "HEAD") if tracked else ""
 

@@ -1,7 +1,7 @@
 """Checkpoints: one folder per step, written aside and renamed, so that a folder with its name is complete.
 
-A crash at any moment leaves hidden folders at most: `.000120.partial`, half written; `.000120.deleted`, half deleted;
-`.000120.replaced`, which is the checkpoint of that step until its successor has the name.
+A crash leaves at most hidden folders behind: `.000120.partial` is half written, `.000120.deleted` half deleted, and
+`.000120.replaced` is the step's old checkpoint until the new one has taken its name.
 """
 
 import json
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 class CheckpointStore:
     """The checkpoints of one run: `<directory>/000120/{policy/,reward_model/,state.json,manifest.json}`.
 
-    Kept are the newest and, where `keep_best` names a metric, the best.
+    It keeps the newest and, where `keep_best` names a metric, the best.
     """
 
     def __init__(self, directory: Path, config: CheckpointConfig):
@@ -64,7 +64,7 @@ class CheckpointStore:
         return [folders[step] for step in sorted(folders)]
 
     def drop_after(self, step: int) -> None:
-        """Delete the checkpoints of later steps: the run goes another way from here."""
+        """Delete the checkpoints of later steps: the run takes another path from here."""
         for folder in reversed(self.list()):
             if int(folder.name) > step:
                 self._delete(folder)
@@ -93,7 +93,7 @@ class CheckpointStore:
         return None
 
     def newest_state(self) -> dict[str, Any] | None:
-        """The state of the newest checkpoint where it can be read; nothing else of it is looked at."""
+        """The state of the newest checkpoint where it can be read; nothing else in it is read."""
         for folder in reversed(self.list()):
             try:
                 return json.loads((folder / "state.json").read_text(encoding="utf-8"))
@@ -141,7 +141,7 @@ class CheckpointStore:
             shutil.rmtree(leftover)
 
     def _delete(self, folder: Path) -> None:
-        """Renamed first, so that half a folder never has a whole one's name."""
+        """Rename first, so that a half-deleted folder never has the name of a whole one."""
         hidden = self._hidden(int(folder.name), "deleted")
         os.replace(folder, hidden)
         shutil.rmtree(hidden)

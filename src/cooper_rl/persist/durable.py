@@ -1,4 +1,4 @@
-"""Writing so that a crash, a power cut included, leaves the old or the new and nothing between."""
+"""Writing that leaves either the old or the new contents after a crash or a power cut, and nothing in between."""
 
 import os
 from pathlib import Path

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
-    """The first signal calls `request_stop`; a second one meets the handlers that were there before.
+    """The first signal calls `request_stop`; a second one goes to the handlers that were there before.
 
     Does nothing outside the main thread, where Python delivers no signals.
     """

@@ -20,7 +20,7 @@ def journal_path(output: Path) -> Path:
 class Journal:
     """Units of work by key, each one line written whole and flushed; a last line cut short is dropped.
 
-    `settings` are whatever decides the values. Raises InputError for a journal that was made with others: its values
+    `settings` are everything the values depend on. Raises InputError for a journal made with other settings: its values
     would silently be mixed with new ones.
     """
 

@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: size and sha256 of every file, by which damage is found."""
+"""The manifest of a checkpoint: size and sha256 of every file, to find damage."""
 
 import hashlib
 import json

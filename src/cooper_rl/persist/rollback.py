@@ -15,7 +15,7 @@ def rollback_target(firings: Sequence[Firing], checkpoints: Sequence[int], tried
     """The step to go back to: the newest checkpoint from before the fault; None to go on, or to stop.
 
     `tried` are the steps that the run has gone back to already: a checkpoint that led to a fault again may hold its
-    cause. A rule that stops the run is stronger than one that rolls it back.
+    cause. A rule that stops the run wins over one that rolls it back.
     """
     actions = {firing.rule.action for firing in firings}
     if "rollback" not in actions or "stop" in actions:

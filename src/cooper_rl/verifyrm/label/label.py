@@ -182,7 +182,7 @@ def _collected(row: Row) -> CollectedRow:
 
 
 def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:
-    """Rows kept as right, kept as wrong, dropped for disagreement, and dropped for want of an opinion.
+    """Rows kept as right, kept as wrong, dropped for disagreement, and dropped for a missing opinion.
 
     Of the last, `judge not heard` are those that the judge's server failed on.
     """
