@@ -63,7 +63,7 @@ class RequestFailed(Exception):
 
 
 async def raise_for_status(response: Any) -> None:
-    """Hook of openai's HTTP client. Raises RequestFailed for statuses from 400, after reading the start of their bodies."""
+    """Hook of openai's HTTP client. Raises RequestFailed from status 400 on, after reading the start of the body."""
     status = response.status_code
     if status < 400:
         return
