@@ -1,0 +1,27 @@
+"""Files that the docs name exist, under the name that the docs give them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|yaml|j2))`")
+LINKED = re.compile(r"\]\(((?!https?:)[^)#]+)[^)]*\)")
+ELSEWHERE = {"config.yaml", "my_rewards.py", "utils.py", "tests/test_all.py"}
+"""Names of files that a run or a user writes, that another project has, or that must not exist."""
+
+
+def named_files(page: Path) -> list[str]:
+    return [name for name in NAMED.findall(page.read_text(encoding="utf-8")) if name not in ELSEWHERE]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_and_link_on_the_page_exists(page: Path):
+    known = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if ".venv" not in path.parts]
+    missing = [
+        name for name in named_files(page) if not any(path.endswith(f"/{name}") or path == name for path in known)
+    ]
+    missing += [link for link in LINKED.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    assert missing == []
