@@ -3,6 +3,7 @@
 `gemm` multiplies matrices of the model's shapes with PyTorch's own kernels and with oneDNN, for `--rows` rows.
 """
 
+import numpy as np
 import torch
 
 from cooper_rl.engines.base import PolicyBatch
@@ -12,6 +13,7 @@ from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.policy.losses import PolicyObjective, PPOClip
+from cooper_rl.rollouts.columns import Column
 from measure import Meter, report
 from workload import arguments, model_folder
 
@@ -55,9 +57,10 @@ def training(options) -> None:
     learner = TorchPolicyLearner.from_config(config, 10)
     vocabulary = learner.model.config.vocab_size
     generator = torch.Generator().manual_seed(0)
-    rows = torch.randint(4, vocabulary, (options.rows // 128, 128), generator=generator).tolist()
-    per_token = [[0.1] * 96 for _ in rows]
-    batch = PolicyBatch(rows, per_token, per_token, per_token, per_token, [])
+    rows = Column.of(torch.randint(4, vocabulary, (options.rows // 128, 128), generator=generator).tolist())
+    lengths = np.full(len(rows), 96)
+    per_token = np.full(lengths.sum(), 0.1)
+    batch = PolicyBatch(rows, lengths, per_token, per_token, per_token, per_token)
     objective = PolicyObjective(loss=PPOClip(), kl=None)
     learner.forward_backward(batch, objective)
     meter = Meter()

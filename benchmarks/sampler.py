@@ -42,8 +42,8 @@ def cooper(options) -> None:
     sampler.sample(encoded, 1, SamplingParams(max_tokens=2), seed=0)
     meter = Meter()
     with meter.measure():
-        groups = sampler.sample(encoded, options.n, params, seed=options.seed)
-    report(meter, sum(len(completion.token_ids) for group in groups for completion in group))
+        samples = sampler.sample(encoded, options.n, params, seed=options.seed)
+    report(meter, len(samples.logprobs))
 
 
 def generate(options) -> None:

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.base import Learner
-from cooper_rl.engines.sampling import Completion, SamplingParams
+from cooper_rl.engines.base import PolicyLearner
+from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.accuracy import avg_at_k, evaluate, pass_at_k, rejudge
 from cooper_rl.evaluation.estimates import Estimate, wilson_interval
+from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts.samples import Samples
 
 
 def test_avg_at_k_is_the_share_of_right_completions():
@@ -46,19 +48,18 @@ class EvenSampler:
     def __init__(self):
         self.calls: list[tuple[int, SamplingParams, int]] = []
 
-    def sample(self, prompts: Sequence[list[int]], n: int, params: SamplingParams, seed: int) -> list[list[Completion]]:
+    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
         self.calls.append((len(prompts), params, seed))
-        return [
-            [
-                Completion(
-                    str(ids[0] + draw % 2), [7] * (draw + 1), [0.0] * (draw + 1), "stop" if draw < n - 1 else "length"
-                )
-                for draw in range(n)
-            ]
-            for ids in prompts
-        ]
+        draws = [(ids[0], draw) for ids in prompts for draw in range(n)]
+        token_ids = Column.of([[7] * (draw + 1) for _, draw in draws])
+        return Samples(
+            token_ids=token_ids,
+            logprobs=np.zeros(len(token_ids.values), np.float32),
+            stopped=np.array([draw < n - 1 for _, draw in draws]),
+            texts=[str(number + draw % 2) for number, draw in draws],
+        )
 
-    def load_weights(self, learner: Learner) -> None:
+    def load_weights(self, learner: PolicyLearner) -> None:
         raise NotImplementedError
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.rollouts.columns import Column
 from cooper_rl.step import cooper_step
 
 
@@ -41,20 +42,21 @@ def test_a_steps_samples_and_its_gradient_are_of_one_distribution(half, monkeypa
             for parameter, value in zip(policy.model.parameters(), before, strict=True):
                 parameter.copy_(value)
 
-        rows, losses = [c for group in done.sampled for c in group.completions], []
-        tokens = sum(len(c.token_ids) for c in rows)
-        for p, group in enumerate(done.sampled):
-            for i, c in enumerate(group.completions):
-                logits = policy.model(torch.tensor([group.prompt_ids + c.token_ids])).logits[0]
-                scaled = (logits[len(group.prompt_ids) - 1 : -1] / 0.5).log_softmax(-1)
-                logprobs = scaled.gather(-1, torch.tensor(c.token_ids)[:, None])[:, 0]
-                torch.testing.assert_close(torch.tensor(c.logprobs), logprobs.detach(), rtol=0, atol=1e-4)
-                losses.append(-done.advantages[p, i] * logprobs.sum() / tokens)
+        rollouts, losses = done.sampled, []
+        tokens, flat_advantages = len(rollouts.logprobs), done.advantages.flatten()
+        logprob_rows = Column(rollouts.logprobs, rollouts.token_ids.offsets)
+        for i, p in enumerate(rollouts.problem_of):
+            prompt, completion = rollouts.prompts[p].tolist(), rollouts.token_ids[i].tolist()
+            logits = policy.model(torch.tensor([prompt + completion])).logits[0]
+            scaled = (logits[len(prompt) - 1 : -1] / 0.5).log_softmax(-1)
+            logprobs = scaled.gather(-1, torch.tensor(completion)[:, None])[:, 0]
+            torch.testing.assert_close(torch.from_numpy(logprob_rows[i]), logprobs.detach(), rtol=0, atol=1e-4)
+            losses.append(-flat_advantages[i] * logprobs.sum() / tokens)
         expected = torch.autograd.grad(torch.stack(losses).sum(), list(policy.model.parameters()))
     flat, true = (torch.cat([g.flatten() for g in each]).double() for each in (gradients, expected))
     assert true.norm() > 1e-3
     assert (flat - true).norm() / true.norm() < 1e-4
-    surprise = -sum(sum(c.logprobs) for c in rows) / tokens
+    surprise = -rollouts.logprobs.sum(dtype=float) / tokens
     assert done.metrics["rollout/entropy_estimate"] == pytest.approx(surprise)
     assert done.metrics["policy/mismatch_kl"] < 1e-6
 

@@ -8,20 +8,23 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from cooper_rl.config_loading import build_config, load_config
     from cooper_rl.data.problem import Problem
-    from cooper_rl.engines.sampling import Completion, Group, SamplingParams
+    from cooper_rl.engines.sampling import SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
     from cooper_rl.rewards.rule.verifier import RuleVerifier
+    from cooper_rl.rollouts.answers import Answer, AnswerGroup
+    from cooper_rl.rollouts.rollouts import Rollouts
     from cooper_rl.run_config import RunConfig
     from cooper_rl.trainer import CooperTrainer
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
 _HOMES = {
-    "Completion": "cooper_rl.engines.sampling",
+    "Answer": "cooper_rl.rollouts.answers",
+    "AnswerGroup": "cooper_rl.rollouts.answers",
     "CooperTrainer": "cooper_rl.trainer",
-    "Group": "cooper_rl.engines.sampling",
     "InputError": "cooper_rl.errors",
     "MissingExtraError": "cooper_rl.errors",
     "Problem": "cooper_rl.data.problem",
+    "Rollouts": "cooper_rl.rollouts.rollouts",
     "RuleVerifier": "cooper_rl.rewards.rule.verifier",
     "RunConfig": "cooper_rl.run_config",
     "SamplingParams": "cooper_rl.engines.sampling",
@@ -30,12 +33,13 @@ _HOMES = {
 }
 
 __all__ = [
-    "Completion",
+    "Answer",
+    "AnswerGroup",
     "CooperTrainer",
-    "Group",
     "InputError",
     "MissingExtraError",
     "Problem",
+    "Rollouts",
     "RuleVerifier",
     "RunConfig",
     "SamplingParams",

@@ -13,13 +13,13 @@ from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
-from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.base import Metrics, Sampler
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.sampling import Sampler, SamplingParams
+from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.evaluation.accuracy import EvaluationResult, evaluate, rejudge
 from cooper_rl.evaluation.monitor import Monitor
 from cooper_rl.inputs import Inputs, read_inputs

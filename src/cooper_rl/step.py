@@ -10,7 +10,6 @@ from cooper_rl.build import Parts
 from cooper_rl.cooptimization.health import ProbeSet, agreement
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.engines.base import Metrics
-from cooper_rl.engines.sampling import Group
 from cooper_rl.evaluation.gold import gold_labels
 from cooper_rl.observe.clock import Clock
 from cooper_rl.observe.step_metrics import rollout_metrics, verdict_metrics
@@ -18,6 +17,8 @@ from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts.rollouts import Rollouts
 from cooper_rl.run_config import RunConfig
 
 
@@ -25,7 +26,7 @@ from cooper_rl.run_config import RunConfig
 class StepResult:
     """What one step sampled, found and did: P problems, N completions each."""
 
-    sampled: list[Group]
+    sampled: Rollouts
     groups: list[AnswerGroup]
     verdicts: list[list[Verdict]]
     scores: Scores
@@ -40,21 +41,22 @@ def cooper_step(config: RunConfig, parts: Parts, probes: ProbeSet, step: int, se
     clock = Clock()
     with clock.measure("sample"):
         parts.sampler.load_weights(parts.policy)
-        sampled = _sample_groups(config, parts, seed)
-        groups = [group.answered() for group in sampled]
+        sampled = _sample(config, parts, seed, version=step - 1)
+        groups = sampled.groups()
     with clock.measure("verify"):
         verdicts = parts.verifier.verify_groups(groups)
     with clock.measure("reward"):  # the reward model as of the previous step
         scores = parts.reward.score(groups)
+        rewards = Ragged(scores.rewards.reshape(-1), tuple(sampled.group_sizes.tolist()))
 
     stage2 = None
     if parts.judge is not None:  # the assistant writes while the policy is updated
         stage2 = parts.judge.cooptimizer.start(groups, verdicts, scores.parts["logit"], step)
 
     with clock.measure("update_policy"):
-        stage1 = update_policy(parts.policy, parts.reference, sampled, scores.rewards, config.algorithm, config.rollout)
+        stage1 = update_policy(parts.policy, parts.reference, sampled, rewards, config.algorithm, config.rollout)
 
-    metrics = rollout_metrics(sampled, scores.rewards) | scores.metrics | stage1.metrics
+    metrics = rollout_metrics(sampled, rewards) | scores.metrics | stage1.metrics
     pairs: list[Pair] = []
     if parts.judge is not None and stage2 is not None:
         judge = parts.judge
@@ -67,14 +69,16 @@ def cooper_step(config: RunConfig, parts: Parts, probes: ProbeSet, step: int, se
     with clock.measure("monitor"):
         gold = gold_labels(groups, config.problems.gold) if config.problems.gold else None
         metrics |= _health(parts, probes, groups, verdicts, scores.parts, gold)
-    return StepResult(sampled, groups, verdicts, scores, stage1.advantages, gold, pairs, metrics | clock.metrics())
+    return StepResult(
+        sampled, groups, verdicts, scores, stage1.advantages.padded(0.0), gold, pairs, metrics | clock.metrics()
+    )
 
 
-def _sample_groups(config: RunConfig, parts: Parts, seed: int) -> list[Group]:
+def _sample(config: RunConfig, parts: Parts, seed: int, version: int) -> Rollouts:
     problems = parts.stream.next_batch()
     prompts = [parts.prompt_encoder.encode(problem) for problem in problems]
-    sampled = parts.sampler.sample(prompts, config.rollout.n, config.rollout, seed)
-    return [Group(*group) for group in zip(problems, prompts, sampled, strict=True)]
+    samples = parts.sampler.sample(prompts, config.rollout.n, config.rollout, seed)
+    return Rollouts.of(problems, prompts, samples, config.rollout.n, version)
 
 
 def _health(

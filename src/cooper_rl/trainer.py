@@ -79,7 +79,7 @@ class CooperTrainer:
         # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, self.probes, step, seed)
-        prompts = [self.parts.prompt_encoder.decode(group.prompt_ids) for group in done.sampled]
+        prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.sampled.prompts]
         rollouts = self.recorder.rollouts(
             step, done.groups, done.scores, done.verdicts, done.advantages, done.gold, prompts
         )

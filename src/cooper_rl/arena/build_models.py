@@ -109,8 +109,8 @@ def draw(
     """Completions sampled at temperature 1, `n` a problem."""
     prompts = [tokenizer(prompt_text(problem))["input_ids"] for problem in problems]
     sampler = NativeSampler(tokenizer, model, max_rows=256)
-    sampled = sampler.sample(prompts, n, SamplingParams(max_tokens=MAX_TOKENS), seed)
-    return [[completion.text for completion in row] for row in sampled]
+    texts = sampler.sample(prompts, n, SamplingParams(max_tokens=MAX_TOKENS), seed).texts
+    return [list(texts[start : start + n]) for start in range(0, len(texts), n)]
 
 
 def measure(

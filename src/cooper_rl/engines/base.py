@@ -1,8 +1,16 @@
-"""The verbs of a learner, the same for the policy and the reward model, whatever engine runs them."""
+"""What every engine offers: learners of the policy and of the reward model, and a sampler, in terms of plain data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.rollouts.columns import Column, offsets_of
+from cooper_rl.rollouts.samples import Samples
 
 if TYPE_CHECKING:  # settings are checked, and `cooper config` explains them, before torch is loaded
     from torch import Tensor
@@ -12,23 +20,40 @@ Metrics = dict[str, float]
 
 @dataclass(frozen=True)
 class PolicyBatch:
-    """Completions with their prompts, as ragged lists: one entry a completion, one number a completion token.
+    """B completions with their prompts: N completion tokens in flat arrays, completion after completion.
 
-    `token_ids[i]` is the prompt followed by the completion; the last `len(advantages[i])` tokens are the
-    completion. All per-token lists of a row have that length: `old_logprobs` (behaviour policy under the
-    learner, nats), `sampler_logprobs` (as the sampler reported them), `reference_logprobs` (frozen reference
-    policy; empty without a KL term in the loss), `weights` (the share of each token in the step's loss: masking,
-    aggregation and normalisation over the *whole* step are already in it, so micro-batches add up exactly).
-    All log-probabilities, those the learner computes included, are of the logits divided by `temperature`.
+    All log-probabilities are in nats and of the logits divided by `temperature`, those the learner computes included.
     """
 
-    token_ids: list[list[int]]
-    advantages: list[list[float]]
-    weights: list[list[float]]
-    old_logprobs: list[list[float]]
-    sampler_logprobs: list[list[float]]
-    reference_logprobs: list[list[float]]
+    token_ids: Column
+    """B rows, each a prompt followed by its completion."""
+    lengths: Int[np.ndarray, " B"]
+    """The last `lengths[i]` tokens of row i are the completion."""
+    advantages: Float[np.ndarray, " N"]
+    weights: Float[np.ndarray, " N"]
+    """The share of each token in the step's loss: masking, aggregation and normalisation over the *whole* step are
+    already in it, so that micro-batches add up exactly."""
+    old_logprobs: Float[np.ndarray, " N"]
+    """Of the policy that is improved, before the step's first update."""
+    sampler_logprobs: Float[np.ndarray, " N"]
+    """As the sampler reported them."""
+    reference_logprobs: Float[np.ndarray, " N"] | None = None
+    """Of the frozen reference policy; needed for a KL term in the loss."""
     temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        tokens = int(self.lengths.sum())
+        if len(self.lengths) != len(self.token_ids):
+            raise ValueError(f"{len(self.lengths)} completion lengths for {len(self.token_ids)} rows")
+        for name in ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs"):
+            values = getattr(self, name)
+            if values is not None and len(values) != tokens:
+                raise ValueError(f"{len(values)} {name} for {tokens} completion tokens")
+
+    @property
+    def offsets(self) -> Int[np.ndarray, " B+1"]:
+        """The numbers of completion i stand from `offsets[i]` to `offsets[i + 1]` in the flat arrays."""
+        return offsets_of(self.lengths)
 
 
 @dataclass(frozen=True)
@@ -83,9 +108,9 @@ class PolicyLearner(Learner, Protocol):
     """A causal language model."""
 
     def logprobs(
-        self, token_ids: list[list[int]], completion_lengths: list[int], temperature: float = 1.0
-    ) -> list[list[float]]:
-        """Log-probabilities (nats) of the last `completion_lengths[i]` tokens of each row.
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+    ) -> Float[np.ndarray, " N"]:
+        """Log-probabilities (nats) of the last `lengths[i]` tokens of each row, row after row.
 
         They are log softmax(logits / temperature), of the distribution that is sampled at that temperature (> 0).
         """
@@ -97,4 +122,23 @@ class RewardModelLearner(Learner, Protocol):
 
     def score(self, token_ids: list[list[int]]) -> "Tensor":
         """Logits, float32 [len(token_ids)], on the CPU."""
+        ...
+
+
+class Sampler(Protocol):
+    """An engine that draws completions from a policy's current weights."""
+
+    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
+        """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
+
+        The same weights, prompts, parameters and seed give the same completions.
+        """
+        ...
+
+    def load_weights(self, learner: PolicyLearner) -> None:
+        """Take over the learner's current weights; called before each step's `sample`.
+
+        This is the one place where two engines meet: a sampler knows which learners it can take weights from, and
+        how. Raises TypeError, naming both, for a learner it cannot take them from.
+        """
         ...

@@ -9,9 +9,11 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.sampling import Completion, Sampler, SamplingParams, StopReason
+from cooper_rl.engines.base import Sampler
+from cooper_rl.engines.sampling import SamplingParams, StopReason
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.estimates import Estimate
+from cooper_rl.rollouts.answers import Answer
 
 EVALUATION_PARAMS = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=2048)
 """The paper's evaluation protocol (arXiv 2508.05613), with k = 8."""
@@ -111,9 +113,9 @@ def evaluate(
         batch = problems[start : start + batch_size]
         prompts = [encoder.encode(problem) for problem in batch]
         # A seed of its own for each batch: equal prompts in two batches must not get equal completions.
-        sampled = sampler.sample(prompts, k, params, seed=_batch_seed(seed, start))
-        for problem, completions in zip(batch, sampled, strict=True):
-            records += [_record(problem, completion, is_correct) for completion in completions]
+        samples = sampler.sample(prompts, k, params, seed=_batch_seed(seed, start))
+        for row, answer in enumerate(samples.answers()):
+            records.append(_record(batch[row // k], answer, is_correct))
         if progress is not None:
             progress(start + len(batch), len(problems))
     return summarise(records, k)
@@ -137,15 +139,15 @@ def _batch_seed(seed: int, start: int) -> int:
     return int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
 
 
-def _record(problem: Problem, completion: Completion, is_correct: Callable[[Problem, str], bool]) -> EvaluationRecord:
+def _record(problem: Problem, answer: Answer, is_correct: Callable[[Problem, str], bool]) -> EvaluationRecord:
     return EvaluationRecord(
         problem_id=problem.id,
         question=problem.question,
         answer=problem.answer,
-        completion=completion.text,
-        tokens=len(completion.token_ids),
-        stop_reason=completion.stop_reason,
-        correct=bool(is_correct(problem, completion.text)),
+        completion=answer.text,
+        tokens=answer.tokens or 0,
+        stop_reason="stop" if answer.stopped else "length",
+        correct=bool(is_correct(problem, answer.text)),
     )
 
 

@@ -3,30 +3,35 @@
 import math
 from collections.abc import Sequence
 
-from torch import Tensor
+import numpy as np
+import torch
 
-from cooper_rl.engines.sampling import Group
+from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts.rollouts import Rollouts
 
 
-def rollout_metrics(groups: Sequence[Group], rewards_PN: Tensor) -> dict[str, float]:
+def rollout_metrics(rollouts: Rollouts, rewards: Ragged) -> dict[str, float]:
     """What was sampled and how it was rewarded.
 
     `reward/non_finite` is the share of completions whose reward is not finite; the other `reward/` metrics are over
     the rest, and NaN where nothing is left.
     """
-    completions = [completion for group in groups for completion in group.completions]
-    tokens = sum(len(completion.token_ids) for completion in completions)
-    finite_PN = rewards_PN.isfinite()
-    rewards, whole_groups = rewards_PN[finite_PN], rewards_PN[finite_PN.all(dim=1)]
+    lengths_B = rollouts.token_ids.lengths
+    completions, tokens = len(lengths_B), int(lengths_B.sum())
+    finite_B = rewards.flat.isfinite()
+    finite = rewards.flat[finite_B]
+    spreads = [group.amax() - group.amin() for group in rewards.groups() if bool(group.isfinite().all())]
+    completion_of = np.repeat(np.arange(completions), lengths_B)
+    logprobs_B = np.bincount(completion_of, weights=rollouts.logprobs, minlength=completions)
     return {
-        "reward/mean": rewards.mean().item(),
-        "reward/std": rewards.std(unbiased=False).item() if len(rewards) else math.nan,
-        "reward/group_spread": (whole_groups.amax(1) - whole_groups.amin(1)).mean().item(),
-        "reward/non_finite": 1 - finite_PN.float().mean().item(),
+        "reward/mean": finite.mean().item(),
+        "reward/std": finite.std(unbiased=False).item() if len(finite) else math.nan,
+        "reward/group_spread": torch.stack(spreads).mean().item() if spreads else math.nan,
+        "reward/non_finite": 1 - finite_B.float().mean().item(),
         "rollout/tokens": float(tokens),
-        "rollout/mean_length": tokens / len(completions),
-        "rollout/cut_off_rate": sum(c.stop_reason == "length" for c in completions) / len(completions),
-        "rollout/entropy_estimate": -sum(sum(c.logprobs) for c in completions) / max(tokens, 1),
+        "rollout/mean_length": tokens / completions,
+        "rollout/cut_off_rate": int((~rollouts.stopped).sum()) / completions,
+        "rollout/entropy_estimate": -sum(logprobs_B.tolist()) / max(tokens, 1),
     }
 
 

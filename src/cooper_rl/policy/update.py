@@ -1,115 +1,117 @@
-"""Stage 1: from rewarded groups to the policy's update."""
+"""Stage 1: from rewarded rollouts to the policy's update."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Bool, Float, Int
 
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
-from cooper_rl.engines.sampling import Group, SamplingParams
-from cooper_rl.policy.advantages import advantages, usable_groups
-from cooper_rl.policy.aggregation import token_weights
+from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.policy.by_group import advantages, token_weights, usable_groups
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.overlong import overlong_penalty
-from cooper_rl.policy.step_logprobs import Logprobs, Place, StepLogprobs, learner_logprobs, places_of, sampler_logprobs
+from cooper_rl.policy.step_logprobs import StepLogprobs, learner_logprobs
+from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts.rollouts import Rollouts
 
 
 @dataclass(frozen=True)
 class PolicyUpdate:
-    """What stage 1 did: the advantages it used and the step's metrics."""
+    """What stage 1 did: the advantages it used (float32) and the step's metrics."""
 
-    advantages: Float[Tensor, "P N"]
+    advantages: Ragged
     metrics: Metrics
 
 
 def update_policy(
     learner: PolicyLearner,
     reference: PolicyLearner | None,
-    groups: Sequence[Group],
-    rewards: Float[Tensor, "P N"],
+    rollouts: Rollouts,
+    rewards: Ragged,
     config: AlgorithmConfig,
     sampling: SamplingParams,
 ) -> PolicyUpdate:
-    """Update the policy on one step's groups, which were sampled with `sampling` (temperature > 0).
+    """Update the policy on one step's rollouts, which were sampled with `sampling` (temperature > 0).
 
     `reference` is the frozen start, needed for a KL term. All log-probabilities are at the sampling temperature.
-    Groups with a reward that is not finite have no advantage.
+    Groups with a reward that is not finite have no advantage. Raises ValueError for rewards of other groups.
     """
-    every = places_of(groups)
+    if rewards.sizes != tuple(rollouts.group_sizes.tolist()):
+        raise ValueError(f"rewards of groups of {rewards.sizes} for rollouts of groups of {rollouts.group_sizes}")
+    every = np.arange(len(rollouts.token_ids))
     metrics: Metrics = {}
     logprobs = None
     if reference is not None:  # on all rows: those without advantage are measured too
-        logprobs = _logprobs(learner, reference, groups, every, config, sampling)
+        logprobs = _logprobs(learner, reference, rollouts, every, config, sampling)
         metrics["policy/reference_kl"] = logprobs.mean_kl()
-    rewards = _penalised(rewards.double(), groups, logprobs, config, sampling.max_tokens)
-
-    # A reward model that has diverged costs its groups, not the run; a group of zeros has no spread to learn from.
-    rewards = rewards.where(rewards.isfinite().all(dim=1, keepdim=True), 0.0)
+    rewards = _penalised(rewards.like(rewards.flat.double()), rollouts, logprobs, config, sampling.max_tokens)
+    rewards = _zero_where_not_finite(rewards)
     usable_P = usable_groups(rewards, config.min_spread)
-    advantages_PN = advantages(rewards, config.advantages, usable_P)
-    cut_off_PN = torch.tensor([[c.stop_reason == "length" for c in group.completions] for group in groups])
-    counted_PN = ~cut_off_PN if config.overlong.kind == "mask" else torch.ones_like(cut_off_PN)
+    found = advantages(rewards, config.advantages, usable_P)
+    counted_B = rollouts.stopped if config.overlong.kind == "mask" else np.ones(len(every), bool)
     # Where rewards are alike, a KL term in the loss is all that holds the policy.
-    kept_PN = counted_PN if config.pulls_in("loss") else counted_PN & usable_P[:, None]
+    kept_B = counted_B if config.pulls_in("loss") else counted_B & usable_P.numpy()[rollouts.problem_of]
     metrics |= {
         "policy/usable_groups": usable_P.float().mean().item(),
-        "policy/trained_completions": kept_PN.float().mean().item(),
+        "policy/trained_completions": torch.from_numpy(kept_B).float().mean().item(),
     }
 
     if logprobs is None:
-        kept = [place for place in every if kept_PN[place]]
-        logprobs = _logprobs(learner, None, groups, kept, config, sampling)
+        logprobs = _logprobs(learner, None, rollouts, every[kept_B], config, sampling)
     objective = PolicyObjective(loss=config.loss, kl=config.kl if config.pulls_in("loss") else None)
     updates: list[Metrics] = []
-    for rows_P in torch.arange(len(groups)).tensor_split(config.minibatches):
-        batch = _batch(groups, rows_P.tolist(), advantages_PN, kept_PN, counted_PN, logprobs, config)
-        found = learner.forward_backward(batch, objective) if batch.token_ids else {}
+    for groups in np.array_split(np.arange(len(rollouts.problems)), config.minibatches):
+        rows = every[np.isin(rollouts.problem_of, groups)]
+        batch = _batch(rollouts, rows, found.flat.numpy(), kept_B, counted_B, logprobs, config)
+        trained = learner.forward_backward(batch, objective) if len(batch.token_ids) else {}
         # Without gradients too: the learning rate of a step does not depend on what earlier steps had to learn from.
-        updates.append(found | learner.optim_step())
+        updates.append(trained | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
-    return PolicyUpdate(advantages_PN.float(), metrics)
+    return PolicyUpdate(found.like(found.flat.float()), metrics)
 
 
 def _logprobs(
     learner: PolicyLearner,
     reference: PolicyLearner | None,
-    groups: Sequence[Group],
-    places: Sequence[Place],
+    rollouts: Rollouts,
+    rows: Int[np.ndarray, " R"],
     config: AlgorithmConfig,
     sampling: SamplingParams,
 ) -> StepLogprobs:
     """Those before any update of the step; the sampler's own serve as the policy's unless asked otherwise."""
-
-    def of(model: PolicyLearner) -> Logprobs:
-        return learner_logprobs(model, groups, places, sampling.temperature)
-
+    temperature = sampling.temperature
+    recomputed = config.recompute_old_logprobs
     return StepLogprobs(
-        temperature=sampling.temperature,
-        old=of(learner) if config.recompute_old_logprobs else sampler_logprobs(groups, places),
-        reference=of(reference) if reference is not None else {},
+        temperature=temperature,
+        old=learner_logprobs(learner, rollouts, rows, temperature) if recomputed else rollouts.logprobs,
+        reference=None if reference is None else learner_logprobs(reference, rollouts, rows, temperature),
     )
 
 
 def _penalised(
-    rewards: Float[Tensor, "P N"],
-    groups: Sequence[Group],
-    logprobs: StepLogprobs | None,
-    config: AlgorithmConfig,
-    max_tokens: int,
-) -> Float[Tensor, "P N"]:
+    rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs | None, config: AlgorithmConfig, max_tokens: int
+) -> Ragged:
     """Rewards after what is taken off for length and for distance from the reference."""
+    lengths_B, flat_B = rollouts.token_ids.lengths, rewards.flat
     if config.overlong.kind == "penalise":
-        lengths_PN = torch.tensor([[len(c.token_ids) for c in group.completions] for group in groups])
-        rewards = rewards + overlong_penalty(lengths_PN, max_tokens, config.overlong)
+        flat_B = flat_B + overlong_penalty(torch.from_numpy(lengths_B), max_tokens, config.overlong)
     if config.kl is not None and config.pulls_in("reward"):
         if logprobs is None:
             raise ValueError("a KL term in the reward needs the reference policy")
-        penalties = [logprobs.penalty(place, config.kl) for place in places_of(groups)]
-        rewards = rewards - torch.stack(penalties).reshape(rewards.shape)
-    return rewards
+        flat_B = flat_B - logprobs.penalties(lengths_B, config.kl)
+    return rewards.like(flat_B)
+
+
+def _zero_where_not_finite(rewards: Ragged) -> Ragged:
+    """Zeros for every group in which a reward is not finite: it has no spread to learn from.
+
+    A reward model that has diverged costs its groups, not the run.
+    """
+    groups = [group if bool(group.isfinite().all()) else torch.zeros_like(group) for group in rewards.groups()]
+    return rewards.like(torch.cat(groups))
 
 
 def _over_updates(updates: Sequence[Metrics]) -> Metrics:
@@ -121,30 +123,26 @@ def _over_updates(updates: Sequence[Metrics]) -> Metrics:
 
 
 def _batch(
-    groups: Sequence[Group],
-    chosen: list[int],
-    advantages_PN: Tensor,
-    kept_PN: Tensor,
-    counted_PN: Tensor,
+    rollouts: Rollouts,
+    rows: Int[np.ndarray, " R"],
+    advantages_B: Float[np.ndarray, " B"],
+    kept_B: Bool[np.ndarray, " B"],
+    counted_B: Bool[np.ndarray, " B"],
     logprobs: StepLogprobs,
     config: AlgorithmConfig,
 ) -> PolicyBatch:
-    """The kept rows of the chosen groups; weights are normalised over all counted rows of those groups."""
-    places = [(p, i) for p in chosen for i in range(len(groups[p].completions))]
-    weights = token_weights(
-        [len(groups[p].completions[i].token_ids) for p, i in places],
-        config.aggregation,
-        counted=[bool(counted_PN[place]) for place in places],
-        kept=[bool(kept_PN[place]) for place in places],
-    )
-    kept = [(place, weight) for place, weight in zip(places, weights, strict=True) if kept_PN[place]]
-    completions = [groups[p].completions[i] for (p, i), _ in kept]
+    """The kept ones among these rows; weights are normalised over all counted ones among them."""
+    lengths_B = rollouts.token_ids.lengths
+    weights_R = token_weights(lengths_B[rows], config.aggregation, counted=counted_B[rows], kept=kept_B[rows])
+    kept = rows[kept_B[rows]]
+    lengths, tokens = lengths_B[kept], rollouts.token_ids.places(kept)
     return PolicyBatch(
-        token_ids=[groups[p].prompt_ids + c.token_ids for ((p, _), _), c in zip(kept, completions, strict=True)],
-        advantages=[[float(advantages_PN[place])] * len(weight) for place, weight in kept],
-        weights=[weight for _, weight in kept],
-        old_logprobs=[logprobs.old[place] for place, _ in kept],
-        sampler_logprobs=[c.logprobs for c in completions],
-        reference_logprobs=[logprobs.reference[place] for place, _ in kept] if logprobs.reference else [],
+        token_ids=rollouts.sequences(kept),
+        lengths=lengths,
+        advantages=np.repeat(advantages_B[kept], lengths),
+        weights=np.repeat(weights_R[kept_B[rows]], lengths),
+        old_logprobs=logprobs.old[tokens],
+        sampler_logprobs=rollouts.logprobs[tokens],
+        reference_logprobs=None if logprobs.reference is None else logprobs.reference[tokens],
         temperature=logprobs.temperature,
     )

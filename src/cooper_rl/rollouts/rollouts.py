@@ -10,17 +10,16 @@ from jaxtyping import Bool, Float, Int
 from safetensors.numpy import load, save
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.rollouts.columns import Column, offsets_of
+from cooper_rl.rollouts.samples import Samples
 
 
 @dataclass(frozen=True)
 class Rollouts:
     """B completions of P problems, those of a problem next to each other; groups may differ in size.
 
-    `token_ids` are exactly the tokens drawn, including the end-of-sequence token if it was drawn. `logprobs` has one
-    number for each of them: its log-probability (nats) under the policy at the sampling temperature, before filters.
-    `texts` are decoded without special tokens and cut before a stop string.
+    `token_ids`, `logprobs`, `stopped` and `texts` are as in `Samples`.
     """
 
     problems: Sequence[Problem]
@@ -35,6 +34,22 @@ class Rollouts:
     texts: Sequence[str]
     versions: Int[np.ndarray, " B"]
     """The version of the policy that drew each completion."""
+
+    @classmethod
+    def of(
+        cls, problems: Sequence[Problem], prompts: Sequence[Sequence[int]], samples: Samples, n: int, version: int
+    ) -> Self:
+        """`n` samples of each problem, all drawn by one version of the policy."""
+        return cls(
+            problems=problems,
+            prompts=Column.of(prompts),
+            group_sizes=np.full(len(problems), n),
+            token_ids=samples.token_ids,
+            logprobs=samples.logprobs,
+            stopped=samples.stopped,
+            texts=samples.texts,
+            versions=np.full(len(samples), version),
+        )
 
     def __post_init__(self) -> None:
         completions, problems = len(self.token_ids), len(self.problems)
@@ -63,7 +78,7 @@ class Rollouts:
 
     def groups(self) -> list[AnswerGroup]:
         """The texts, for everything that judges. A group's id is its problem's."""
-        answers = [Answer(text, bool(stopped)) for text, stopped in zip(self.texts, self.stopped, strict=True)]
+        answers = list(Samples(self.token_ids, self.logprobs, self.stopped, self.texts).answers())
         return [
             AnswerGroup(problem.id, problem, answers[start:end])
             for problem, start, end in zip(self.problems, self.offsets[:-1], self.offsets[1:], strict=True)

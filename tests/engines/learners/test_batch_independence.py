@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +18,7 @@ from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import CISPO, GSPO, PolicyObjective, PPOClip
+from cooper_rl.rollouts.columns import Column
 
 quick = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -93,15 +95,12 @@ def gradients(model: PreTrainedModel) -> dict[str, torch.Tensor]:
 
 
 def policy_batch(rows: list[list[int]]) -> PolicyBatch:
-    generator = torch.Generator().manual_seed(sum(map(len, rows)))
-    lengths = [max(1, len(row) // 2) for row in rows]
-
-    def numbers(mean: float) -> list[list[float]]:
-        return [(mean + torch.randn(n, generator=generator, dtype=torch.float64)).tolist() for n in lengths]
-
-    weights = [[1 / sum(lengths)] * n for n in lengths]
-    token_ids = [[1, *row] for row in rows]
-    return PolicyBatch(token_ids, numbers(0), weights, numbers(-4), numbers(-4), numbers(-4))
+    random = np.random.default_rng(sum(map(len, rows)))
+    lengths = np.array([max(1, len(row) // 2) for row in rows])
+    tokens = lengths.sum()
+    advantages, old, sampler, reference = (mean + random.standard_normal(tokens) for mean in (0, -4, -4, -4))
+    token_ids = Column.of([[1, *row] for row in rows])
+    return PolicyBatch(token_ids, lengths, advantages, np.full(tokens, 1 / tokens), old, sampler, reference)
 
 
 def check_resharding(learner, batch, loss, budget: int) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cooper_rl.engines.kernels.linear import has_onednn
 from cooper_rl.engines.kernels.logprobs import token_logprobs
-from cooper_rl.engines.local.batches import length_mask, pad_numbers, pad_tokens, token_budget_batches
+from cooper_rl.engines.local.batches import length_mask, pad_tokens, token_budget_batches
 from cooper_rl.engines.local.device import available_cores, resolve_device, set_threads
 from cooper_rl.engines.local.schedule import learning_rate_factor
 from cooper_rl.errors import InputError
@@ -33,7 +33,6 @@ def test_rows_of_like_length_share_a_batch():
 def test_padding_is_on_the_right():
     cpu = torch.device("cpu")
     assert pad_tokens([[5, 6, 7], [8]], 1, cpu).tolist() == [[5, 6, 7], [8, 1, 1]]
-    assert pad_numbers([[0.5], [1.5, 2.5]], torch.float64, cpu).tolist() == [[0.5, 0.0], [1.5, 2.5]]
     assert length_mask(torch.tensor([1, 3]), 3).tolist() == [[True, False, False], [True, True, True]]
 
 

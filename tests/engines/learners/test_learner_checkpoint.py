@@ -1,6 +1,8 @@
 import json
 import logging
+import math
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -13,6 +15,7 @@ from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.policy.losses import PolicyObjective, PPOClip
+from cooper_rl.rollouts.columns import Column
 
 
 def config(**changes) -> LearnerConfig:
@@ -23,10 +26,11 @@ def config(**changes) -> LearnerConfig:
 def train_policy(learner: TorchPolicyLearner, steps: range) -> None:
     for step in steps:
         generator = torch.Generator().manual_seed(step)
-        token_ids = torch.randint(64, (3, 8), generator=generator).tolist()
-        old = learner.logprobs(token_ids, [5] * 3)
-        weights = [[float("nan") if step == 1 else 1 / 15] * 5] * 3  # the second update is skipped
-        batch = PolicyBatch(token_ids, [[1.0] * 5, [-1.0] * 5, [0.5] * 5], weights, old, old, [])
+        token_ids = Column.of(torch.randint(64, (3, 8), generator=generator).tolist())
+        lengths = np.full(3, 5)
+        old = learner.logprobs(token_ids, lengths)
+        weights = np.full(15, math.nan if step == 1 else 1 / 15)  # the second update is skipped
+        batch = PolicyBatch(token_ids, lengths, np.repeat([1.0, -1.0, 0.5], 5), weights, old, old)
         learner.forward_backward(batch, PolicyObjective(loss=PPOClip(), kl=None))
         learner.optim_step()
 

@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from transformers import Gemma2Config, Gemma2ForCausalLM, GPT2Config, GPT2LMHeadModel
@@ -9,46 +10,41 @@ from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, PPOClip, policy_loss
+from cooper_rl.rollouts.columns import Column
 
 OBJECTIVE = PolicyObjective(loss=PPOClip(), kl=None)
-LENGTHS = [(7, 4), (3, 9), (12, 1), (2, 6), (5, 5), (9, 2)]  # prompt, completion
+PROMPTS = [7, 3, 12, 2, 5, 9]  # tokens
+LENGTHS = np.array([4, 9, 1, 6, 5, 2])  # of the completions
 
 
 def config(**changes) -> LearnerConfig:
     return LearnerConfig(**({"model": "tiny", "learning_rate": 1e-2, "device": "cpu"} | changes))
 
 
-def random_rows() -> list[list[int]]:
-    generator = torch.Generator().manual_seed(1)
-    return [torch.randint(64, (p + c,), generator=generator).tolist() for p, c in LENGTHS]
+def random_rows() -> Column:
+    random = np.random.default_rng(1)
+    return Column.of([random.integers(64, size=p + c) for p, c in zip(PROMPTS, LENGTHS, strict=True)])
 
 
-def plain_logprobs(model, row: list[int], completion: int, temperature: float = 1.0) -> torch.Tensor:
-    logits = model(torch.tensor([row])).logits[0, :-1] / temperature
-    return logits.log_softmax(-1).gather(-1, torch.tensor(row[1:])[:, None])[:, 0][-completion:]
+def rows_of(flat: np.ndarray) -> list[torch.Tensor]:
+    """The numbers of each completion."""
+    return list(torch.from_numpy(flat).split(LENGTHS.tolist()))
+
+
+def plain_logprobs(model, row: np.ndarray, completion: int, temperature: float = 1.0) -> torch.Tensor:
+    tokens = torch.from_numpy(row.astype(np.int64))
+    logits = model(tokens[None]).logits[0, :-1] / temperature
+    return logits.log_softmax(-1).gather(-1, tokens[1:, None])[:, 0][-completion:]
 
 
 def random_batch(model) -> PolicyBatch:
     """Old log-probabilities a little off the model's, so that ratios differ from 1 and some are clipped."""
-    generator = torch.Generator().manual_seed(2)
-    rows, total = random_rows(), sum(c for _, c in LENGTHS)
-
-    def noise(c: int) -> torch.Tensor:
-        return 0.2 * torch.randn(c, generator=generator, dtype=torch.float64)
-
+    rows, random = random_rows(), np.random.default_rng(2)
     with torch.no_grad():
-        old = [
-            (plain_logprobs(model, row, c).double() + noise(c)).tolist()
-            for row, (_, c) in zip(rows, LENGTHS, strict=True)
-        ]
-    return PolicyBatch(
-        token_ids=rows,
-        advantages=[[(-1.0) ** i * (i + 1)] * c for i, (_, c) in enumerate(LENGTHS)],
-        weights=[[1 / total] * c for _, c in LENGTHS],
-        old_logprobs=old,
-        sampler_logprobs=old,
-        reference_logprobs=[],
-    )
+        exact = torch.cat([plain_logprobs(model, row, c).double() for row, c in zip(rows, LENGTHS, strict=True)])
+    old = exact.numpy() + 0.2 * random.standard_normal(LENGTHS.sum())
+    advantages = np.repeat([1.0, -2.0, 3.0, -4.0, 5.0, -6.0], LENGTHS)
+    return PolicyBatch(rows, LENGTHS, advantages, np.full(LENGTHS.sum(), 1 / LENGTHS.sum()), old, old)
 
 
 def gradients(model) -> dict[str, torch.Tensor]:
@@ -59,19 +55,15 @@ def plain_gradients(model, batch: PolicyBatch) -> tuple[float, dict[str, torch.T
     """Every row alone and unpadded, one loss over all, one backward pass."""
     model.zero_grad()
     losses = []
-    for i, (_, c) in enumerate(LENGTHS):
-        row = [
-            torch.tensor([values[i]], dtype=torch.float64)
-            for values in (batch.old_logprobs, batch.advantages, batch.weights)
-        ]
+    numbers = (rows_of(values) for values in (batch.old_logprobs, batch.advantages, batch.weights))
+    for row, c, old, advantages, weights in zip(batch.token_ids, LENGTHS, *numbers, strict=True):
         inputs = PolicyLossInputs(
-            logprobs=plain_logprobs(model, batch.token_ids[i], c)[None],
-            old_logprobs=row[0],
-            sampler_logprobs=row[0],
-            advantages=row[1],
-            weights=row[2],
-            mask=torch.ones(1, c, dtype=torch.bool),
-            reference_logprobs=None,
+            logprobs=plain_logprobs(model, row, c)[None],
+            old_logprobs=old[None],
+            sampler_logprobs=old[None],
+            advantages=advantages[None],
+            weights=weights[None],
+            mask=torch.ones(1, int(c), dtype=torch.bool),
         )
         losses.append(policy_loss(inputs, OBJECTIVE.loss, None).loss)
     total = torch.stack(losses).sum()
@@ -141,33 +133,29 @@ def gemma2() -> Gemma2ForCausalLM:
 def test_logprobs_equal_a_plain_forward_of_each_row(make_policy, kind, temperature):
     torch.manual_seed(0)
     model = {"llama": make_policy, "gpt2": gpt2, "gemma2": gemma2}[kind]()
-    rows, lengths = random_rows(), [c for _, c in LENGTHS]
+    rows = random_rows()
     learner = TorchPolicyLearner(model, config(tokens_per_microbatch=40), 10)
-    found = learner.logprobs(rows, lengths, temperature)
+    found = rows_of(learner.logprobs(rows, LENGTHS, temperature))
     with torch.no_grad():
-        for row, c, values in zip(rows, lengths, found, strict=True):
-            torch.testing.assert_close(
-                torch.tensor(values), plain_logprobs(model, row, c, temperature), rtol=0, atol=1e-5
-            )
+        for row, c, values in zip(rows, LENGTHS, found, strict=True):
+            torch.testing.assert_close(values, plain_logprobs(model, row, c, temperature), rtol=0, atol=1e-5)
 
 
 def test_a_completion_without_prompt_has_no_first_logprob(make_policy):
     with pytest.raises(ValueError, match="prompt token"):
-        TorchPolicyLearner(make_policy(), config(), 1).logprobs([[1, 2]], [2])
+        TorchPolicyLearner(make_policy(), config(), 1).logprobs(Column.of([[1, 2]]), np.array([2]))
 
 
 def test_updates_raise_the_probability_of_advantaged_completions(make_policy):
     learner = TorchPolicyLearner(make_policy(), config(learning_rate=1e-3), 10)
     batch = random_batch(learner.model)
-    batch = replace(batch, advantages=[[1.0] * c for _, c in LENGTHS])
-    lengths = [c for _, c in LENGTHS]
-    batch = replace(batch, old_logprobs=learner.logprobs(batch.token_ids, lengths))
-    before = sum(map(sum, batch.old_logprobs))
+    before = learner.logprobs(batch.token_ids, LENGTHS)
+    batch = replace(batch, advantages=np.ones(LENGTHS.sum()), old_logprobs=before)
     learner.forward_backward(batch, OBJECTIVE)
     metrics = learner.optim_step()
     assert metrics["grad_norm"] > 0
     assert metrics["learning_rate"] == 1e-3
-    assert sum(map(sum, learner.logprobs(batch.token_ids, lengths))) > before
+    assert learner.logprobs(batch.token_ids, LENGTHS).sum() > before.sum()
     assert all(p.grad is None for p in learner.model.parameters())
 
 
@@ -176,7 +164,7 @@ def test_a_non_finite_update_is_skipped_counted_and_forgotten(make_policy, bad):
     learner = TorchPolicyLearner(make_policy(), config(), 10)
     before = {name: p.detach().clone() for name, p in learner.model.named_parameters()}
     good = random_batch(learner.model)
-    poisoned = replace(good, weights=[[bad] * c for _, c in LENGTHS])
+    poisoned = replace(good, weights=np.full(LENGTHS.sum(), bad))
     assert not math.isfinite(learner.forward_backward(poisoned, OBJECTIVE)["loss"])
     assert learner.optim_step()["skipped_updates"] == 1
     torch.testing.assert_close(dict(learner.model.named_parameters()), before, rtol=0, atol=0)
@@ -217,7 +205,7 @@ def test_the_schedule_is_followed(make_policy):
 def test_a_frozen_learner_scores_but_does_not_learn(make_policy):
     learner = TorchPolicyLearner(make_policy(), config(), 0, trainable=False)
     batch = random_batch(learner.model)
-    assert len(learner.logprobs(batch.token_ids, [1] * len(LENGTHS))) == len(LENGTHS)
+    assert len(learner.logprobs(batch.token_ids, np.ones(len(LENGTHS), int))) == len(LENGTHS)
     with pytest.raises(RuntimeError, match="frozen"):
         learner.forward_backward(batch, OBJECTIVE)
     with pytest.raises(RuntimeError, match="frozen"):
@@ -227,9 +215,8 @@ def test_a_frozen_learner_scores_but_does_not_learn(make_policy):
 def test_bfloat16_autocast_keeps_weights_and_gradients_in_float32(make_policy):
     learner = TorchPolicyLearner(make_policy(), config(autocast="bfloat16"), 10)
     exact = TorchPolicyLearner(make_policy(), config(), 10)
-    rows, lengths = random_rows(), [c for _, c in LENGTHS]
-    rough, fine = (torch.cat([torch.tensor(row) for row in x.logprobs(rows, lengths)]) for x in (learner, exact))
-    assert 0 < (rough - fine).abs().max() < 0.2
+    rough, fine = (x.logprobs(random_rows(), LENGTHS) for x in (learner, exact))
+    assert 0 < np.abs(rough - fine).max() < 0.2
     learner.forward_backward(random_batch(learner.model), OBJECTIVE)
     assert {p.dtype for p in learner.model.parameters()} == {torch.float32}
     assert {p.grad.dtype for p in learner.model.parameters() if p.grad is not None} == {torch.float32}

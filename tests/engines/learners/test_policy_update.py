@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -9,12 +10,16 @@ from torch import Tensor
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner
-from cooper_rl.engines.sampling import Completion, Group, SamplingParams
+from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.policy.advantages import DrGRPO
 from cooper_rl.policy.aggregation import SequenceMeanTokenSum
+from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.overlong import OverlongConfig
-from cooper_rl.policy.update import AlgorithmConfig, update_policy
+from cooper_rl.policy.update import update_policy
+from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts.rollouts import Rollouts
 
 PROMPT = [3, 1]
 
@@ -43,15 +48,21 @@ def gradient_of(loss: Tensor, model) -> Tensor:
     return torch.cat([gradient.flatten() for gradient in torch.autograd.grad(loss, list(model.parameters()))])
 
 
-def group_of(model, completions: list[list[int]], temperature: float = 1.0, cut: tuple[int, ...] = ()) -> Group:
-    """A group whose sampler agrees with the model; the completions of these indices reached the length limit."""
+def rollouts_of(model, groups: list[list[list[int]]], temperature: float = 1.0, cut: tuple[int, ...] = ()) -> Rollouts:
+    """A sampler that agrees with the model; the completions of these indices in their group reached the limit."""
+    completions = [completion for group in groups for completion in group]
     with torch.no_grad():
-        known = [logprobs(model, completion, temperature).tolist() for completion in completions]
-    sampled = [
-        Completion("", completion, row, "length" if i in cut else "stop")
-        for i, (completion, row) in enumerate(zip(completions, known, strict=True))
-    ]
-    return Group(Problem("p", "?", "1"), PROMPT, sampled)
+        known = torch.cat([logprobs(model, completion, temperature) for completion in completions])
+    return Rollouts(
+        problems=[Problem(f"p{p}", "?", "1") for p in range(len(groups))],
+        prompts=Column.of([PROMPT] * len(groups)),
+        group_sizes=np.array([len(group) for group in groups]),
+        token_ids=Column.of(completions),
+        logprobs=known.numpy(),
+        stopped=np.array([i not in cut for group in groups for i in range(len(group))]),
+        texts=[""] * len(completions),
+        versions=np.zeros(len(completions), int),
+    )
 
 
 @pytest.mark.parametrize("temperature", [0.5, 0.7, 1.0, 1.5])
@@ -70,8 +81,9 @@ def test_the_gradient_is_that_of_the_expected_reward_at_the_sampling_temperature
         advantages=DrGRPO(), kl=None, aggregation=SequenceMeanTokenSum(normaliser=1), min_spread=0
     )
     learner = learner_of(model)
-    group = group_of(model, completions, temperature)
-    update_policy(learner, None, [group], rewards[None], algorithm, SamplingParams(temperature=temperature))
+    rollouts = rollouts_of(model, [completions], temperature)
+    sampling = SamplingParams(temperature=temperature)
+    update_policy(learner, None, rollouts, Ragged(rewards, (216,)), algorithm, sampling)
     cosine = torch.cosine_similarity(-learner.gradient, true, dim=0)
     assert cosine.item() == pytest.approx(1, abs=1e-12)
     torch.testing.assert_close(-learner.gradient, true, rtol=0, atol=1e-12)
@@ -82,12 +94,12 @@ COMPLETIONS = [[[5, 6, 7], [8, 9], [4]], [[2, 2, 2, 2], [9], [7, 3]]]
 
 def step(model, reference, rewards, cut: tuple[int, ...] = (), temperature: float = 0.7, **algorithm):
     """One update on two groups; returns the learner and the metrics."""
-    groups = [group_of(model, completions, temperature, cut) for completions in COMPLETIONS]
+    rollouts = rollouts_of(model, COMPLETIONS, temperature, cut)
     learner = learner_of(model)
     frozen = None if reference is None else TorchPolicyLearner(reference, learner.config, 0, trainable=False)
     config = AlgorithmConfig.model_validate({"min_spread": 0.01, **algorithm})
     sampling = SamplingParams(temperature=temperature, max_tokens=8)
-    found = update_policy(learner, frozen, groups, torch.tensor(rewards, dtype=torch.float64), config, sampling)
+    found = update_policy(learner, frozen, rollouts, Ragged.of(rewards, torch.float64), config, sampling)
     return learner, found.metrics
 
 
@@ -142,19 +154,51 @@ def test_without_a_kl_term_groups_without_spread_are_only_counted(models):
 def test_kl_in_the_reward_takes_the_recomputed_log_probabilities(models):
     """A sampler that reports other numbers, here the reference's own, must not hide the distance."""
     model, reference = models
-    groups = [group_of(reference, completions) for completions in COMPLETIONS]
+    rollouts = rollouts_of(reference, COMPLETIONS)
     with torch.no_grad():
         kl = [[(logprobs(model, c) - logprobs(reference, c)).sum() for c in group] for group in COMPLETIONS]
     rewards = -0.5 * torch.tensor(kl, dtype=torch.float64)
     frozen = TorchPolicyLearner(reference, learner_of(model).config, 0, trainable=False)
     in_reward = KLConfig(kind="k1", coefficient=0.5, where="reward")
     algorithm = AlgorithmConfig(kl=in_reward, advantages=DrGRPO(), min_spread=0, recompute_old_logprobs=True)
-    found = update_policy(learner_of(model), frozen, groups, torch.zeros(2, 3), algorithm, SamplingParams())
+    zeros = Ragged(torch.zeros(6), (3, 3))
+    found = update_policy(learner_of(model), frozen, rollouts, zeros, algorithm, SamplingParams())
     expected = rewards - rewards.mean(dim=1, keepdim=True)
-    torch.testing.assert_close(found.advantages, expected.float())
+    torch.testing.assert_close(found.advantages.padded(0.0), expected.float())
 
 
 def test_a_kl_term_needs_a_reference(models):
     for where in ("loss", "reward"):
         with pytest.raises(ValueError, match="reference"):
             step(models[0], None, [[0.9, 0.1, 0.5], [0.2] * 3], kl=KLConfig(where=where))
+
+
+RAGGED = [[[5, 6, 7], [8, 9], [4], [1, 1]], [[2, 2, 2, 2], [9]], [[7, 3], [7], [6, 5, 4, 3, 2]]]
+RAGGED_REWARDS = [[1.0, 0.0, 0.25, 0.5], [0.3, 0.8], [0.0, 1.0, 0.0]]
+
+
+def test_ragged_groups_have_baselines_of_their_own(models):
+    """Groups of 4, 2 and 3: nine rewards would also fill 3 x 3, with other baselines and another gradient."""
+    model, _ = models
+    centred = [torch.tensor(row, dtype=torch.float64) - sum(row) / len(row) for row in RAGGED_REWARDS]
+    terms = [
+        -advantage * logprobs(model, completion, 0.7).sum()
+        for group, advantages in zip(RAGGED, centred, strict=True)
+        for completion, advantage in zip(group, advantages, strict=True)
+    ]
+    expected = gradient_of(torch.stack(terms).sum() / 21, model)  # tokens of the step
+    learner = learner_of(model)
+    algorithm = AlgorithmConfig(kl=None, advantages=DrGRPO(), min_spread=0)
+    rewards = Ragged.of(RAGGED_REWARDS, torch.float64)
+    rollouts = rollouts_of(model, RAGGED, 0.7)
+    found = update_policy(learner, None, rollouts, rewards, algorithm, SamplingParams(temperature=0.7))
+    torch.testing.assert_close(learner.gradient, expected, rtol=0, atol=1e-12)
+    assert found.advantages.sizes == (4, 2, 3)
+    torch.testing.assert_close(found.advantages.flat, torch.cat(centred).float())
+
+
+def test_rewards_of_other_groups_are_refused(models):
+    model, _ = models
+    nine = Ragged(torch.arange(9.0), (3, 3, 3))
+    with pytest.raises(ValueError, match=r"rewards of groups of \(3, 3, 3\)"):
+        update_policy(learner_of(model), None, rollouts_of(model, RAGGED), nine, AlgorithmConfig(), SamplingParams())

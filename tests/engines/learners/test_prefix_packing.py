@@ -2,6 +2,7 @@ import json
 import random
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from transformers import (
@@ -29,6 +30,7 @@ from cooper_rl.engines.kernels.packed_attention import enable_packing, packed_hi
 from cooper_rl.engines.kernels.packing import families, pack_rows
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.policy.losses import PolicyObjective, PPOClip
+from cooper_rl.rollouts.columns import Column
 from tiny_size import TINY
 
 CPU = torch.device("cpu")
@@ -38,6 +40,10 @@ ROWS = [
     [50, 51],
     [5],
 ]
+
+
+def arrays(rows) -> list[np.ndarray]:
+    return [np.array(row, np.int32) for row in rows]
 
 
 def shared(division, rows) -> int:
@@ -63,20 +69,26 @@ def test_families_share_as_much_as_any_division():
     rng = random.Random(0)
     for _ in range(200):
         rows = [[rng.randint(0, 1) for _ in range(rng.randint(1, 6))] for _ in range(rng.randint(1, 8))]
-        division = families(rows)
+        division = families(arrays(rows))
         assert sorted(row for family in division for row in family.rows) == list(range(len(rows)))
         for family in division:
             assert len({tuple(rows[row][: family.prefix]) for row in family.rows}) == 1
         assert shared(division, rows) == best_by_trying(rows)
 
 
+def test_families_are_found_in_dictionary_order_also_above_a_byte():
+    rows = [[1, 2], [256, 1], [1], [2, 70_000], [2, 300], [1, 2]]
+    division = families(arrays(rows))
+    assert [row for family in division for row in family.rows] == sorted(range(len(rows)), key=rows.__getitem__)
+
+
 def test_a_prompt_stands_once():
     rows = [[1, 2, 3, 4, 10 + i] for i in range(8)] + [[1, 2, 9]]
-    assert pack_rows(rows, CPU).token_ids.shape[1] == 4 + 8 + 3
+    assert pack_rows(arrays(rows), CPU).token_ids.shape[1] == 4 + 8 + 3
 
 
 def test_every_token_has_its_place():
-    packed = pack_rows(ROWS, CPU)
+    packed = pack_rows(arrays(ROWS), CPU)
     for row, places in zip(ROWS, packed.places, strict=True):
         assert packed.token_ids[0, places[: len(row)]].tolist() == row
         assert packed.position_ids[0, places[: len(row)]].tolist() == list(range(len(row)))
@@ -93,7 +105,7 @@ def test_hidden_states_and_gradients_are_those_of_each_row_alone(make_policy, kv
     model.zero_grad()
 
     assert enable_packing(model)
-    packed = pack_rows(ROWS, CPU)
+    packed = pack_rows(arrays(ROWS), CPU)
     hidden = packed_hidden_states(model, packed)
     rows = [hidden[places[: len(row)]] for row, places in zip(ROWS, packed.places, strict=True)]
     for ours, theirs in zip(rows, alone, strict=True):
@@ -126,7 +138,7 @@ def test_other_architectures_are_packed_too(make):
     model = make().eval()
     plain = [model.base_model(torch.tensor([row]), use_cache=False).last_hidden_state[0] for row in ROWS]
     assert enable_packing(model)
-    packed = pack_rows(ROWS, CPU)
+    packed = pack_rows(arrays(ROWS), CPU)
     hidden = packed_hidden_states(model, packed)
     for row, places, expected in zip(ROWS, packed.places, plain, strict=True):
         torch.testing.assert_close(hidden[places[: len(row)]], expected, rtol=1e-5, atol=1e-5)
@@ -154,17 +166,18 @@ def test_a_model_that_would_compute_another_thing_stays_as_it_is(make):
 
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_packing_leaves_log_probabilities_and_gradients_equal(make_policy, checkpointing):
-    lengths = [2, 1, 1, 2] * 3 + [1]
-    rows = [row for row in ROWS if len(row) > 1]
-    numbers = [[0.1 * (i + t + 1) for t in range(n)] for i, n in enumerate(lengths)]
-    batch = PolicyBatch(rows, numbers, numbers, [[-1.0] * n for n in lengths], [[-1.0] * n for n in lengths], [], 0.7)
+    lengths = np.array([2, 1, 1, 2] * 3 + [1])
+    rows = Column.of([row for row in ROWS if len(row) > 1])
+    numbers = 0.1 * np.concatenate([np.arange(i, i + n) + 1 for i, n in enumerate(lengths)])
+    old = np.full(len(numbers), -1.0)
+    batch = PolicyBatch(rows, lengths, numbers, numbers, old, old, temperature=0.7)
     found = {}
     for packing in (False, True):
         config = LearnerConfig(model="", device="cpu", packing=packing, gradient_checkpointing=checkpointing)
         learner = TorchPolicyLearner(make_policy(torch.float64), config, 10)
         learner.forward_backward(batch, PolicyObjective(loss=PPOClip(), kl=None))
         gradients = {name: p.grad for name, p in learner.model.named_parameters()}
-        found[packing] = (gradients, [torch.tensor(row) for row in learner.logprobs(rows, lengths, 0.7)])
+        found[packing] = (gradients, torch.from_numpy(learner.logprobs(rows, lengths, 0.7)))
     torch.testing.assert_close(found[True], found[False], rtol=0, atol=1e-10)
 
 

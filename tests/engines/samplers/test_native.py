@@ -5,6 +5,7 @@ from itertools import chain
 
 import pytest
 import torch
+from drawn import draw
 
 from cooper_rl.engines.kernels.fast_decoder import can_be_compact
 from cooper_rl.engines.local.sampler import NativeSampler
@@ -32,7 +33,7 @@ def assert_logprobs_are_the_models(model, prompts, groups, temperature: float = 
 
 def test_logprobs_equal_a_teacher_forced_forward(model, tokenizer):
     params = SamplingParams(temperature=0.8, top_p=0.95, top_k=30, max_tokens=40)
-    groups = NativeSampler(tokenizer, model).sample(PROMPTS, 5, params, seed=3)
+    groups = draw(NativeSampler(tokenizer, model), PROMPTS, 5, params, seed=3)
     lengths = {len(completion.token_ids) for group in groups for completion in group}
     assert len(lengths) > 3  # rows must have left at different times for the test to mean anything
     assert_logprobs_are_the_models(model, PROMPTS, groups, temperature=0.8)
@@ -40,12 +41,12 @@ def test_logprobs_equal_a_teacher_forced_forward(model, tokenizer):
 
 def test_prompts_of_equal_length_need_no_mask_and_agree(model, tokenizer):
     prompts = [[4, 5, 6], [7, 8, 9]]
-    groups = NativeSampler(tokenizer, model).sample(prompts, 3, SamplingParams(max_tokens=70), seed=0)
+    groups = draw(NativeSampler(tokenizer, model), prompts, 3, SamplingParams(max_tokens=70), seed=0)
     assert_logprobs_are_the_models(model, prompts, groups)
 
 
 def test_greedy_decoding_equals_hugging_face_generate(model, tokenizer):
-    groups = NativeSampler(tokenizer, model).sample(PROMPTS, 1, SamplingParams(temperature=0, max_tokens=30), seed=0)
+    groups = draw(NativeSampler(tokenizer, model), PROMPTS, 1, SamplingParams(temperature=0, max_tokens=30), seed=0)
     model.eval()
     for prompt, (completion,) in zip(PROMPTS, groups, strict=True):
         expected = model.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=30)
@@ -54,7 +55,7 @@ def test_greedy_decoding_equals_hugging_face_generate(model, tokenizer):
 
 def test_first_and_second_tokens_follow_the_exact_distribution(llama, tokenizer):
     prompt, samples = [5, 9, 12], 6000
-    (group,) = NativeSampler(tokenizer, llama).sample([prompt], samples, SamplingParams(max_tokens=2), seed=11)
+    (group,) = draw(NativeSampler(tokenizer, llama), [prompt], samples, SamplingParams(max_tokens=2), seed=11)
     llama.eval()
     with torch.no_grad():
         first = llama(torch.tensor([prompt])).logits[0, -1].double().softmax(-1)
@@ -73,47 +74,47 @@ def test_first_and_second_tokens_follow_the_exact_distribution(llama, tokenizer)
 
 def test_the_seed_decides_the_text(llama, tokenizer):
     sampler, params = NativeSampler(tokenizer, llama), SamplingParams(max_tokens=20)
-    first = sampler.sample(PROMPTS, 4, params, seed=1)
-    assert sampler.sample(PROMPTS, 4, params, seed=1) == first
-    assert sampler.sample(PROMPTS, 4, params, seed=2) != first
+    first = draw(sampler, PROMPTS, 4, params, seed=1)
+    assert draw(sampler, PROMPTS, 4, params, seed=1) == first
+    assert draw(sampler, PROMPTS, 4, params, seed=2) != first
     assert len({completion.text for completion in first[0]}) > 1
 
 
 @pytest.mark.parametrize("max_rows", [1, 3, 7, 100])
 def test_a_completion_does_not_depend_on_what_shares_its_batch(llama, tokenizer, max_rows):
     params = SamplingParams(max_tokens=24)
-    together = NativeSampler(tokenizer, llama).sample(PROMPTS, 4, params, seed=5)
-    in_waves = NativeSampler(tokenizer, llama, max_rows=max_rows).sample(PROMPTS, 4, params, seed=5)
+    together = draw(NativeSampler(tokenizer, llama), PROMPTS, 4, params, seed=5)
+    in_waves = draw(NativeSampler(tokenizer, llama, max_rows=max_rows), PROMPTS, 4, params, seed=5)
     # The first group alone: its neighbours, who finished before and after it, are gone.
-    alone = NativeSampler(tokenizer, llama).sample(PROMPTS[:1], 4, params, seed=5)
+    alone = draw(NativeSampler(tokenizer, llama), PROMPTS[:1], 4, params, seed=5)
     texts = [[completion.text for completion in group] for group in together]
     assert [[completion.text for completion in group] for group in in_waves] == texts
     assert [completion.text for completion in alone[0]] == texts[0]
 
 
 def test_end_of_sequence_is_the_last_token_and_not_in_the_text(llama, tokenizer):
-    groups = NativeSampler(tokenizer, llama).sample(PROMPTS, 8, SamplingParams(max_tokens=60), seed=0)
+    groups = draw(NativeSampler(tokenizer, llama), PROMPTS, 8, SamplingParams(max_tokens=60), seed=0)
     completions = [completion for group in groups for completion in group]
-    stopped = [completion for completion in completions if completion.stop_reason == "stop"]
+    stopped = [completion for completion in completions if completion.stopped]
     assert stopped
     for completion in completions:
-        assert (completion.token_ids[-1] == 1) == (completion.stop_reason == "stop")
+        assert (completion.token_ids[-1] == 1) == (completion.stopped)
         assert 1 not in completion.token_ids[:-1]
         assert len(completion.logprobs) == len(completion.token_ids) <= 60
         assert completion.text == tokenizer.decode(completion.token_ids, skip_special_tokens=True)
-    assert {len(c.token_ids) for c in completions if c.stop_reason == "length"} <= {60}
+    assert {len(c.token_ids) for c in completions if not c.stopped} <= {60}
 
 
 def test_every_end_of_sequence_token_of_the_generation_config_stops(llama, tokenizer):
     llama.generation_config.eos_token_id = [20, 21]
-    (group,) = NativeSampler(tokenizer, llama).sample([[3]], 32, SamplingParams(max_tokens=60), seed=0)
-    assert {completion.token_ids[-1] for completion in group if completion.stop_reason == "stop"} == {1, 20, 21}
+    (group,) = draw(NativeSampler(tokenizer, llama), [[3]], 32, SamplingParams(max_tokens=60), seed=0)
+    assert {completion.token_ids[-1] for completion in group if completion.stopped} == {1, 20, 21}
 
 
 def test_a_stop_string_keeps_its_tokens_and_leaves_the_text(llama, tokenizer):
     sampler = NativeSampler(tokenizer, llama)
-    plain = sampler.sample(PROMPTS, 4, SamplingParams(max_tokens=60), seed=4)
-    stopped = sampler.sample(PROMPTS, 4, SamplingParams(max_tokens=60, stop=("a", "7+")), seed=4)
+    plain = draw(sampler, PROMPTS, 4, SamplingParams(max_tokens=60), seed=4)
+    stopped = draw(sampler, PROMPTS, 4, SamplingParams(max_tokens=60, stop=("a", "7+")), seed=4)
     changed = 0
     for before, after in zip(chain(*plain), chain(*stopped), strict=True):
         assert before.token_ids[: len(after.token_ids)] == after.token_ids
@@ -121,7 +122,7 @@ def test_a_stop_string_keeps_its_tokens_and_leaves_the_text(llama, tokenizer):
         assert before.text.startswith(after.text)
         if len(after.token_ids) < len(before.token_ids):
             changed += 1
-            assert after.stop_reason == "stop"
+            assert after.stopped
             assert tokenizer.decode(after.token_ids).endswith(("a", "7+"))
     assert changed > 0
 
@@ -129,22 +130,22 @@ def test_a_stop_string_keeps_its_tokens_and_leaves_the_text(llama, tokenizer):
 def test_a_prompt_that_fills_the_context_is_refused_before_any_forward(llama, tokenizer):
     llama.forward = None  # any use of the model would fail with another error
     with pytest.raises(InputError, match=r"prompt 1 has 96 tokens and the model's context is 96"):
-        NativeSampler(tokenizer, llama).sample([[4], [5] * 96], 2, SamplingParams(max_tokens=4), seed=0)
+        draw(NativeSampler(tokenizer, llama), [[4], [5] * 96], 2, SamplingParams(max_tokens=4), seed=0)
     with pytest.raises(InputError, match="prompt 0 is empty"):
-        NativeSampler(tokenizer, llama).sample([[]], 2, SamplingParams(max_tokens=4), seed=0)
+        draw(NativeSampler(tokenizer, llama), [[]], 2, SamplingParams(max_tokens=4), seed=0)
 
 
 def test_a_completion_ends_where_the_context_does(llama, tokenizer):
     params = SamplingParams(max_tokens=50)
-    (long, short) = NativeSampler(tokenizer, llama).sample([[5] * 90, [5]], 6, params, seed=0)
+    (long, short) = draw(NativeSampler(tokenizer, llama), [[5] * 90, [5]], 6, params, seed=0)
     assert all(len(completion.token_ids) <= 6 for completion in long)
-    assert any(len(completion.token_ids) == 6 and completion.stop_reason == "length" for completion in long)
+    assert any(len(completion.token_ids) == 6 and not completion.stopped for completion in long)
     assert any(len(completion.token_ids) > 6 for completion in short)
 
 
 def test_nothing_to_sample_gives_nothing(llama, tokenizer):
     sampler = NativeSampler(tokenizer, llama)
-    assert sampler.sample([], 4, SamplingParams(), seed=0) == []
+    assert draw(sampler, [], 4, SamplingParams(), seed=0) == []
 
 
 def test_weights_are_taken_by_reference_and_the_model_keeps_its_mode(model, tokenizer):
@@ -154,13 +155,13 @@ def test_weights_are_taken_by_reference_and_the_model_keeps_its_mode(model, toke
 
     sampler = NativeSampler(tokenizer)
     with pytest.raises(RuntimeError, match="load_weights"):
-        sampler.sample([[5]], 1, SamplingParams(max_tokens=4), seed=0)
+        draw(sampler, [[5]], 1, SamplingParams(max_tokens=4), seed=0)
     sampler.load_weights(TrainedHere())  # pyright: ignore[reportArgumentType]
-    before = sampler.sample([[5]], 1, SamplingParams(temperature=0, max_tokens=8), seed=0)
+    before = draw(sampler, [[5]], 1, SamplingParams(temperature=0, max_tokens=8), seed=0)
     assert model.training
     with torch.no_grad():
         model.lm_head.weight.neg_()
-    assert sampler.sample([[5]], 1, SamplingParams(temperature=0, max_tokens=8), seed=0) != before
+    assert draw(sampler, [[5]], 1, SamplingParams(temperature=0, max_tokens=8), seed=0) != before
     loss = model(input_ids=torch.tensor([[5, 6]]), labels=torch.tensor([[5, 6]])).loss
     loss.backward()  # sampling in between leaves nothing behind that autograd could trip over
 
@@ -171,8 +172,8 @@ def test_a_learner_without_a_local_model_is_refused(tokenizer):
 
 
 def test_bfloat16_autocast_stays_near_the_float32_logprobs(llama, tokenizer):
-    groups = NativeSampler(tokenizer, llama, autocast="bfloat16").sample(
-        PROMPTS, 2, SamplingParams(max_tokens=8), seed=0
+    groups = draw(
+        NativeSampler(tokenizer, llama, autocast="bfloat16"), PROMPTS, 2, SamplingParams(max_tokens=8), seed=0
     )
     for prompt, group in zip(PROMPTS, groups, strict=True):
         for completion in group:
@@ -184,7 +185,7 @@ def test_bfloat16_autocast_stays_near_the_float32_logprobs(llama, tokenizer):
 def test_no_completion_ends_before_min_tokens_and_logprobs_stay_the_models_own(llama, tokenizer, temperature):
     llama.lm_head.weight.data[1] = llama.lm_head.weight.data.mean(0) + 0.5  # end of sequence becomes likely
     params = SamplingParams(temperature=temperature, min_tokens=6, max_tokens=9)
-    [completions] = NativeSampler(tokenizer, llama).sample([[5, 6, 7]], 32, params, seed=0)
+    [completions] = draw(NativeSampler(tokenizer, llama), [[5, 6, 7]], 32, params, seed=0)
     assert all(len(c.token_ids) >= 6 and 1 not in c.token_ids[:6] for c in completions)
     assert any(len(c.token_ids) < 9 for c in completions) or temperature == 0
     with torch.no_grad():
@@ -201,9 +202,9 @@ def test_a_minimum_above_the_maximum_is_refused():
 @pytest.mark.parametrize("prompts", [[[5, 6, 7], [8, 9]], [[5, 6, 7], [8, 9, 10]]], ids=["padded", "even"])
 def test_the_compact_decoder_draws_what_transformers_own_forward_pass_draws(model, tokenizer, prompts, monkeypatch):
     params = SamplingParams(max_tokens=40)
-    compact = NativeSampler(tokenizer, model).sample(prompts, 6, params, seed=3)
+    compact = draw(NativeSampler(tokenizer, model), prompts, 6, params, seed=3)
     monkeypatch.setattr("cooper_rl.engines.local.sampler.can_be_compact", lambda model: False)
-    plain = NativeSampler(tokenizer, model).sample(prompts, 6, params, seed=3)
+    plain = draw(NativeSampler(tokenizer, model), prompts, 6, params, seed=3)
     for ours, theirs in zip(compact, plain, strict=True):
         assert [c.token_ids for c in ours] == [c.token_ids for c in theirs]
         for one, other in zip(ours, theirs, strict=True):

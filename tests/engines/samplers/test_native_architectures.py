@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from drawn import draw
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from cooper_rl.engines.local.sampler import NativeSampler
@@ -35,7 +36,7 @@ def test_logprobs_equal_a_teacher_forced_forward(kind, attention, tokenizer):
     config = AutoConfig.for_model(kind, **CONFIGS[kind])
     model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
     prompts = [[5, 6, 7], list(range(10, 31)), [40]]
-    groups = NativeSampler(tokenizer, model).sample(prompts, 4, SamplingParams(max_tokens=20), seed=0)
+    groups = draw(NativeSampler(tokenizer, model), prompts, 4, SamplingParams(max_tokens=20), seed=0)
     for prompt, group in zip(prompts, groups, strict=True):
         for completion in group:
             with torch.no_grad():

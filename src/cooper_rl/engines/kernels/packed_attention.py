@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -102,11 +103,11 @@ def _take(x: Float[Tensor, "T heads size"], places: Int[Tensor, "N L"]) -> Float
 
 @torch.no_grad()
 def _agrees(model: PreTrainedModel) -> bool:
-    rows = [[0, 1, 2, 3, 4, 5], [0, 1, 2, 4, 3]]
+    rows = [np.array([0, 1, 2, 3, 4, 5]), np.array([0, 1, 2, 4, 3])]
     packed = pack_rows(rows, model.device)
     hidden = packed_hidden_states(model, packed)
     for row, places in zip(rows, packed.places, strict=True):
-        plain = model.base_model(torch.tensor([row], device=model.device), use_cache=False).last_hidden_state[0]
+        plain = model.base_model(torch.from_numpy(row)[None].to(model.device), use_cache=False).last_hidden_state[0]
         if not torch.allclose(hidden[places[: len(row)]], plain, rtol=_TOLERANCE, atol=_TOLERANCE):
             return False
     return True

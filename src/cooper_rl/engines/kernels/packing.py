@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
+
+Row = Int[np.ndarray, " L"]
 
 _LARGEST_FAMILY = 64
 """Bounds the search for the best division."""
@@ -52,12 +55,14 @@ class Family:
     rows: list[int]
 
 
-def families(rows: Sequence[Sequence[int]]) -> list[Family]:
+def families(rows: Sequence[Row]) -> list[Family]:
     """Divide rows into families so that as many tokens as possible are shared; a row may be a family of its own.
 
     Rows are taken in dictionary order, which makes relatives neighbours, and divided by dynamic programming.
     """
-    order = sorted(range(len(rows)), key=lambda i: list(rows[i]))
+    # Token ids are not negative, so their big-endian bytes sort as they do.
+    keys = [row.astype(">u4").tobytes() for row in rows]
+    order = sorted(range(len(rows)), key=keys.__getitem__)
     ordered = [rows[i] for i in order]
     common = [0, *(_common_prefix(*pair) for pair in pairwise(ordered))]
     saved, start = [0] * (len(rows) + 1), [0] * (len(rows) + 1)  # of the best division of the first `end` rows
@@ -80,40 +85,44 @@ def families(rows: Sequence[Sequence[int]]) -> list[Family]:
     return found[::-1]
 
 
-def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    differing = (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(differing, min(len(one), len(other)))
+def _common_prefix(one: Row, other: Row) -> int:
+    shorter = min(len(one), len(other))
+    differing = np.flatnonzero(one[:shorter] != other[:shorter])
+    return int(differing[0]) if len(differing) else shorter
 
 
-def pack_rows(rows: Sequence[Sequence[int]], device: torch.device) -> PackedRows:
+def pack_rows(rows: Sequence[Row], device: torch.device) -> PackedRows:
     """Pack rows, none of them empty."""
-    token_ids: list[int] = []
-    position_ids: list[int] = []
-    places: list[list[int]] = [[] for _ in rows]
+    token_ids: list[Row] = []
+    position_ids: list[Row] = []
+    places = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
     prefixes: list[range] = []
     suffixes: list[range] = []
     prefix_of_suffix: list[int] = []
+    end = 0
 
-    def append(tokens: Sequence[int], position: int) -> range:
-        start = len(token_ids)
-        token_ids.extend(tokens)
-        position_ids.extend(range(position, position + len(tokens)))
-        return range(start, len(token_ids))
+    def append(tokens: Row, position: int) -> range:
+        nonlocal end
+        start, end = end, end + len(tokens)
+        token_ids.append(tokens)
+        position_ids.append(np.arange(position, position + len(tokens)))
+        return range(start, end)
 
     for number, family in enumerate(families(rows)):
         prefixes.append(append(rows[family.rows[0]][: family.prefix], 0))
         for row in family.rows:
             suffix = append(rows[row][family.prefix :], family.prefix)
-            places[row] = [*prefixes[-1], *suffix]
+            places[row, : family.prefix] = np.arange(prefixes[-1].start, prefixes[-1].stop)
+            places[row, family.prefix : len(rows[row])] = np.arange(suffix.start, suffix.stop)
             if suffix:
                 suffixes.append(suffix)
                 prefix_of_suffix.append(number)
 
     layout = _attention_layout(prefixes, suffixes, prefix_of_suffix)
     return PackedRows(
-        token_ids=torch.tensor([token_ids], device=device),
-        position_ids=torch.tensor([position_ids], device=device),
-        places=_padded(places).to(device),
+        token_ids=torch.from_numpy(np.concatenate(token_ids).astype(np.int64))[None].to(device),
+        position_ids=torch.from_numpy(np.concatenate(position_ids))[None].to(device),
+        places=torch.from_numpy(places).to(device),
         layout=AttentionLayout(**{name: tensor.to(device) for name, tensor in vars(layout).items()}),
     )
 
@@ -141,6 +150,9 @@ def _attention_layout(prefixes: list[range], suffixes: list[range], prefix_of_su
     )
 
 
-def _padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "rows longest"]:
-    width = max(map(len, rows), default=0)
-    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=torch.long).reshape(len(rows), width)
+def _padded(places: Sequence[range]) -> Int[Tensor, "rows longest"]:
+    """Each range as a row, padded with 0."""
+    padded = np.zeros((len(places), max(map(len, places), default=0)), np.int64)
+    for row, span in zip(padded, places, strict=True):
+        row[: len(span)] = np.arange(span.start, span.stop)
+    return torch.from_numpy(padded)

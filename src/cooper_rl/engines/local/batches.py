@@ -1,9 +1,10 @@
-"""From ragged lists to micro-batches and padded tensors."""
+"""From ragged rows to micro-batches and padded tensors."""
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 
@@ -29,21 +30,19 @@ def token_budget_batches(
     return batches
 
 
-def pad_tokens(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device) -> Int[Tensor, "B T"]:
+def pad_tokens(
+    rows: Sequence[Sequence[int] | Int[np.ndarray, " T"]], pad_id: int, device: torch.device
+) -> Int[Tensor, "B T"]:
     """Rows of token ids, padded on the right."""
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows], device=device)
+    padded = np.full((len(rows), max(map(len, rows))), pad_id, np.int64)
+    for i, row in enumerate(rows):
+        padded[i, : len(row)] = row
+    return torch.from_numpy(padded).to(device)
 
 
 def padded_places(tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
     """Where each token of a padded batch is once the batch is flattened."""
     return torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
-
-
-def pad_numbers(rows: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.device) -> Float[Tensor, "B T"]:
-    """Rows of numbers, padded on the right with 0."""
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[0.0] * (width - len(row))] for row in rows], dtype=dtype, device=device)
 
 
 def length_mask(lengths: Int[Tensor, " B"], width: int) -> Bool[Tensor, "B T"]:

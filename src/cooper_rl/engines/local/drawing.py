@@ -29,7 +29,7 @@ class RowNoise:
         ]
         self._table = np.empty((len(keys), CHUNK))
 
-    def uniforms(self, step: int, rows: Sequence[int]) -> np.ndarray:
+    def uniforms(self, step: int, rows: Sequence[int] | Int[np.ndarray, " rows"]) -> np.ndarray:
         """Numbers in [0, 1) for token `step` of `rows`, float64 [len(rows)]. Steps are asked in order, from 0."""
         if step % CHUNK == 0:
             for row in rows:

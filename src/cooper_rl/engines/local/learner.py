@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.local.schedule import learning_rate_factor
 from cooper_rl.engines.local.trainer_state import disk_errors, load_trainer_state, save_trainer_state
 from cooper_rl.errors import InputError
+from cooper_rl.rollouts.columns import Column
 
 logger = logging.getLogger(__name__)
 
@@ -143,13 +145,13 @@ class TorchLearner:
         self.model.zero_grad(set_to_none=True)
         self._losses_finite = torch.tensor(True, device=self.device)
 
-    def _microbatches(self, *inputs: Sequence[Sequence[int]]) -> list[list[int]]:
+    def _microbatches(self, *inputs: Column) -> list[list[int]]:
         """Rows of each micro-batch; row i is `inputs[0][i]`, with `inputs[1][i]` beside it where there are pairs."""
-        lengths = [max(map(len, row)) for row in zip(*inputs, strict=True)]
-        relatives = [family.rows for family in families(inputs[0])] if self._packs else None
+        lengths = np.max([column.lengths for column in inputs], axis=0).tolist()
+        relatives = [family.rows for family in families(list(inputs[0]))] if self._packs else None
         return token_budget_batches(lengths, self.config.tokens_per_microbatch // len(inputs), relatives)
 
-    def _hidden_states(self, token_ids: Sequence[Sequence[int]]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
+    def _hidden_states(self, token_ids: Sequence[np.ndarray]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
         """Last hidden states under a causal model, and the place of every token of every row among them.
 
         No row sees another or its padding, so what is computed does not depend on the batch. Rows are packed, or padded

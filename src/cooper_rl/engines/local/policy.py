@@ -1,20 +1,21 @@
 """The policy, trained in this process."""
 
-from collections.abc import Sequence
 from typing import Self
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import Metrics, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.kernels.logprobs import gather_logprobs, has_plain_head, token_logprobs
-from cooper_rl.engines.local.batches import length_mask, pad_numbers, pad_tokens, padded_places
+from cooper_rl.engines.local.batches import length_mask, pad_tokens, padded_places
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import check_vocabulary, load_policy, load_tokenizer
 from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
+from cooper_rl.rollouts.columns import Column, offsets_of
 
 
 class TorchPolicyLearner(TorchLearner):
@@ -44,47 +45,45 @@ class TorchPolicyLearner(TorchLearner):
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient; metrics are `loss` and the loss's own metrics as means over completion tokens."""
-        lengths = [len(row) for row in batch.advantages]
         sums: dict[str, Tensor] = {}
         for rows in self._microbatches(batch.token_ids):
             with self._training_pass():
                 flat, mask = self._completion_logprobs(
-                    [batch.token_ids[i] for i in rows], [lengths[i] for i in rows], batch.temperature
+                    [batch.token_ids[i] for i in rows], batch.lengths[rows], batch.temperature
                 )
                 outputs = policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
             self._backward(outputs.loss)
             for name, value in {"loss": outputs.loss, **outputs.metric_sums}.items():
                 sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
-        tokens = max(1, sum(lengths))
+        tokens = max(1, len(batch.advantages))
         return {name: value.item() / (1 if name == "loss" else tokens) for name, value in sums.items()}
 
     def logprobs(
-        self, token_ids: list[list[int]], completion_lengths: list[int], temperature: float = 1.0
-    ) -> list[list[float]]:
-        """Log-probabilities (nats, of logits / temperature) of the last `completion_lengths[i]` tokens of each row."""
-        results: list[list[float]] = [[] for _ in token_ids]
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+    ) -> Float[np.ndarray, " N"]:
+        """Log-probabilities (nats, of logits / temperature) of the last `lengths[i]` tokens of each row.
+
+        They are in the model's precision, at least float32.
+        """
+        places = Column(np.arange(lengths.sum()), offsets_of(lengths))
+        results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
         for rows in self._microbatches(token_ids):
-            lengths = [completion_lengths[i] for i in rows]
             with self._inference_pass():
-                flat, _ = self._completion_logprobs([token_ids[i] for i in rows], lengths, temperature)
-            for row, values in zip(rows, flat.split(lengths), strict=True):
-                results[row] = values.tolist()
+                flat, _ = self._completion_logprobs([token_ids[i] for i in rows], lengths[rows], temperature)
+            results[places.places(rows)] = flat.cpu().numpy()
         return results
 
     def _completion_logprobs(
-        self, token_ids: list[list[int]], lengths: list[int], temperature: float
+        self, token_ids: list[np.ndarray], lengths: Int[np.ndarray, " B"], temperature: float
     ) -> tuple[Float[Tensor, " N"], Bool[Tensor, "B C"]]:
         """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
         if any(length >= len(row) for row, length in zip(token_ids, lengths, strict=True)):
             raise ValueError("a completion needs at least one prompt token before it")
         # The token at position t is predicted at t - 1, so the last one of a row is not read.
         inputs = [row[:-1] for row in token_ids]
-        targets_N = torch.tensor(
-            [token for row, n in zip(token_ids, lengths, strict=True) for token in row[len(row) - n :]],
-            dtype=torch.long,
-            device=self.device,
-        )
-        lengths_B = torch.tensor(lengths, device=self.device)
+        targets = np.concatenate([row[len(row) - n :] for row, n in zip(token_ids, lengths, strict=True)])
+        targets_N = torch.from_numpy(targets.astype(np.int64)).to(self.device)
+        lengths_B = torch.from_numpy(lengths).to(self.device)
         totals_B = torch.tensor([len(row) for row in inputs], device=self.device)
         if self._plain_head:
             states, places_BL = self._hidden_states(inputs)
@@ -99,13 +98,16 @@ class TorchPolicyLearner(TorchLearner):
             flat = token_logprobs(states, self.model.get_output_embeddings(), targets_N, temperature)  # pyright: ignore[reportArgumentType]
         else:
             flat = gather_logprobs(states, targets_N, temperature)
-        return flat, length_mask(lengths_B, max(lengths))
+        return flat, length_mask(lengths_B, int(lengths.max()))
 
     def _loss_inputs(
         self, batch: PolicyBatch, rows: list[int], flat: Float[Tensor, " N"], mask: Bool[Tensor, "B C"]
     ) -> PolicyLossInputs:
-        def padded(ragged: Sequence[Sequence[float]]) -> Float[Tensor, "B C"]:
-            return pad_numbers([ragged[i] for i in rows], flat.dtype, self.device)
+        tokens = Column(batch.advantages, batch.offsets).places(rows)
+
+        def padded(values: Float[np.ndarray, " N"]) -> Float[Tensor, "B C"]:
+            numbers = torch.from_numpy(values[tokens]).to(self.device, flat.dtype)
+            return flat.new_zeros(mask.shape).masked_scatter(mask, numbers)
 
         return PolicyLossInputs(
             logprobs=flat.new_zeros(mask.shape).masked_scatter(mask, flat),
@@ -114,5 +116,5 @@ class TorchPolicyLearner(TorchLearner):
             advantages=padded(batch.advantages),
             weights=padded(batch.weights),
             mask=mask,
-            reference_logprobs=padded(batch.reference_logprobs) if batch.reference_logprobs else None,
+            reference_logprobs=None if batch.reference_logprobs is None else padded(batch.reference_logprobs),
         )

@@ -2,6 +2,7 @@
 
 from typing import Self
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.batches import length_mask, pad_tokens
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer
+from cooper_rl.rollouts.columns import Column
 
 
 class TorchRewardModelLearner(TorchLearner):
@@ -65,11 +67,12 @@ class TorchRewardModelLearner(TorchLearner):
         `BinaryCrossEntropyLoss` (`accuracy`). Several batches may share an optimizer step.
         """
         if isinstance(batch, PairBatch) and isinstance(loss, PairwiseLoss):
-            microbatches = self._microbatches(batch.positives, batch.negatives)
-            outputs = (self._pair_loss(batch, rows, loss) for rows in microbatches)
+            positives, negatives = Column.of(batch.positives), Column.of(batch.negatives)
+            microbatches = self._microbatches(positives, negatives)
+            outputs = (self._pair_loss(positives, negatives, batch.weights, rows, loss) for rows in microbatches)
         elif isinstance(batch, LabelledBatch) and isinstance(loss, BinaryCrossEntropyLoss):
-            microbatches = self._microbatches(batch.token_ids)
-            outputs = (self._labelled_loss(batch, rows) for rows in microbatches)
+            token_ids = Column.of(batch.token_ids)
+            outputs = (self._labelled_loss(token_ids, batch, rows) for rows in self._microbatches(token_ids))
         else:
             raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
         sums: dict[str, Tensor] = {}
@@ -82,28 +85,30 @@ class TorchRewardModelLearner(TorchLearner):
     def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
         """Logits, float32, on the CPU."""
         scores = torch.zeros(len(token_ids))
-        for rows in self._microbatches(token_ids):
+        column = Column.of(token_ids)
+        for rows in self._microbatches(column):
             with self._inference_pass():
-                scores[rows] = self._logits([token_ids[i] for i in rows]).float().cpu()
+                scores[rows] = self._logits([column[i] for i in rows]).float().cpu()
         return scores
 
-    def _pair_loss(self, batch: PairBatch, rows: list[int], loss: PairwiseLoss) -> RewardLossOutputs:
+    def _pair_loss(
+        self, positives: Column, negatives: Column, weights: list[float], rows: list[int], loss: PairwiseLoss
+    ) -> RewardLossOutputs:
         with self._training_pass():
-            logits = self._logits([batch.positives[i] for i in rows] + [batch.negatives[i] for i in rows])
+            logits = self._logits([positives[i] for i in rows] + [negatives[i] for i in rows])
             positive, negative = logits.chunk(2)
-            weights = logits.new_tensor([batch.weights[i] for i in rows])
-            return pairwise_loss(positive, negative, weights, loss.anchor)
+            return pairwise_loss(positive, negative, logits.new_tensor([weights[i] for i in rows]), loss.anchor)
 
-    def _labelled_loss(self, batch: LabelledBatch, rows: list[int]) -> RewardLossOutputs:
+    def _labelled_loss(self, token_ids: Column, batch: LabelledBatch, rows: list[int]) -> RewardLossOutputs:
         with self._training_pass():
-            logits = self._logits([batch.token_ids[i] for i in rows])
+            logits = self._logits([token_ids[i] for i in rows])
             labels = logits.new_tensor([batch.labels[i] for i in rows])
             weights = logits.new_tensor([batch.weights[i] for i in rows])
             return bce_loss(logits, labels, weights)
 
-    def _logits(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
+    def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
         """Logits, at least in float32."""
-        if not all(token_ids):
+        if not all(map(len, token_ids)):
             raise ValueError("a reward-model input is empty")
         lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
         if self._reads_last_token:

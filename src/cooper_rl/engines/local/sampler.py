@@ -3,27 +3,28 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Literal, Self
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.data.prompts import prompt_room
-from cooper_rl.engines.base import Learner
+from cooper_rl.engines.base import PolicyLearner
 from cooper_rl.engines.kernels.fast_decoder import CompactDecoder, can_be_compact
 from cooper_rl.engines.kernels.kv_cache import tolerates_padding
 from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.local.decoding import DecodingBatch
 from cooper_rl.engines.local.device import resolve_device
+from cooper_rl.engines.local.drafts import Drafts
 from cooper_rl.engines.local.drawing import RowNoise, draw_tokens
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.stops import StopRule, end_of_sequence_ids
-from cooper_rl.engines.sampling import Completion, SamplingParams, StopReason
+from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
+from cooper_rl.rollouts.samples import Samples
 
 COMPACT_FROM_TOKENS = 32
 """Copying the weights of a large model costs what it saves in about this many tokens."""
@@ -31,18 +32,6 @@ SMALL_MODEL = 20_000_000
 """Parameters below which the copy costs nothing to speak of."""
 LEAVE_ABOVE = 0.2
 """Finished rows leave the batch when they are at least this share of it: leaving costs a copy of the cache."""
-
-
-@dataclass
-class _Draft:
-    """A completion being drawn."""
-
-    prompt: int
-    sample: int
-    limit: int
-    token_ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    stop_reason: StopReason | None = None
 
 
 class NativeSampler:
@@ -84,34 +73,33 @@ class NativeSampler:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
         return prompt_room(_context(self._model), max_tokens)
 
-    def load_weights(self, learner: Learner) -> None:
-        """Sample from `learner.model` from now on, without a copy. Raises TypeError for a learner without one."""
+    def load_weights(self, learner: PolicyLearner) -> None:
+        """Sample from `learner.model` from now on, without a copy.
+
+        Raises TypeError for a learner whose model is not a Hugging Face model in this process.
+        """
         model = getattr(learner, "model", None)
         if not isinstance(model, PreTrainedModel):
             raise TypeError(f"the native sampler needs a learner with a `model` in this process, not {learner!r}")
         self._model = model
 
-    def sample(self, prompts: Sequence[list[int]], n: int, params: SamplingParams, seed: int) -> list[list[Completion]]:
-        """Draw `n` completions for each prompt (token ids); result[i][j] is sample j of prompt i.
+    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
+        """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
 
-        A completion ends after a stop token or the token that completed a stop string (`stop`), or at `max_tokens`
-        or the end of the model's context (`length`). Raises InputError, before any forward pass, for a prompt that
-        is empty or leaves no room in the context, and FloatingPointError for a model without finite logits.
+        A completion ends after a stop token or the token that completed a stop string, or is cut at `max_tokens` or
+        at the end of the model's context. Raises InputError, before any forward pass, for a prompt that is empty or
+        leaves no room in the context, and FloatingPointError for a model without finite logits.
         """
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
         limits = [completion_limit(self._model, index, prompt, params) for index, prompt in enumerate(prompts)]
         rule = StopRule(self.tokenizer, params, end_of_sequence_ids(self._model, self.tokenizer))
-        drafts = [_Draft(prompt, sample, limits[prompt]) for prompt in range(len(prompts)) for sample in range(n)]
+        drafts = Drafts.of(limits, n)
         with _inference(self._model, self._autocast):
             compact = self._compact(params.max_tokens)
-            for wave in self._waves(drafts, prompts):
-                _decode(DecodingBatch(self._model, compact), prompts, wave, params, rule, seed)
-        completions = [
-            Completion(text, draft.token_ids, draft.logprobs, draft.stop_reason or "length")
-            for draft, text in zip(drafts, rule.texts([draft.token_ids for draft in drafts]), strict=True)
-        ]
-        return [completions[start : start + n] for start in range(0, len(prompts) * n, n)]
+            for wave in self._waves(drafts.prompt, prompts):
+                _decode(DecodingBatch(self._model, compact), prompts, drafts, wave, params, rule, seed)
+        return drafts.samples(rule)
 
     def _compact(self, max_tokens: int) -> CompactDecoder | None:
         """The model's decoder, where it can have one and completions are long enough to pay for the copy."""
@@ -121,7 +109,7 @@ class NativeSampler:
             return None
         return CompactDecoder(self._model, torch.bfloat16 if self._autocast == "bfloat16" else torch.float32)
 
-    def next_token_logits(self, prompts: Sequence[list[int]]) -> Float[Tensor, "P V"]:
+    def next_token_logits(self, prompts: Sequence[Sequence[int]]) -> Float[Tensor, "P V"]:
         """Logits, float32 on the CPU, of the token that would follow each prompt. Raises as `sample`."""
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
@@ -129,25 +117,25 @@ class NativeSampler:
         for index, prompt in enumerate(prompts):
             completion_limit(self._model, index, prompt, SamplingParams(max_tokens=1))
         with _inference(self._model, self._autocast):
-            for wave in self._waves([_Draft(prompt, 0, 1) for prompt in range(len(prompts))], prompts):
-                logits = DecodingBatch(self._model).prefill([prompts[draft.prompt] for draft in wave], [1] * len(wave))
-                for draft, row in zip(wave, logits.float().cpu(), strict=True):
-                    rows[draft.prompt] = row
+            for wave in self._waves(np.arange(len(prompts)), prompts):
+                logits = DecodingBatch(self._model).prefill([prompts[prompt] for prompt in wave], [1] * len(wave))
+                for prompt, row in zip(wave, logits.float().cpu(), strict=True):
+                    rows[prompt] = row
         return torch.stack([row for row in rows if row is not None])
 
-    def _waves(self, drafts: list[_Draft], prompts: Sequence[list[int]]) -> Iterator[list[_Draft]]:
-        """Divide the drafts into batches; prompts of similar length share one, so that little is padded."""
+    def _waves(
+        self, prompt_of: Int[np.ndarray, " B"], prompts: Sequence[Sequence[int]]
+    ) -> Iterator[Int[np.ndarray, " rows"]]:
+        """Divide completions into batches; prompts of similar length share one, so that little is padded."""
         assert self._model is not None
-
-        def length(draft: _Draft) -> int:
-            return len(prompts[draft.prompt])
-
-        ordered = sorted(drafts, key=length)
-        exact = tolerates_padding(self._model.config)
-        for _, alike in groupby(ordered, key=lambda draft: 0 if exact else length(draft)):
-            together = list(alike)
+        lengths = np.array([len(prompt) for prompt in prompts], dtype=np.int64)[prompt_of]
+        ordered = np.argsort(lengths, kind="stable")
+        alike = [ordered]
+        if not tolerates_padding(self._model.config):
+            alike = np.split(ordered, np.flatnonzero(np.diff(lengths[ordered])) + 1)
+        for together in alike:
             size = self._max_rows or len(together)
-            for start in range(0, len(together), size):
+            for start in range(0, len(together), max(1, size)):
                 yield together[start : start + size]
 
 
@@ -191,42 +179,30 @@ def _inference(model: PreTrainedModel, autocast: str) -> Iterator[None]:
 
 def _decode(
     batch: DecodingBatch,
-    prompts: Sequence[list[int]],
-    drafts: list[_Draft],
+    prompts: Sequence[Sequence[int]],
+    drafts: Drafts,
+    rows: Int[np.ndarray, " rows"],
     params: SamplingParams,
     rule: StopRule,
     seed: int,
 ) -> None:
-    """Draw every draft of one batch to its end. Drafts of one prompt are neighbours."""
-    counts = Counter(draft.prompt for draft in drafts)
-    noise = RowNoise(seed, [(draft.prompt, draft.sample) for draft in drafts])
+    """Draw the drafts of one batch, `rows`, to their end. Drafts of one prompt are neighbours."""
+    counts = Counter(drafts.prompt[rows].tolist())
+    noise = RowNoise(seed, list(zip(drafts.prompt[rows].tolist(), drafts.sample[rows].tolist(), strict=True)))
     logits = batch.prefill([prompts[prompt] for prompt in counts], list(counts.values()))
-    rows = list(range(len(drafts)))
+    slots = np.arange(len(rows))  # those of `rows` that are still in the batch
     stop_ids = torch.tensor(sorted(rule.token_ids), device=logits.device, dtype=torch.long)
-    for step in range(max(draft.limit for draft in drafts)):
-        uniforms = torch.from_numpy(noise.uniforms(step, rows))
+    for step in range(drafts.limit[rows].max()):
+        uniforms = torch.from_numpy(noise.uniforms(step, slots))
         forbidden = stop_ids if step < params.min_tokens else None
         tokens, logprobs = draw_tokens(logits, uniforms, params, forbidden)
-        for row, token, logprob in zip(rows, tokens.tolist(), logprobs.tolist(), strict=True):
-            _extend(drafts[row], token, logprob, rule)
-        kept = [slot for slot, row in enumerate(rows) if drafts[row].stop_reason is None]
-        if not kept:
+        drafts.extend(rows[slots], tokens.cpu().numpy(), logprobs.cpu().numpy(), rule)
+        kept = np.flatnonzero(drafts.open(rows[slots]))
+        if not len(kept):
             return
-        if len(kept) <= (1 - LEAVE_ABOVE) * len(rows):
-            rows = [rows[slot] for slot in kept]
-            selection = torch.tensor(kept, device=tokens.device)
+        if len(kept) <= (1 - LEAVE_ABOVE) * len(slots):
+            slots = slots[kept]
+            selection = torch.from_numpy(kept).to(tokens.device)
             batch.keep(selection)
             tokens = tokens.index_select(0, selection)
         logits = batch.step(tokens)
-
-
-def _extend(draft: _Draft, token: int, logprob: float, rule: StopRule) -> None:
-    """Append a token to a draft that is still open, and close it if the token ends it."""
-    if draft.stop_reason is not None:
-        return
-    draft.token_ids.append(token)
-    draft.logprobs.append(logprob)
-    if rule.reached(draft.token_ids):
-        draft.stop_reason = "stop"
-    elif len(draft.token_ids) == draft.limit:
-        draft.stop_reason = "length"

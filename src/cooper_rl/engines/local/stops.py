@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+from jaxtyping import Bool, Int
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.sampling import SamplingParams
@@ -36,6 +38,7 @@ class StopRule:
         special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
         self.token_ids = {*end_of_sequence, *params.stop_token_ids}
         self.token_ids.update(special[text] for text in params.stop if text in special)
+        self._stop_ids = np.array(sorted(self.token_ids), dtype=np.int64)
         self._strings = [text for text in params.stop if text and text not in special]
         self._tokenizer = tokenizer
         self._last_characters = {text[-1] for text in self._strings}
@@ -44,15 +47,25 @@ class StopRule:
 
     def reached(self, token_ids: Sequence[int]) -> bool:
         """Whether the completion `token_ids`, not stopped before its last token, stops with it."""
-        last = token_ids[-1]
-        if last in self.token_ids:
-            return True
-        if not self._strings or not self._may_complete(last):
-            return False
+        last = np.asarray(token_ids[-1:])
+        return bool(self.stop_at(last)[0] or (self.may_end_a_text(last)[0] and self.ends_a_text(token_ids)))
+
+    def stop_at(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
+        """Which of these tokens stop a completion by themselves."""
+        return np.isin(last, self._stop_ids)
+
+    def may_end_a_text(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
+        """Which of these tokens could complete a stop string."""
+        if not self._strings:
+            return np.zeros(len(last), bool)
+        return np.array([self._may_complete(token_id) for token_id in last.tolist()], bool)
+
+    def ends_a_text(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> bool:
+        """Whether a stop string stands at the end of a completion whose last token could complete one."""
         tail = self._tail(token_ids)
         return any(text in tail for text in self._strings)
 
-    def texts(self, completions: Sequence[Sequence[int]]) -> list[str]:
+    def texts(self, completions: Sequence[Sequence[int] | Int[np.ndarray, " T"]]) -> list[str]:
         """Each completion decoded without special tokens and cut before its first stop string."""
         return [self._cut(self._decode(token_ids)) for token_ids in completions]
 
@@ -69,7 +82,7 @@ class StopRule:
             self._can_complete[token_id] = known
         return known
 
-    def _tail(self, token_ids: Sequence[int]) -> str:
+    def _tail(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:
         """The end of the text, long enough to hold every stop string that the last token could complete."""
         needed = self._longest + len(self._decode(token_ids[-1:])) + SLACK
         window = needed
@@ -83,7 +96,8 @@ class StopRule:
         found = [position for stop in self._strings if (position := text.find(stop)) >= 0]
         return text[: min(found)] if found else text
 
-    def _decode(self, token_ids: Sequence[int]) -> str:
-        decoded = self._tokenizer.decode(list(token_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    def _decode(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:
+        ids = token_ids.tolist() if isinstance(token_ids, np.ndarray) else list(token_ids)
+        decoded = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         assert isinstance(decoded, str)
         return decoded

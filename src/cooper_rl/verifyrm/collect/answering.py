@@ -64,10 +64,10 @@ class LocalModel:
         room = self._sampler.room(sampling.max_tokens)
         fits = [i for i, ids in enumerate(prompts) if room is None or len(ids) <= room]
         answers = [[Answered(None, "too_long")] * n for _ in problems]
-        for i, completions in zip(
-            fits, self._sampler.sample([prompts[i] for i in fits], n, sampling, seed), strict=True
-        ):
-            answers[i] = [Answered(completion.text, completion.stop_reason) for completion in completions]
+        drawn = list(self._sampler.sample([prompts[i] for i in fits], n, sampling, seed).answers())
+        for place, i in enumerate(fits):
+            own = drawn[place * n : (place + 1) * n]
+            answers[i] = [Answered(answer.text, "stop" if answer.stopped else "length") for answer in own]
         return answers
 
     def check(self) -> None:

@@ -130,8 +130,8 @@ class LocalJudge:
     def _ask(self, prompts: list[list[int]]) -> list[Judgement]:
         if self._config.read == "text":
             params = SamplingParams(temperature=0.0, max_tokens=self._config.max_tokens)
-            replies = [completions[0].text for completions in self._sampler.sample(prompts, 1, params, seed=0)]
-            return [Judgement(parse_reply(reply), detail=reply) for reply in replies]
+            replies = self._sampler.sample(prompts, 1, params, seed=0)
+            return [Judgement(parse_reply(reply), detail=reply) for reply in replies.texts]
         if not prompts:
             return []
         probabilities = self._sampler.next_token_logits(prompts).double().softmax(dim=1)

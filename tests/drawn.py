@@ -1,0 +1,24 @@
+"""A sampler's columns as records, for tests that look at single completions."""
+
+from dataclasses import dataclass
+
+from cooper_rl.engines.base import Sampler
+from cooper_rl.engines.sampling import SamplingParams
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One completion."""
+
+    text: str
+    token_ids: list[int]
+    logprobs: list[float]
+    stopped: bool
+
+
+def draw(sampler: Sampler, prompts: list[list[int]], n: int, params: SamplingParams, seed: int) -> list[list[Drawn]]:
+    """`n` completions of each prompt."""
+    samples = sampler.sample(prompts, n, params, seed)
+    columns = zip(samples.texts, samples.token_ids, samples.logprob_rows, samples.stopped, strict=True)
+    rows = [Drawn(text, ids.tolist(), logprobs.tolist(), bool(stopped)) for text, ids, logprobs, stopped in columns]
+    return [rows[start : start + n] for start in range(0, len(rows), n)]
