@@ -91,7 +91,7 @@ def test_unknown_keys_name_their_line_and_the_nearest_key(tmp_path, text, line, 
             "run.yaml:2: cooptimization.assistant: kind is missing; "
             "add kind: chat or kind: corrupter; these keys are those of kind: chat",
         ),
-        ("algorithm:\n  loss: {}\n", "run.yaml:2: algorithm.loss: kind is missing; add kind: ppo_clip or kind: gspo"),
+        ("algorithm:\n  loss: {}\n", "run.yaml:2: algorithm.loss: kind is missing; add kind: cispo or kind: gspo"),
     ],
 )
 def test_a_record_of_several_kinds_without_a_kind_is_answered_with_the_kinds(tmp_path, text, message):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -15,6 +16,7 @@ from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.overlong import overlong_penalty
 from cooper_rl.policy.step_logprobs import Logprobs, Place, StepLogprobs, learner_logprobs, places_of, sampler_logprobs
+from cooper_rl.rollouts.ragged import Ragged
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ def update_policy(
 
     # A reward model that has diverged costs its groups, not the run; a group of zeros has no spread to learn from.
     rewards = rewards.where(rewards.isfinite().all(dim=1, keepdim=True), 0.0)
-    usable_P = usable_groups(rewards, config.min_spread)
-    advantages_PN = advantages(rewards, config.advantages, usable_P)
+    ragged = Ragged.of(list(rewards))
+    usable_P = usable_groups(ragged, config.min_spread)
+    advantages_PN = advantages(ragged, config.advantages, usable_P).padded(0.0)
     cut_off_PN = torch.tensor([[c.stop_reason == "length" for c in group.completions] for group in groups])
     counted_PN = ~cut_off_PN if config.overlong.kind == "mask" else torch.ones_like(cut_off_PN)
     # Where rewards are alike, a KL term in the loss is all that holds the policy.
@@ -131,13 +134,15 @@ def _batch(
 ) -> PolicyBatch:
     """The kept rows of the chosen groups; weights are normalised over all counted rows of those groups."""
     places = [(p, i) for p in chosen for i in range(len(groups[p].completions))]
+    lengths = [len(groups[p].completions[i].token_ids) for p, i in places]
     weights = token_weights(
-        [len(groups[p].completions[i].token_ids) for p, i in places],
+        np.array(lengths, dtype=np.int64),
         config.aggregation,
-        counted=[bool(counted_PN[place]) for place in places],
-        kept=[bool(kept_PN[place]) for place in places],
+        counted=np.array([bool(counted_PN[place]) for place in places]),
+        kept=np.array([bool(kept_PN[place]) for place in places]),
     )
-    kept = [(place, weight) for place, weight in zip(places, weights, strict=True) if kept_PN[place]]
+    rows = zip(places, weights.tolist(), lengths, strict=True)
+    kept = [(place, [weight] * length) for place, weight, length in rows if kept_PN[place]]
     completions = [groups[p].completions[i] for (p, i), _ in kept]
     return PolicyBatch(
         token_ids=[groups[p].prompt_ids + c.token_ids for ((p, _), _), c in zip(kept, completions, strict=True)],

@@ -16,7 +16,8 @@ from cooper_rl.engines.kernels.linear import FastLinear, has_onednn
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import CISPO, GSPO, PolicyObjective, PPOClip
+from cooper_rl.policy.losses import PolicyObjective
+from cooper_rl.policy.losses.clip import CISPO, GSPO, PPOClip
 
 quick = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
