@@ -37,8 +37,8 @@ class Kinds:
         self._needs = needs
         self._records: dict[str, type[Config]] = {}
         self._imported = False
-        self._described: set[str] = set()
-        """Kinds whose JSON schema is being written."""
+        self._described = False
+        """Whether the kinds' JSON schemas are being written."""
 
     def register(self, record: Record) -> Record:
         """Add a record under the default of its field `kind`. Raises ValueError for a kind that exists."""
@@ -122,16 +122,18 @@ class Kinds:
             "properties": {"kind": {"type": "string", "pattern": ":", "description": OUTSIDE}},
             "required": ["kind"],
         }
-        known = [{"allOf": [self._schema_of(kind, handler)], "required": ["kind"]} for kind in self.records]
-        return {"oneOf": [*known, outside]}
-
-    def _schema_of(self, kind: str, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        record = self.records[kind]
-        ref = f"{record.__module__}.{record.__qualname__}"
-        if kind in self._described:  # a part that holds parts of its own sort
-            return handler(core_schema.definition_reference_schema(ref))
-        self._described.add(kind)
+        outermost, self._described = not self._described, True
         try:
-            return handler({**record.__pydantic_core_schema__, "ref": ref})  # pyright: ignore[reportArgumentType]
+            known = handler(core_schema.tagged_union_schema(self._schemas(outermost), "kind"))
         finally:
-            self._described.remove(kind)
+            self._described = not outermost
+        return {"oneOf": [*known["oneOf"], outside]}
+
+    def _schemas(self, outermost: bool) -> dict[str, core_schema.CoreSchema]:
+        """The schema of every kind; inside a part that holds parts of its own sort, a reference to it."""
+        schemas = {}
+        for kind, record in self.records.items():
+            ref = f"{record.__module__}.{record.__qualname__}"
+            whole: Any = {**record.__pydantic_core_schema__, "ref": ref}
+            schemas[kind] = whole if outermost else core_schema.definition_reference_schema(ref)
+        return schemas
