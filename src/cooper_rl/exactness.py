@@ -7,7 +7,7 @@ import torch
 
 from cooper_rl.run_config import RunConfig
 
-WITHOUT_EFFECT = {"name", "output_dir", "checkpoint"}
+WITHOUT_EFFECT = {"name", "output_dir", "checkpoint", "sinks"}
 """Settings that change no result."""
 
 

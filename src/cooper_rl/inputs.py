@@ -38,6 +38,8 @@ def read_inputs(config: RunConfig) -> Inputs:
 
     What takes least time is looked at first: files here before the hub, the hub before every reference answer.
     """
+    for sink in config.sinks:
+        sink.check()
     for reward in config.extra_rewards:
         RewardFunction(reward.function, reward.batched)
     verifier = RuleVerifier(config.rule.workers, config.rule.timeout_s, text=config.rule.text)

@@ -10,6 +10,7 @@ from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.config import FunctionRewardConfig, HybridConfig
@@ -127,6 +128,8 @@ class RunConfig(Config):
     """Held-out accuracy and attack rate of the reward model during the run."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     """Checkpoints."""
+    sinks: tuple[AnySink, ...] = ()
+    """Where metrics go besides the run's folder and, where it is installed, TensorBoard."""
     watch: tuple[WatchRule, ...] = ()
     """What counts as a fault of training, beside the default rules, and what happens then."""
 

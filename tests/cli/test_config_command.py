@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from cooper_rl import __version__, build_config, load_config
 from cooper_rl.cli.config import Command, _record
 from cooper_rl.cli.main import commands
-from cooper_rl.config.explanation import explain, records_in
+from cooper_rl.config.explanation import explain
+from cooper_rl.config.nested import records_of
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 
@@ -25,7 +26,7 @@ def _config(*arguments):
 def _fields(record):
     for name, field in record.model_fields.items():
         yield name
-        for inner in records_in(field.annotation):
+        for inner in records_of(field):
             yield from _fields(inner)
 
 
@@ -45,7 +46,7 @@ def test_every_setting_of_every_command_is_explained(command):
         "policy.model  text; required",
         "evaluation.top_p  number, above 0, at most 1; default 0.95",
         "kind  rule | static | cooper | hybrid | function; default cooper",
-        "algorithm.loss  section of kind ppo_clip | gspo | cispo; default ppo_clip",
+        "algorithm.loss  section of kind cispo | gspo | ppo_clip | package.module:Class; default ppo_clip",
         "algorithm.loss.clip_high (kind: gspo)  number, at least 0; default 0.0004",
         "watch[].above  number or null; default null",
         "extra_rewards[].batched  true or false; default false",

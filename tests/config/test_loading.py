@@ -1,11 +1,17 @@
 """A configuration either fits, or says which line does not and what would."""
 
+from importlib import import_module
+from uuid import uuid4
+
 import pytest
 import yaml
 
+from cooper_rl.config.commented_yaml import commented_yaml
 from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.errors import InputError
 from cooper_rl.policy.kl import KLConfig
+from cooper_rl.policy.losses.clip import GSPO
+from cooper_rl.run_config import RunConfig
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
 
@@ -91,7 +97,7 @@ def test_unknown_keys_name_their_line_and_the_nearest_key(tmp_path, text, line, 
             "run.yaml:2: cooptimization.assistant: kind is missing; "
             "add kind: chat or kind: corrupter; these keys are those of kind: chat",
         ),
-        ("algorithm:\n  loss: {}\n", "run.yaml:2: algorithm.loss: kind is missing; add kind: ppo_clip or kind: gspo"),
+        ("algorithm:\n  loss: {}\n", "run.yaml:2: algorithm.loss: kind is missing; add kind: cispo or kind: gspo"),
     ],
 )
 def test_a_record_of_several_kinds_without_a_kind_is_answered_with_the_kinds(tmp_path, text, message):
@@ -201,3 +207,76 @@ def test_a_missing_file_is_named(tmp_path):
 def test_malformed_overrides(tmp_path, override):
     with pytest.raises(InputError, match="override"):
         load_config(_write(tmp_path, yaml.safe_dump(MINIMAL)), [override])
+
+
+OWN_ADVANTAGE = """
+from cooper_rl.config.base import Config
+
+class Own(Config):
+    scale: float = 1.0
+    def of(self, rewards):
+        return rewards
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """A user's module with an advantage, in the working folder."""
+    name = f"own_{uuid4().hex}"
+    (tmp_path / f"{name}.py").write_text(OWN_ADVANTAGE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return name
+
+
+RULE_RUN = "kind: rule\npolicy: {model: m}\nproblems: {source: arithmetic}\n"
+
+
+def test_a_part_from_outside_is_loaded_from_a_file_and_written_back(tmp_path, own_module):
+    settings = f"algorithm:\n  advantages: {{kind: '{own_module}:Own', scale: 2}}\n"
+    (tmp_path / "run.yaml").write_text(RULE_RUN + settings)
+    config = load_config(tmp_path / "run.yaml")
+    assert config.algorithm.advantages.scale == 2.0  # pyright: ignore[reportAttributeAccessIssue]
+    for written in (yaml.safe_dump(config.model_dump(mode="json")), commented_yaml(config)):
+        (tmp_path / "again.yaml").write_text(written)
+        assert load_config(tmp_path / "again.yaml") == config
+
+
+def test_a_part_may_be_an_object(own_module):
+    own = import_module(own_module).Own(scale=3)
+    settings = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
+    config = build_config({**settings, "algorithm": {"advantages": own, "loss": GSPO(clip_low=0.5)}})
+    assert config.algorithm.advantages is own
+    assert config.algorithm.loss.clip_low == 0.5  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (
+            "kind: 'MODULE:Own'\n    scael: 2",
+            "run.yaml:7: unknown key 'algorithm.advantages.scael'; did you mean 'scale'",
+        ),
+        (
+            "kind: 'MODULE:Own'\n    scale: much",
+            "7: algorithm.advantages.scale: Input should be a valid number",
+        ),
+        ("kind: 'MODULE:Owm'", "run.yaml:5: algorithm.advantages.kind: MODULE:Owm: Owm does not exist in MODULE"),
+        ("kind: grop", "no advantage of kind 'grop'; kinds: dr_grpo, grpo, maxrl"),
+    ],
+)
+def test_a_mistake_in_a_part_is_told_with_its_line(tmp_path, own_module, part, message):
+    text = f"{RULE_RUN}algorithm:\n  advantages:\n    {part}\n".replace("MODULE", own_module)
+    (tmp_path / "run.yaml").write_text(text)
+    with pytest.raises(InputError) as error:
+        load_config(tmp_path / "run.yaml")
+    assert message.replace("MODULE", own_module) in str(error.value)
+
+
+def test_the_schema_of_a_run_offers_the_registered_kinds():
+    schema = RunConfig.model_json_schema()
+    loss = schema["$defs"]["AlgorithmConfig"]["properties"]["loss"]
+    known = [one.get("$ref", "").split("/")[-1] for one in loss["oneOf"]]
+    assert known == ["CISPO", "GSPO", "PPOClip", ""]
+    assert schema["$defs"]["GSPO"]["properties"]["clip_low"]["default"] == 3e-4
+    assert loss["oneOf"][-1]["properties"]["kind"]["description"] == "package.module:Class"

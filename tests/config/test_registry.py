@@ -7,9 +7,12 @@ from typing import Annotated, Any, Literal, Protocol
 from uuid import uuid4
 
 import pytest
+import yaml
 from pydantic import Field
 
 from cooper_rl.config.base import Config
+from cooper_rl.config.commented_yaml import commented_yaml
+from cooper_rl.config.explanation import explain, narrow
 from cooper_rl.config.registry import Kinds
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.errors import InputError
@@ -73,7 +76,7 @@ def record_of(shapes: Kinds) -> Any:
 
 
 def test_a_file_in_the_package_is_a_kind(shapes):
-    assert sorted(shapes.records) == ["square", "triangle"]
+    assert list(shapes.records) == ["square", "triangle"]
     drawing = record_of(shapes).model_validate({"shape": {"kind": "triangle", "side": 4}})
     assert drawing.shape.area() == 8
 
@@ -100,7 +103,7 @@ def test_what_is_written_down_makes_the_same_parts_again(shapes):
         ({"shape": {"kind": "squar"}}, "no shape of kind 'squar'; kinds: square, triangle"),
         ({"shape": {"side": 1}}, "kind is missing"),
         ({"shape": 3}, "expected the settings of a shape"),
-        ({"shape": {"kind": "my_shapes:NoShape"}}, "is no shape: it has no method area"),
+        ({"shape": {"kind": "my_shapes:NoShape"}}, "is no shape: it has no area"),
         ({"shape": {"kind": "my_shapes:Nothing"}}, "Nothing does not exist in my_shapes"),
         ({"shape": {"kind": "my_shape:Disc"}}, "No module named 'my_shape'"),
         ({"shape": {"kind": "square", "side": -1}}, "shape.side: Input should be greater than 0"),
@@ -116,3 +119,40 @@ def test_wrong_settings_are_told_with_their_place(shapes, settings, message):
     with pytest.raises(InputError, match="config: ") as error:
         check(record_of(shapes), Settings(settings))
     assert message in str(error.value)
+
+
+def test_a_part_may_hold_parts_of_its_own_sort_and_the_schema_ends(shapes, tmp_path, monkeypatch):
+    class Pile(Config):
+        kind: Literal["pile"] = "pile"
+        layers: tuple[Annotated[Shape, shapes], ...] = ()
+
+        def area(self) -> float:
+            return sum(shape.area() for shape in self.layers)
+
+    assert len(shapes.records) == 2  # the package's, before one is added from here
+    shapes.register(Pile)
+    drawing = record_of(shapes).model_validate({"shape": {"kind": "pile", "layers": [{"kind": "square"}] * 2}})
+    assert drawing.shape.area() == 2
+    schema = record_of(shapes).model_json_schema()
+    pile = next(one for name, one in schema["$defs"].items() if name.endswith("Pile"))
+    kinds = [one.get("$ref") for one in pile["properties"]["layers"]["items"]["oneOf"]]
+    assert kinds == [*(f"#/$defs/{name}" for name in ("Square", "Triangle", "Pile")), None]
+    assert [setting.key for setting in explain(record_of(shapes)) if setting.key.startswith("shape.layers")] == [
+        "shape.layers",
+        *["shape.layers[]", "shape.layers[].side"] * 2,
+    ]
+
+
+def test_parts_by_name_are_explained_and_printed(shapes):
+    class Gallery(Config):
+        parts: dict[str, Annotated[Shape, shapes]] = Field(default_factory=dict)
+
+    explained = {(one.key, one.kind): one.values for one in explain(Gallery)}
+    kinds = "square | triangle | package.module:Class"
+    assert explained["parts", None] == f"mapping of names to section of kind {kinds}; default {{}}"
+    assert explained["parts.<name>.side", "triangle"] == "number, above 0; default 1.0"
+    assert [one.kind for one in narrow(explain(Gallery), "parts.side")] == ["square", "triangle"]
+    settings = {
+        "parts": {"first": {"kind": "square", "side": 2.0}, "second": {"kind": "my_shapes:Disc", "radius": 3.0}}
+    }
+    assert yaml.safe_load(commented_yaml(Gallery.model_validate(settings))) == settings

@@ -1,8 +1,10 @@
 import pytest
 from pydantic import ValidationError
 
-from cooper_rl.cooptimization.config import ChatAssistantConfig, CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant import CorrupterAssistant, build_assistant
+from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.cooptimization.negatives.assistant import build_assistant
+from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistantConfig
+from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
 from cooper_rl.cooptimization.presets import COOPER, PAPER
 from cooper_rl.errors import InputError
 

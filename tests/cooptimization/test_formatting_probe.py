@@ -12,7 +12,7 @@ from cooptimization_cases import answer_text, make_group  # pyright: ignore[repo
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant import ChatAssistant
+from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
 from cooper_rl.cooptimization.presets import PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 

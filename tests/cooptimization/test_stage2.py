@@ -12,7 +12,8 @@ from cooptimization_cases import answer_text, cut_off, flip, make_group  # pyrig
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant import ChatAssistant, CorrupterAssistant
+from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
+from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
 from cooper_rl.cooptimization.presets import COOPER, PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.labelled import LabelledCompletion

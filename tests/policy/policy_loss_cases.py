@@ -7,14 +7,8 @@ import torch
 from torch import Tensor
 
 from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import (
-    CISPO,
-    GSPO,
-    PolicyLossConfig,
-    PolicyLossInputs,
-    PPOClip,
-    policy_loss,
-)
+from cooper_rl.policy.losses import PolicyLossConfig, PolicyLossInputs, policy_loss
+from cooper_rl.policy.losses.clip import CISPO, GSPO, PPOClip
 
 ALL = [PPOClip(), PPOClip(dual_clip=3.0), GSPO(), CISPO()]
 

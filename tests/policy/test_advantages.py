@@ -6,19 +6,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from cooper_rl.policy.advantages import (
-    GRPO,
-    RLOO,
-    AdvantageConfig,
-    DrGRPO,
-    MaxRL,
-    ReinforcePPBaseline,
-    advantages,
-    usable_groups,
-)
+from cooper_rl.policy.advantages import AdvantageConfig, advantages, usable_groups
+from cooper_rl.policy.advantages.group_baseline import GRPO, RLOO, DrGRPO, MaxRL, ReinforcePPBaseline
+from cooper_rl.rollouts.ragged import Ragged
 
 ALL = [GRPO(), DrGRPO(), RLOO(), ReinforcePPBaseline(), MaxRL()]
 ONE_OF_FOUR = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+
+
+def ragged(rewards):
+    """From [P, N]."""
+    return Ragged.of(list(rewards))
+
+
+def of_rows(rewards, config, usable=None):
+    """From [P, N] to [P, N]."""
+    return advantages(ragged(rewards), config, usable).padded(0.0)
+
+
+def plain(config, rewards, centred_of_step):
+    """One group's advantages, written out in plain Python."""
+    n = len(rewards)
+    mean = sum(rewards) / n
+    centred = [r - mean for r in rewards]
+    std = (sum(c * c for c in centred) / (n - 1)) ** 0.5
+    root_mean_square = (sum(c * c for c in centred_of_step) / len(centred_of_step)) ** 0.5
+    return {
+        "grpo": lambda: [c / (std + 1e-6) for c in centred],
+        "dr_grpo": lambda: centred,
+        "rloo": lambda: [r - (sum(rewards) - r) / (n - 1) for r in rewards],
+        "reinforce_pp_baseline": lambda: [c / (root_mean_square + 1e-6) for c in centred],
+        "maxrl": lambda: [max(1 - n, min(n - 1, c / mean)) if mean > 0 else 0.0 for c in centred],
+    }[config.kind]()
 
 
 @pytest.mark.parametrize(
@@ -36,11 +55,11 @@ ONE_OF_FOUR = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     ],
 )
 def test_hand_computed_group(config, expected):
-    torch.testing.assert_close(advantages(ONE_OF_FOUR, config), torch.tensor([expected], dtype=torch.float64))
+    torch.testing.assert_close(of_rows(ONE_OF_FOUR, config), torch.tensor([expected], dtype=torch.float64))
 
 
 def test_grpo_adds_eps_to_the_standard_deviation():
-    torch.testing.assert_close(advantages(ONE_OF_FOUR, GRPO(eps=0.5))[0, 0].item(), 0.75)
+    torch.testing.assert_close(of_rows(ONE_OF_FOUR, GRPO(eps=0.5))[0, 0].item(), 0.75)
 
 
 def test_reinforce_pp_uses_one_standard_deviation_for_all_usable_groups():
@@ -48,46 +67,46 @@ def test_reinforce_pp_uses_one_standard_deviation_for_all_usable_groups():
     # deviations 1, 1 and 2, 2; the constant group must not dilute them: sqrt((1 + 1 + 4 + 4) / 4)
     std = 2.5**0.5
     expected = torch.tensor([[1, -1], [0, 0], [2, -2]], dtype=torch.float64) / std
-    torch.testing.assert_close(advantages(rewards, ReinforcePPBaseline(eps=0)), expected)
+    torch.testing.assert_close(of_rows(rewards, ReinforcePPBaseline(eps=0)), expected)
 
 
 @pytest.mark.parametrize("rewards", [[0.0, 0.0, -1.0], [-0.2, 0.1, 0.1]])
 def test_maxrl_learns_nothing_from_a_group_without_success(rewards):
-    assert advantages(torch.tensor([rewards]), MaxRL()).tolist() == [[0.0, 0.0, 0.0]]
+    assert of_rows(torch.tensor([rewards]), MaxRL()).tolist() == [[0.0, 0.0, 0.0]]
 
 
 def test_maxrl_stays_bounded_when_a_penalty_brings_the_mean_near_zero():
-    result = advantages(torch.tensor([[1.0, -0.5, -0.4999]]), MaxRL())
+    result = of_rows(torch.tensor([[1.0, -0.5, -0.4999]]), MaxRL())
     assert result.tolist() == [[2.0, -2.0, -2.0]]
 
 
 @pytest.mark.parametrize("config", ALL)
 def test_noise_below_the_threshold_gives_exactly_zero(config):
     rewards = torch.tensor([[0.9, 0.9004, 0.9002], [0.1, 0.9, 0.5]])
-    usable = usable_groups(rewards, min_spread=0.01)
+    usable = usable_groups(ragged(rewards), min_spread=0.01)
     assert usable.tolist() == [False, True]
-    result = advantages(rewards, config, usable)
+    result = of_rows(rewards, config, usable)
     assert result[0].tolist() == [0.0, 0.0, 0.0]
     assert (result[1] != 0).any()
 
 
 @pytest.mark.parametrize("config", ALL)
 def test_constant_rewards_and_single_completions_give_exactly_zero(config):
-    assert advantages(torch.full((2, 3), 0.1), config).count_nonzero() == 0
-    assert advantages(torch.tensor([[0.3], [0.7]]), config).tolist() == [[0.0], [0.0]]
+    assert of_rows(torch.full((2, 3), 0.1), config).count_nonzero() == 0
+    assert of_rows(torch.tensor([[0.3], [0.7]]), config).tolist() == [[0.0], [0.0]]
 
 
 def test_a_spread_equal_to_the_threshold_is_not_usable():
-    assert usable_groups(torch.tensor([[0.0, 0.5], [0.0, 0.5001]]), min_spread=0.5).tolist() == [False, True]
+    assert usable_groups(ragged(torch.tensor([[0.0, 0.5], [0.0, 0.5001]])), min_spread=0.5).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_non_finite_rewards_are_refused_with_their_group(bad):
     rewards = torch.tensor([[0.0, 1.0], [bad, 1.0]])
     with pytest.raises(ValueError, match=r"groups \[1\]"):
-        usable_groups(rewards, 0.0)
+        usable_groups(ragged(rewards), 0.0)
     with pytest.raises(ValueError, match=r"groups \[1\]"):
-        advantages(rewards, GRPO(), torch.tensor([True, False]))
+        of_rows(rewards, GRPO(), torch.tensor([True, False]))
 
 
 @given(
@@ -96,11 +115,34 @@ def test_non_finite_rewards_are_refused_with_their_group(bad):
 )
 def test_advantages_of_every_group_sum_to_zero_and_follow_the_rewards(rewards, config):
     rewards = torch.tensor(rewards)
-    result = advantages(rewards, config)
+    result = of_rows(rewards, config)
     assert result.dtype == rewards.dtype
     torch.testing.assert_close(result.sum(1), torch.zeros(len(rewards)), atol=1e-5, rtol=0)
     order = rewards.argsort(dim=1, stable=True)
     assert (result.gather(1, order).diff(dim=1) >= 0).all()
+
+
+GROUPS = [[1.0, 0.0, 0.25, 0.5], [0.0, 1.0], [0.5, 0.75, -0.5], [0.3, 0.3, 0.3]]
+"""Groups of 4, 2 and 3, and one without spread."""
+
+
+@pytest.mark.parametrize("config", ALL)
+def test_groups_may_differ_in_size(config):
+    centred_of_step = [r - sum(group) / len(group) for group in GROUPS[:3] for r in group]
+    expected = [plain(config, group, centred_of_step) for group in GROUPS[:3]]
+    found = advantages(Ragged.of(GROUPS, torch.float64), config)
+    assert found.sizes == (4, 2, 3, 3)
+    assert found.rows()[:3] == [pytest.approx(row, abs=1e-12) for row in expected]
+    assert found.rows()[3] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("config", ALL)
+def test_groups_of_one_and_of_none_have_no_advantage(config):
+    rewards = Ragged.of([[0.7], [], [1.0, 0.0]], torch.float64)
+    assert usable_groups(rewards, 0.0).tolist() == [False, False, True]
+    found = advantages(rewards, config)
+    assert found.rows()[:2] == [[0.0], []]
+    assert found.rows()[2] == of_rows(torch.tensor([[1.0, 0.0]], dtype=torch.float64), config)[0].tolist()
 
 
 def test_every_kind_is_reachable_from_a_config_file():

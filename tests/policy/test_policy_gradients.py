@@ -7,12 +7,8 @@ import torch
 from policy_loss_cases import ALL, gradient, loss_gradient, one_row, random_inputs
 
 from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import (
-    CISPO,
-    GSPO,
-    PPOClip,
-    policy_loss,
-)
+from cooper_rl.policy.losses import policy_loss
+from cooper_rl.policy.losses.clip import CISPO, GSPO, PPOClip
 
 
 @pytest.mark.parametrize("cap", [None, 1.5])

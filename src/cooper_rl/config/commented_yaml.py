@@ -4,8 +4,11 @@ import textwrap
 from collections.abc import Iterator
 from typing import get_args
 
+from pydantic.fields import FieldInfo
+
 from cooper_rl.config.base import Config
 from cooper_rl.config.explanation import default_text
+from cooper_rl.config.nested import kinds_of
 
 WIDTH = 100
 
@@ -23,17 +26,32 @@ def _lines(config: Config, depth: int, comments: bool) -> Iterator[str]:
             yield from _comment(field.description or "", indent)
         if isinstance(value, Config):
             yield f"{indent}{name}:"
-            yield from _lines(value, depth + 1, comments)
+            yield from _part(value, field, depth + 1, comments)
         elif isinstance(value, tuple) and value and all(isinstance(one, Config) for one in value):
             yield f"{indent}{name}:"
             for one in value:
-                first, *rest = _lines(one, depth + 2, comments=False)
+                first, *rest = _part(one, field, depth + 2, comments=False)
                 yield from (f"{indent}  - {first.lstrip()}", *rest)
+        elif isinstance(value, dict) and value and all(isinstance(one, Config) for one in value.values()):
+            yield f"{indent}{name}:"
+            for key, one in value.items():
+                yield f"{indent}  {default_text(key)}:"
+                yield from _part(one, field, depth + 2, comments)
         else:
             default = field.get_default(call_default_factory=True)
             changed = comments and not field.is_required() and default != value and not isinstance(default, Config)
             note = f"  # default {default_text(default)}" if changed else ""
             yield f"{indent}{name}: {default_text(value)}{note}"
+
+
+def _part(value: Config, field: FieldInfo, depth: int, comments: bool) -> Iterator[str]:
+    """The lines of a record inside another; the `kind` of a part first, by which it is found again."""
+    kinds = kinds_of(field)
+    if kinds is None:
+        yield from _lines(value, depth, comments)
+        return
+    yield f"{'  ' * depth}kind: {default_text(kinds.kind_of(value))}"
+    yield from (line for line in _lines(value, depth, comments) if not line.startswith(f"{'  ' * depth}kind:"))
 
 
 def _comment(text: str, indent: str) -> list[str]:

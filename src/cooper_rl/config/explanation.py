@@ -5,21 +5,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 from pydantic.fields import FieldInfo
 
 from cooper_rl.config.base import Config
+from cooper_rl.config.nested import is_list, is_mapping, kinds_in, records_in, records_of, whole_annotation
+from cooper_rl.config.registry import OUTSIDE, Kinds
 from cooper_rl.errors import InputError
 
 _WORDS = {int: "integer", float: "number", str: "text", bool: "true or false", Path: "path", Any: "anything"}
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below", "min_length": "length at least"}
 
+_NAMED = ".<name>"
+"""Stands for the name of an element of a mapping."""
+
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: `rollout.max_tokens`, or `watch[].metric` for a setting of every element of a list."""
+    """One setting: `rollout.max_tokens`, `watch[].metric` for a setting of every element of a list, or
+    `parts.<name>.size` for one of every element that has a name."""
 
     key: str
     kind: str | None
@@ -31,11 +37,17 @@ class Setting:
     """Whether other settings are inside it."""
 
 
-def explain(record: type[Config], at: str = "", kind: str | None = None, preset: Config | None = None) -> list[Setting]:
+def explain(
+    record: type[Config],
+    at: str = "",
+    kind: str | None = None,
+    preset: Config | None = None,
+    around: tuple[type[Config], ...] = (),
+) -> list[Setting]:
     """Every setting of a record and of the records inside it, in order.
 
     `at` is the key of the record itself, `kind` its kind; where the record is the default value of a field, `preset`
-    is that value.
+    is that value. `around` are the records it stands in.
     """
     found: list[Setting] = []
     for name, field in record.model_fields.items():
@@ -44,12 +56,12 @@ def explain(record: type[Config], at: str = "", kind: str | None = None, preset:
         key = f"{at}.{name}" if at else name
         default = getattr(preset, name) if preset is not None else field.get_default(call_default_factory=True)
         required = preset is None and field.is_required()
-        records = records_in(field.annotation)
+        records = records_of(field)
         shown = "required" if required else f"default {default_text(default)}"
         # A section shows its defaults where its settings follow; of several kinds it shows which is the default.
         values = _values(field) if len(records) == 1 and isinstance(default, Config) else f"{_values(field)}; {shown}"
         found.append(Setting(key, kind, values, field.description or "", is_section=bool(records)))
-        found += _inside(field.annotation, key, kind, None if required else default)
+        found += _inside(field, key, kind, None if required else default, (*around, record))
     return found
 
 
@@ -71,40 +83,31 @@ def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
 def default_text(value: Any) -> str:
     """A value as it is written in YAML, on one line; of a record, its kind."""
     if isinstance(value, Config):
-        return str(getattr(value, "kind", type(value).__name__))
+        return str(getattr(value, "kind", f"{type(value).__module__}:{type(value).__qualname__}"))
     plain = list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
     quotes = '"' if isinstance(plain, str) and "\n" in plain else None  # keeps its line ends as \n
     written = yaml.safe_dump(plain, default_flow_style=True, default_style=quotes, width=10**6, allow_unicode=True)
     return written.removesuffix("...\n").strip()
 
 
-def _inside(annotation: Any, key: str, kind: str | None, default: Any) -> Iterator[Setting]:
-    """The settings of the records that a field may hold."""
-    records = list(dict.fromkeys(records_in(annotation)))
-    key += "[]" if _is_list(annotation) else ""
+def _inside(
+    field: FieldInfo, key: str, kind: str | None, default: Any, around: tuple[type[Config], ...]
+) -> Iterator[Setting]:
+    """The settings of the records that a field may hold, without those it stands in."""
+    records = [record for record in records_of(field) if record not in around]
+    key += "[]" if is_list(field) else _NAMED if is_mapping(field) else ""
     for record in records:
         preset = default if type(default) is record else None
         if len(records) == 1:
-            yield from explain(record, key, kind, preset)
+            yield from explain(record, key, kind, preset, around)
             continue
         name = record.model_fields["kind"].default
         yield Setting(key, name, "", record.__doc__ or "", is_section=True)
-        yield from explain(record, key, name, preset)
-
-
-def records_in(annotation: Any) -> list[type[Config]]:
-    """The configuration records an annotation names, through unions, lists and Annotated."""
-    if isinstance(annotation, type) and get_origin(annotation) is None:
-        return [annotation] if issubclass(annotation, Config) else []
-    return [record for part in get_args(annotation) for record in records_in(part)]
-
-
-def _is_list(annotation: Any) -> bool:
-    return get_origin(annotation) in (tuple, list)
+        yield from explain(record, key, name, preset, around)
 
 
 def _plain(key: str) -> str:
-    return key.replace("[]", "")
+    return key.replace("[]", "").replace(_NAMED, "")
 
 
 def _values(field: FieldInfo) -> str:
@@ -115,7 +118,7 @@ def _values(field: FieldInfo) -> str:
         if (bound := getattr(one, name, None)) is not None
     ]
     patterns = [f"of the form {pattern}" for one in field.metadata if (pattern := getattr(one, "pattern", None))]
-    return ", ".join([_type(field.annotation), *bounds, *patterns])
+    return ", ".join([_type(whole_annotation(field)), *bounds, *patterns])
 
 
 def _type(annotation: Any) -> str:
@@ -126,16 +129,25 @@ def _type(annotation: Any) -> str:
         return "null"
     if origin is Literal:
         return " | ".join(map(str, parts))
-    records = records_in(annotation)
+    if origin is Annotated and not any(isinstance(part, Kinds) for part in parts):
+        return _type(parts[0])
     if origin in (tuple, list):
         first, *others = parts
         endless = others in ([], [...])
         return f"list of {_type(first)}" if endless else f"[{', '.join(map(_type, parts))}]"
-    if len(records) > 1:
-        nullable = " or null" if type(None) in parts else ""
-        return "section of kind " + " | ".join(record.model_fields["kind"].default for record in records) + nullable
+    if origin is dict:
+        return f"mapping of names to {_type(parts[1])}" if records_in(parts[1]) else "mapping"
+    nullable = " or null" if type(None) in parts else ""
+    if kinds := _kinds(annotation):
+        return f"section of kind {' | '.join(kinds)}{nullable}"
     if origin in (Union, types.UnionType):
         return " or ".join(_type(part) for part in parts)
-    if origin is None and records:
-        return "section"
-    return "mapping" if origin is dict or not parts else _type(parts[0])
+    return "section" if records_in(annotation) else "mapping" if not parts else _type(parts[0])
+
+
+def _kinds(annotation: Any) -> list[str]:
+    """What `kind` may say; nothing where there is no choice."""
+    records = records_in(annotation)
+    if kinds_in(annotation) is not None:
+        return [*(record.model_fields["kind"].default for record in records), OUTSIDE]
+    return [record.model_fields["kind"].default for record in records] if len(records) > 1 else []

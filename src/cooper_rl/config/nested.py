@@ -1,7 +1,7 @@
 """The configuration records that a field may hold, read from its annotation."""
 
 from collections.abc import Iterator
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -9,9 +9,31 @@ from cooper_rl.config.base import Config
 from cooper_rl.config.registry import Kinds
 
 
+def whole_annotation(field: FieldInfo) -> Any:
+    """A field's annotation with what pydantic has taken off it."""
+    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+
+
+def records_in(annotation: Any) -> list[type[Config]]:
+    """Every record an annotation names, through unions, lists, mappings, Annotated, and kinds that are registered."""
+    return list(dict.fromkeys(_records(annotation)))
+
+
+def kinds_in(annotation: Any) -> Kinds | None:
+    """The registry that an annotation names, if it does."""
+    if isinstance(annotation, Kinds):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := kinds_in(part)) is not None), None)
+
+
 def records_of(field: FieldInfo) -> list[type[Config]]:
-    """Every record the field may hold, through unions, lists, mappings, Annotated, and kinds that are registered."""
-    return list(dict.fromkeys([*_records(field.annotation), *_of_kinds(field.metadata)]))
+    """Every record the field may hold."""
+    return records_in(whole_annotation(field))
+
+
+def kinds_of(field: FieldInfo) -> Kinds | None:
+    """The registry whose parts the field holds, if it is such a field."""
+    return kinds_in(whole_annotation(field))
 
 
 def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
@@ -21,8 +43,8 @@ def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
     ]
     if found:
         return found[0]
-    registries = [*_registries(field.annotation), *(one for one in field.metadata if isinstance(one, Kinds))]
-    return registries[0].record(kind) if registries and isinstance(kind, str) and ":" in kind else None
+    kinds = kinds_of(field)
+    return kinds.record(kind) if kinds is not None and isinstance(kind, str) and ":" in kind else None
 
 
 def is_mapping(field: FieldInfo) -> bool:
@@ -30,24 +52,19 @@ def is_mapping(field: FieldInfo) -> bool:
     return get_origin(field.annotation) is dict
 
 
+def is_list(field: FieldInfo) -> bool:
+    """Whether the field holds several values in order."""
+    return get_origin(field.annotation) in (tuple, list)
+
+
 def _records(annotation: Any) -> Iterator[type[Config]]:
-    if isinstance(annotation, type) and get_origin(annotation) is None:
+    parts = get_args(annotation)
+    if isinstance(annotation, Kinds):
+        yield from annotation.records.values()
+    elif isinstance(annotation, type) and get_origin(annotation) is None:
         if issubclass(annotation, Config):
             yield annotation
-        return
-    for part in get_args(annotation):
-        yield from _of_kinds([part]) if isinstance(part, Kinds) else _records(part)
-
-
-def _of_kinds(metadata: list[Any]) -> Iterator[type[Config]]:
-    for one in metadata:
-        if isinstance(one, Kinds):
-            yield from one.records.values()
-
-
-def _registries(annotation: Any) -> Iterator[Kinds]:
-    for part in get_args(annotation):
-        if isinstance(part, Kinds):
-            yield part
-        else:
-            yield from _registries(part)
+    else:  # beside a registry stands what its parts have in common, which is no part itself
+        registries = [part for part in parts if isinstance(part, Kinds)]
+        for part in registries or parts:
+            yield from _records(part)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
-from pydantic import GetCoreSchemaHandler, ValidationError
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
 from cooper_rl.config.base import Config
@@ -17,12 +17,16 @@ Record = TypeVar("Record", bound=type[Config])
 NESTED = "part"
 """Type of the pydantic error that carries the errors inside a part, for `settings.check` to unfold."""
 
+OUTSIDE = "package.module:Class"
+"""How `kind` names a part from anywhere."""
+
 
 class Kinds:
     """The kinds of one sort of part.
 
-    A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods `needs`. The ones
-    in `package` register themselves with the decorator `register`; its modules are imported when first asked for.
+    A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and
+    fields `needs`. The ones in `package` register themselves with the decorator `register`; its modules are imported
+    when first asked for.
     `kind: package.module:Class` takes a record from anywhere else. As metadata of an annotation,
     `Annotated[Protocol, kinds]`, it makes a field that reads any of them.
     """
@@ -33,6 +37,8 @@ class Kinds:
         self._needs = needs
         self._records: dict[str, type[Config]] = {}
         self._imported = False
+        self._described = False
+        """Whether the kinds' JSON schemas are being written."""
 
     def register(self, record: Record) -> Record:
         """Add a record under the default of its field `kind`. Raises ValueError for a kind that exists."""
@@ -50,6 +56,7 @@ class Kinds:
             self._imported = True
             for module in pkgutil.iter_modules(import_module(self._package).__path__):
                 import_module(f"{self._package}.{module.name}")
+            self._records = dict(sorted(self._records.items()))  # whatever was imported first
         return self._records
 
     def record(self, kind: str) -> type[Config]:
@@ -59,7 +66,7 @@ class Kinds:
         if ":" in kind:
             return self._from_outside(kind)
         known = ", ".join(self.records)
-        raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or package.module:Class for your own")
+        raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or {OUTSIDE} for your own")
 
     def kind_of(self, part: Config) -> str:
         """How a configuration names this part."""
@@ -79,9 +86,8 @@ class Kinds:
             record = self.record(str(value["kind"]))
         except InputError as error:
             raise ValueError(str(error)) from error
-        settings = value if "kind" in record.model_fields else {k: v for k, v in value.items() if k != "kind"}
         try:
-            return record.model_validate(settings)
+            return record.model_validate({key: setting for key, setting in value.items() if key != "kind"})
         except ValidationError as error:
             raise PydanticCustomError(NESTED, "{text}", {"text": str(error), "errors": error.errors()}) from error
 
@@ -102,6 +108,32 @@ class Kinds:
         return record
 
     def _check(self, record: type[Config], name: str) -> None:
-        missing = [method for method in self._needs if not callable(getattr(record, method, None))]
+        missing = [need for need in self._needs if need not in record.model_fields and not hasattr(record, need)]
         if missing:
-            raise InputError(f"{name} is no {self.noun}: it has no method {', '.join(missing)}")
+            raise InputError(f"{name} is no {self.noun}: it has no {', '.join(missing)}")
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """One of the known kinds, each with its settings, or a part from outside with settings of its own."""
+        outside = {
+            "type": "object",
+            "description": f"Your own {self.noun}.",
+            "properties": {"kind": {"type": "string", "pattern": ":", "description": OUTSIDE}},
+            "required": ["kind"],
+        }
+        outermost, self._described = not self._described, True
+        try:
+            known = handler(core_schema.tagged_union_schema(self._schemas(outermost), "kind"))
+        finally:
+            self._described = not outermost
+        return {"oneOf": [*known["oneOf"], outside]}
+
+    def _schemas(self, outermost: bool) -> dict[str, core_schema.CoreSchema]:
+        """The schema of every kind; inside a part that holds parts of its own sort, a reference to it."""
+        schemas = {}
+        for kind, record in self.records.items():
+            ref = f"{record.__module__}.{record.__qualname__}"
+            whole: Any = {**record.__pydantic_core_schema__, "ref": ref}
+            schemas[kind] = whole if outermost else core_schema.definition_reference_schema(ref)
+        return schemas

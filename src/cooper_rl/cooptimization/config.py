@@ -1,40 +1,14 @@
 """Settings of stage 2: how pairs are made and how the reward model learns from them."""
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from cooper_rl.clients.chat_config import ChatConfig
 from cooper_rl.config.base import Config
+from cooper_rl.cooptimization.negatives.assistant import AssistantConfig
 
 NegativeOrigin = Literal["assistant", "on_policy"]
 PositiveOrigin = Literal["rollout", "reference_solution"]
-
-
-class ChatAssistantConfig(ChatConfig):
-    """A language model that writes the wrong solutions."""
-
-    kind: Literal["chat"] = "chat"
-    """Names this kind of assistant."""
-    tries: int = Field(default=3, ge=1)
-    """Replies asked for until one is accepted as a negative."""
-    step_timeout_s: float = Field(default=300.0, gt=0)
-    """Seconds from the start of a step's rewriting, which runs beside the policy's update, until the step goes on
-    without what is missing; retries and waits count."""
-
-
-class CorrupterConfig(Config):
-    """A function that stands in for the assistant."""
-
-    kind: Literal["corrupter"] = "corrupter"
-    """Names this kind of assistant."""
-    function: str
-    """`package.module:function`, called as `function(problem, completion_text, attempt, seed)`, returning text."""
-    tries: int = Field(default=3, ge=1)
-    """Calls (attempt 0, 1, …) until one result is accepted as a negative."""
-
-
-AssistantConfig = Annotated[ChatAssistantConfig | CorrupterConfig, Field(discriminator="kind")]
 
 
 class OnPolicyConfig(Config):

@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,9 @@ from torch import Tensor
 
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.observe.revision import revisions
-from cooper_rl.persist.durable import sync, sync_tree, write_text
+from cooper_rl.observe.sinks import SinkConfig, SinkRun
+from cooper_rl.observe.sinks.tensorboard import TensorBoard
+from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.run_config import RunConfig
@@ -42,17 +43,16 @@ class Recorder:
         self._unsynced: list[Path] = []
         if resume_at is not None:
             self._drop_after(resume_at)
-        # What its files hold of later steps, TensorBoard leaves out from the purge step on.
         purge_step = None if resume_at is None else resume_at + 1 if resume_at > 0 else 0
-        self._tensorboard = _tensorboard_writer(self._tensorboard_folder, purge_step)
+        run = SinkRun(directory, config.model_dump(mode="json"), purge_step)
+        self._sinks = [sink.open(run) for sink in (*_default_sinks(config), *config.sinks)]
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        """Append one step's line to `metrics.jsonl` and TensorBoard."""
+        """Append one step's line to `metrics.jsonl` and give it to every sink."""
         self._metrics_file.write(json.dumps({"step": step, **metrics}) + "\n")
         self._metrics_file.flush()
-        if self._tensorboard is not None:
-            for name, value in metrics.items():
-                self._tensorboard.add_scalar(name, value, step)
+        for sink in self._sinks:
+            sink.metrics(step, metrics)
 
     def rollouts(
         self,
@@ -94,6 +94,8 @@ class Recorder:
                 }
             )
         self._write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
+        for sink in self._sinks:
+            sink.rollouts(step, rows)
         return rows
 
     def pairs(self, step: int, pairs: Sequence[Pair]) -> None:
@@ -106,21 +108,22 @@ class Recorder:
         for path in (*self._unsynced, self._metrics_path, *folders):
             sync(path)
         self._unsynced.clear()
-        if self._tensorboard is not None:
-            self._tensorboard.flush()
-            sync_tree(self._tensorboard_folder)
+        for sink in self._sinks:
+            sink.flush()
 
     def event(self, event: dict[str, Any]) -> None:
         """Append to `events.jsonl` what a watch rule found and what was done."""
         with self._events_path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(event) + "\n")
         self._unsynced.append(self._events_path)
+        for sink in self._sinks:
+            sink.event(event)
 
     def close(self) -> None:
-        """Close the open files."""
+        """Close the open files and the sinks."""
         self._metrics_file.close()
-        if self._tensorboard is not None:
-            self._tensorboard.close()
+        for sink in self._sinks:
+            sink.close()
 
     def _drop_after(self, step: int) -> None:
         last = step if step > 0 else -1
@@ -135,10 +138,6 @@ class Recorder:
             for path in (self.directory / folder).glob("*.jsonl"):
                 if int(path.stem) > step:
                     path.unlink()
-
-    @property
-    def _tensorboard_folder(self) -> Path:
-        return self.directory / "tensorboard"
 
     def _write_lines(self, path: Path, rows: Sequence[dict[str, Any]]) -> None:
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
@@ -188,10 +187,8 @@ def _step_of(line: bytes) -> int | None:
         return None
 
 
-def _tensorboard_writer(directory: Path, purge_step: int | None) -> Any:
-    """A TensorBoard writer where the extra is installed, else None."""
-    if find_spec("tensorboard") is None:
-        return None
-    from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415
-
-    return SummaryWriter(str(directory), purge_step=purge_step)
+def _default_sinks(config: RunConfig) -> list[SinkConfig]:
+    """TensorBoard where it is installed, unless `sinks` lists it."""
+    tensorboard = TensorBoard()
+    listed = any(isinstance(sink, TensorBoard) for sink in config.sinks)
+    return [tensorboard] if tensorboard.installed and not listed else []

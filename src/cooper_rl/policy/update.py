@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float, Int
 
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.policy.by_group import advantages, token_weights, usable_groups
+from cooper_rl.policy.advantages import advantages, usable_groups
+from cooper_rl.policy.aggregation import token_weights
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.overlong import overlong_penalty

@@ -17,7 +17,8 @@ from cooper_rl.engines.kernels.linear import FastLinear, has_onednn
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import CISPO, GSPO, PolicyObjective, PPOClip
+from cooper_rl.policy.losses import PolicyObjective
+from cooper_rl.policy.losses.clip import CISPO, GSPO, PPOClip
 from cooper_rl.rollouts.columns import Column
 
 quick = settings(

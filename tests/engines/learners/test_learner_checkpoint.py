@@ -14,7 +14,8 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
-from cooper_rl.policy.losses import PolicyObjective, PPOClip
+from cooper_rl.policy.losses import PolicyObjective
+from cooper_rl.policy.losses.clip import PPOClip
 from cooper_rl.rollouts.columns import Column
 
 

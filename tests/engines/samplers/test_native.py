@@ -5,12 +5,12 @@ from itertools import chain
 
 import pytest
 import torch
-from drawn import draw
 
 from cooper_rl.engines.kernels.fast_decoder import can_be_compact
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
+from drawn import draw
 
 PROMPTS = [[5, 6, 7], list(range(10, 31)), [40], [9, 8, 9, 8, 9, 8]]
 

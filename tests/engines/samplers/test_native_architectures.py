@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from drawn import draw
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
+from drawn import draw
 
 PLAIN = {"vocab_size": 64, "eos_token_id": 1, "pad_token_id": 0, "bos_token_id": 1}
 ROTARY = PLAIN | {

@@ -1,18 +1,22 @@
-"""How much better a completion is than its group: P problems with N completions each."""
+"""Estimators whose baseline is a mean over the completions of the same problem."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from jaxtyping import Bool, Float
 from pydantic import Field
 
 from cooper_rl.config.base import Config
+from cooper_rl.policy.advantages import ADVANTAGES
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
     from torch import Tensor
 
+    from cooper_rl.rollouts.ragged import Ragged
 
+
+@ADVANTAGES.register
 class GRPO(Config):
     """(r - mean) / (std + eps) inside each group, std with N - 1 in the denominator.
 
@@ -25,7 +29,12 @@ class GRPO(Config):
     eps: float = Field(default=1e-6, ge=0)
     """Added to the std. Groups with no usable spread are excluded before it could matter."""
 
+    def of(self, rewards: Ragged) -> Ragged:
+        """See `Advantage`."""
+        return rewards.like(_centred(rewards) / (rewards.expand(rewards.std()) + self.eps))
 
+
+@ADVANTAGES.register
 class DrGRPO(Config):
     """r - mean inside each group: no division, so easy and hard problems keep their weight.
 
@@ -36,7 +45,12 @@ class DrGRPO(Config):
     kind: Literal["dr_grpo"] = "dr_grpo"
     """Names this estimator."""
 
+    def of(self, rewards: Ragged) -> Ragged:
+        """See `Advantage`."""
+        return rewards.like(_centred(rewards))
 
+
+@ADVANTAGES.register
 class RLOO(Config):
     """r minus the mean of the *other* completions, an unbiased baseline; equals (r - mean) N / (N - 1).
 
@@ -46,7 +60,13 @@ class RLOO(Config):
     kind: Literal["rloo"] = "rloo"
     """Names this estimator."""
 
+    def of(self, rewards: Ragged) -> Ragged:
+        """See `Advantage`."""
+        n = rewards.expand(rewards.counts())
+        return rewards.like(_centred(rewards) * n / (n - 1))
 
+
+@ADVANTAGES.register
 class ReinforcePPBaseline(Config):
     """r - group mean, then divided by the std of that difference over the whole step's usable groups.
 
@@ -61,7 +81,13 @@ class ReinforcePPBaseline(Config):
     eps: float = Field(default=1e-6, ge=0)
     """Added to the std."""
 
+    def of(self, rewards: Ragged) -> Ragged:
+        """See `Advantage`."""
+        centred = _centred(rewards)
+        return rewards.like(centred / (centred.square().mean().sqrt() + self.eps))
 
+
+@ADVANTAGES.register
 class MaxRL(Config):
     """(r - mean) / mean inside each group: the gradient of maximum likelihood as N grows, for rewards >= 0.
 
@@ -73,58 +99,13 @@ class MaxRL(Config):
     kind: Literal["maxrl"] = "maxrl"
     """Names this estimator."""
 
-
-AdvantageConfig = Annotated[GRPO | DrGRPO | RLOO | ReinforcePPBaseline | MaxRL, Field(discriminator="kind")]
-
-
-def usable_groups(rewards: Float[Tensor, "P N"], min_spread: float) -> Bool[Tensor, " P"]:
-    """Groups whose largest and smallest reward differ by more than `min_spread` (in units of the reward).
-
-    The range rather than the std, so that one different completion counts the same whatever N is. Reward-model
-    scores are never exactly equal: without a threshold a std would blow their noise up to advantages of size 1.
-    Raises ValueError on a non-finite reward.
-    """
-    _require_finite(rewards)
-    return rewards.amax(dim=1) - rewards.amin(dim=1) > min_spread
+    def of(self, rewards: Ragged) -> Ragged:
+        """See `Advantage`."""
+        mean, n = rewards.expand(rewards.mean()), rewards.expand(rewards.counts())
+        succeeded = mean > 0
+        ratio = (rewards.flat - mean) / mean.where(succeeded, 1.0)
+        return rewards.like(ratio.clamp(1 - n, n - 1).where(succeeded, 0.0))
 
 
-def advantages(
-    rewards: Float[Tensor, "P N"], config: AdvantageConfig, usable: Bool[Tensor, " P"] | None = None
-) -> Float[Tensor, "P N"]:
-    """Advantages in the dtype of `rewards`, computed in float64; exactly 0 in groups that are not `usable`.
-
-    `usable` comes from `usable_groups`; by default every group with any spread at all.
-    Raises ValueError on a non-finite reward.
-    """
-    if usable is None:
-        usable = usable_groups(rewards, min_spread=0.0)
-    else:
-        _require_finite(rewards)
-    result = rewards.new_zeros(rewards.shape)
-    if usable.any():
-        result[usable] = _of_usable(rewards[usable].double(), config).to(rewards.dtype)
-    return result
-
-
-def _of_usable(rewards: Float[Tensor, "P N"], config: AdvantageConfig) -> Float[Tensor, "P N"]:
-    n = rewards.shape[1]
-    mean = rewards.mean(dim=1, keepdim=True)
-    centred = rewards - mean
-    match config:
-        case GRPO():
-            return centred / (rewards.std(dim=1, keepdim=True) + config.eps)
-        case DrGRPO():
-            return centred
-        case RLOO():
-            return centred * n / (n - 1)
-        case ReinforcePPBaseline():
-            return centred / (centred.square().mean().sqrt() + config.eps)
-        case MaxRL():
-            succeeded = mean > 0
-            return (centred / mean.where(succeeded, 1.0)).clamp(1 - n, n - 1).where(succeeded, 0.0)
-
-
-def _require_finite(rewards: Float[Tensor, "P N"]) -> None:
-    broken = (~rewards.isfinite()).any(dim=1).nonzero().flatten().tolist()
-    if broken:
-        raise ValueError(f"non-finite rewards in groups {broken}; every reward must be a finite number")
+def _centred(rewards: Ragged) -> Float[Tensor, " B"]:
+    return rewards.flat - rewards.expand(rewards.mean())

@@ -1,0 +1,72 @@
+"""A chat model as the assistant."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from cooper_rl.clients.chat_config import ChatConfig
+from cooper_rl.cooptimization.negatives.assistant import ASSISTANTS
+from cooper_rl.cooptimization.negatives.prompt import rewriting_chat
+from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Attempts, Request, Rewrites
+
+if TYPE_CHECKING:
+    from cooper_rl.clients.chat import ChatClient
+
+
+@ASSISTANTS.register
+class ChatAssistantConfig(ChatConfig):
+    """A language model that writes the wrong solutions."""
+
+    kind: Literal["chat"] = "chat"
+    """Names this kind of assistant."""
+    tries: int = Field(default=3, ge=1)
+    """Replies asked for until one is accepted as a negative."""
+    step_timeout_s: float = Field(default=300.0, gt=0)
+    """Seconds from the start of a step's rewriting, which runs beside the policy's update, until the step goes on
+    without what is missing; retries and waits count."""
+
+    def build(self, verifier: AnswerVerifier) -> ChatAssistant:
+        """See `AssistantSettings`. Raises InputError where the API key is not set."""
+        from cooper_rl.clients.chat import ChatClient  # noqa: PLC0415 - settings are checked without the client
+
+        return ChatAssistant(ChatClient(self), verifier, self.tries, self.step_timeout_s)
+
+
+class ChatAssistant:
+    """A language model behind an OpenAI-compatible server.
+
+    Requests, retries and the rule's checks run in the client's thread and the verifier's processes, so the policy can
+    be updated meanwhile. What the server has not answered after `step_timeout_s` seconds is given up.
+    """
+
+    def __init__(self, client: ChatClient, verifier: AnswerVerifier, tries: int = 3, step_timeout_s: float = 300.0):
+        self._client = client
+        self._verifier = verifier
+        self._tries = tries
+        self._step_timeout_s = step_timeout_s
+
+    def submit(self, requests: Sequence[Request]) -> Future[Rewrites]:
+        """See `Assistant`."""
+        return self._client.run(self._rewrite(Attempts(requests, self._verifier, self._tries)))
+
+    def check(self) -> None:
+        """See `Assistant`."""
+        self._client.check()
+
+    def close(self) -> None:
+        """See `Assistant`."""
+        self._client.close()
+
+    async def _rewrite(self, attempts: Attempts) -> Rewrites:
+        deadline = asyncio.get_running_loop().time() + self._step_timeout_s
+        while pending := attempts.pending:
+            chats = [rewriting_chat(request.problem, request.positive) for request in pending]
+            seeds = [request.seed + attempts.attempt for request in pending]
+            replies = await self._client.complete(chats, seeds, deadline)
+            await asyncio.to_thread(attempts.take, replies)  # the rule may take seconds; connections go on
+        return attempts.result()

@@ -1,0 +1,64 @@
+"""A function in the assistant's place, for worlds in which a wrong solution can be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Literal
+
+from pydantic import Field
+
+from cooper_rl.clients.chat_reply import ChatReply
+from cooper_rl.config.base import Config
+from cooper_rl.config.user_functions import load_function
+from cooper_rl.cooptimization.negatives.assistant import ASSISTANTS
+from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Attempts, Request, Rewrites
+from cooper_rl.data.problem import Problem
+
+Corrupter = Callable[[Problem, str, int, int], str]
+"""(problem, completion text, attempt from 0, seed) -> a wrong solution in the same style."""
+CORRUPTER_PARAMETERS = ("problem", "completion_text", "attempt", "seed")
+
+
+@ASSISTANTS.register
+class CorrupterConfig(Config):
+    """A function that stands in for the assistant."""
+
+    kind: Literal["corrupter"] = "corrupter"
+    """Names this kind of assistant."""
+    function: str
+    """`package.module:function`, called as `function(problem, completion_text, attempt, seed)`, returning text."""
+    tries: int = Field(default=3, ge=1)
+    """Calls (attempt 0, 1, …) until one result is accepted as a negative."""
+
+    def build(self, verifier: AnswerVerifier) -> CorrupterAssistant:
+        """See `AssistantSettings`. Raises InputError where the function is not found."""
+        return CorrupterAssistant(load_function(self.function, CORRUPTER_PARAMETERS), verifier, self.tries)
+
+
+class CorrupterAssistant:
+    """A deterministic function that computes the wrong solutions."""
+
+    def __init__(self, corrupter: Corrupter, verifier: AnswerVerifier, tries: int = 3):
+        self._corrupter = corrupter
+        self._verifier = verifier
+        self._tries = tries
+
+    def submit(self, requests: Sequence[Request]) -> Future[Rewrites]:
+        """Rewrite at once: the future is done. The corrupter's own exceptions are raised here, as bugs to be seen."""
+        attempts = Attempts(requests, self._verifier, self._tries)
+        while pending := attempts.pending:
+            attempts.take([self._reply(request, attempts.attempt) for request in pending])
+        future: Future[Rewrites] = Future()
+        future.set_result(attempts.result())
+        return future
+
+    def check(self) -> None:
+        """Nothing to reach."""
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _reply(self, request: Request, attempt: int) -> ChatReply:
+        text = self._corrupter(request.problem, request.positive, attempt, request.seed)
+        return ChatReply(text) if text.strip() else ChatReply(failure="empty")
