@@ -13,11 +13,9 @@ from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
-from cooper_rl.engines.base import Metrics, Sampler
+from cooper_rl.engines.base import Metrics, PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
-from cooper_rl.engines.local.policy import TorchPolicyLearner
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.evaluation.accuracy import EvaluationResult, evaluate, rejudge
@@ -75,7 +73,7 @@ class HeldOut:
 class LearningJudge:
     """The reward model where it learns, with its input format and what makes its pairs."""
 
-    learner: TorchRewardModelLearner
+    learner: RewardModelLearner
     encoder: RewardModelInput
     cooptimizer: Cooptimizer
 
@@ -91,8 +89,8 @@ class Parts:
     stream: ProblemStream
     prompt_encoder: PromptEncoder
     sampler: Sampler
-    policy: TorchPolicyLearner
-    reference: TorchPolicyLearner | None
+    policy: PolicyLearner
+    reference: PolicyLearner | None
     verifier: RuleVerifier
     reward: Reward
     hybrid: HybridReward | None
@@ -124,14 +122,14 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     stream = ProblemStream(prompt_encoder.fitting(inputs.problems), config.problems_per_step, config.seed)
     test_set = _test_set(config, inputs.test_problems, tokenizer, room)
 
-    policy = TorchPolicyLearner.from_config(config.policy, config.steps * config.algorithm.minibatches)
+    policy = config.engine.policy(config.policy, config.steps * config.algorithm.minibatches)
     needs_reference = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
-    reference = TorchPolicyLearner.from_config(config.policy, 0, trainable=False) if needs_reference else None
+    reference = config.engine.policy(config.policy, 0, trainable=False) if needs_reference else None
     reward_model, encoder, judge = None, None, None
     if config.reward_model is not None and config.uses_reward_model:
         updates = config.steps * config.cooptimization.epochs
-        reward_model = TorchRewardModelLearner.from_config(config.reward_model, updates, config.trains_reward_model)
-        encoder = RewardModelInput(reward_model.tokenizer, config.reward_model.max_input_tokens)
+        reward_model = config.engine.reward_model(config.reward_model, updates, config.trains_reward_model)
+        encoder = RewardModelInput(load_tokenizer(config.reward_model.model), config.reward_model.max_input_tokens)
         if config.trains_reward_model:
             cooptimizer = Cooptimizer(config.cooptimization, verifier, inputs.assistant, config.seed, inputs.replayed)
             judge = LearningJudge(reward_model, encoder, cooptimizer)
@@ -141,7 +139,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     return Parts(
         stream=stream,
         prompt_encoder=prompt_encoder,
-        sampler=NativeSampler(tokenizer, max_rows=config.rollout.max_rows, autocast=config.policy.autocast),
+        sampler=config.engine.sampler(config.policy, config.rollout.max_rows),
         policy=policy,
         reference=reference,
         verifier=verifier,
@@ -166,7 +164,7 @@ def _warn_of_truncation(sampling: SamplingParams) -> None:
 def _main_reward(
     config: RunConfig,
     verifier: RuleVerifier,
-    reward_model: TorchRewardModelLearner | None,
+    reward_model: RewardModelLearner | None,
     encoder: RewardModelInput | None,
 ) -> Reward | None:
     """What the kind of run rewards; None where the user's functions are all there is."""
@@ -181,7 +179,7 @@ def _main_reward(
 
 def _monitor(
     config: RunConfig,
-    reward_model: TorchRewardModelLearner | None,
+    reward_model: RewardModelLearner | None,
     encoder: RewardModelInput | None,
     held_out: list[LabelledCompletion],
 ) -> Monitor | None:

@@ -8,7 +8,9 @@ from pydantic import Field, field_validator, model_validator
 from cooper_rl.config.base import Config
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch.rules import WatchRule
@@ -102,6 +104,8 @@ class RunConfig(Config):
     problems_per_step: int = Field(default=32, ge=1)
     """Groups per step."""
 
+    engine: EngineConfig = LocalEngine()
+    """Where models are trained and sampled."""
     policy: LearnerConfig
     """The model trained with reinforcement learning."""
     reward_model: RewardModelConfig | None = None

@@ -1,1 +1,43 @@
 """The engine in this process: torch learners and the native sampler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from cooper_rl.config.base import Config
+from cooper_rl.engines import ENGINES
+
+if TYPE_CHECKING:
+    from cooper_rl.engines.config import LearnerConfig
+    from cooper_rl.engines.local.policy import TorchPolicyLearner
+    from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+    from cooper_rl.engines.local.sampler import NativeSampler
+
+
+@ENGINES.register
+class LocalEngine(Config):
+    """Everything in this process, on one device; the sampler draws with the learner's own weights."""
+
+    kind: Literal["local"] = "local"
+    """Names this engine."""
+
+    # Settings are checked before torch is imported.
+
+    def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
+        """See `Engine`."""
+        from cooper_rl.engines.local.policy import TorchPolicyLearner  # noqa: PLC0415
+
+        return TorchPolicyLearner.from_config(config, total_steps, trainable)
+
+    def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchRewardModelLearner:
+        """See `Engine`."""
+        from cooper_rl.engines.local.reward_model import TorchRewardModelLearner  # noqa: PLC0415
+
+        return TorchRewardModelLearner.from_config(config, total_steps, trainable)
+
+    def sampler(self, policy: LearnerConfig, max_rows: int) -> NativeSampler:
+        """See `Engine`."""
+        from cooper_rl.engines.local.models import load_tokenizer  # noqa: PLC0415
+        from cooper_rl.engines.local.sampler import NativeSampler  # noqa: PLC0415
+
+        return NativeSampler(load_tokenizer(policy.model), max_rows=max_rows, autocast=policy.autocast)
