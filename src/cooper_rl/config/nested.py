@@ -25,6 +25,12 @@ def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
     return registries[0].record(kind) if registries and isinstance(kind, str) and ":" in kind else None
 
 
+def default_kind(field: FieldInfo) -> str | None:
+    """The kind of settings that name none; None where they have to."""
+    registries = [*_registries(field.annotation), *(one for one in field.metadata if isinstance(one, Kinds))]
+    return registries[0].default if registries else None
+
+
 def is_mapping(field: FieldInfo) -> bool:
     """Whether the field holds records by name."""
     return get_origin(field.annotation) is dict
