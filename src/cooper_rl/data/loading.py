@@ -94,7 +94,10 @@ def read_problems(config: ProblemsConfig, answers_required: bool = True) -> Load
 def _problems_of(config: ProblemsConfig, bad_rows: list[BadRow], answers_required: bool) -> Iterator[Problem]:
     if config.kind == "arithmetic":
         return _arithmetic(config)
-    return _mapped(config, replace(mapping_of(config), answer_required=answers_required), bad_rows)
+    mapping = replace(
+        mapping_of(config), answer_required=answers_required, rule=config.rule, rule_field=config.rule_field
+    )
+    return _mapped(config, mapping, bad_rows)
 
 
 def _mapped(config: ProblemsConfig, mapping: Mapping, bad_rows: list[BadRow]) -> Iterator[Problem]:
@@ -124,4 +127,4 @@ def _arithmetic(config: ProblemsConfig) -> Iterator[Problem]:
     count = config.skip + (config.limit or ARITHMETIC_COUNT)
     # The world itself refuses a split it does not have.
     split = cast(Split, config.split or "train")
-    return iter(arithmetic_problems(split, count, config.seed))
+    return (replace(problem, rule=config.rule) for problem in arithmetic_problems(split, count, config.seed))
