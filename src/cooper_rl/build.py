@@ -27,8 +27,9 @@ from cooper_rl.rewards.combine.weighted_sum import WeightedSum
 from cooper_rl.rewards.function import FunctionReward
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.model.reward import RewardModelReward
+from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.reward import RuleReward
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
@@ -48,21 +49,26 @@ class HeldOut:
     gold: Gold | None
 
     def judge(
-        self, sampler: Sampler, verifier: RuleVerifier, seed: int, on_progress: Callable[[int, int], None] | None = None
+        self, sampler: Sampler, verifier: Verifier, seed: int, on_progress: Callable[[int, int], None] | None = None
     ) -> dict[str, EvaluationResult]:
         """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`."""
 
-        def rule(problem: Problem, text: str) -> bool:
-            return verifier.verify(problem.answer, text) == "correct"
-
         by_rule = evaluate(
-            sampler, self.encoder, self.problems, rule, self.params, self.k, seed, self.batch_size, on_progress
+            sampler,
+            self.encoder,
+            self.problems,
+            verifier.accepts,
+            self.params,
+            self.k,
+            seed,
+            self.batch_size,
+            on_progress,
         )
         if self.gold is None:
             return {"rule": by_rule}
         return {"rule": by_rule, "gold": rejudge(by_rule, self.problems, self.gold)}
 
-    def measure(self, sampler: Sampler, verifier: RuleVerifier, seed: int) -> Metrics:
+    def measure(self, sampler: Sampler, verifier: Verifier, seed: int) -> Metrics:
         """`test/rule_avg` and, where gold is known, `test/gold_avg`: mean accuracy over k samples a problem."""
         judged = self.judge(sampler, verifier, seed)
         metrics = {f"test/{judge}_avg": result.avg_at_k.mean for judge, result in judged.items()}
@@ -91,7 +97,7 @@ class Parts:
     sampler: Sampler
     policy: PolicyLearner
     reference: PolicyLearner | None
-    verifier: RuleVerifier
+    verifier: Verifier
     reward: Reward
     hybrid: HybridReward | None
     judge: LearningJudge | None
@@ -163,7 +169,7 @@ def _warn_of_truncation(sampling: SamplingParams) -> None:
 
 def _main_reward(
     config: RunConfig,
-    verifier: RuleVerifier,
+    verifier: Verifier,
     reward_model: RewardModelLearner | None,
     encoder: RewardModelInput | None,
 ) -> Reward | None:
@@ -214,8 +220,8 @@ def evaluate_model(
 ) -> dict[str, EvaluationResult]:
     """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`."""
     set_threads(threads)
-    with RuleVerifier() as verifier:
-        problems = load_problems(data, verifier.verify).problems
+    with Verifier(MathsRule()) as verifier:
+        problems = load_problems(data, verifier.fault).problems
         sampler = NativeSampler.from_folder(model)
         encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
         held_out = HeldOut(encoder.fitting(problems), encoder, params, k, batch_size, _gold(data))

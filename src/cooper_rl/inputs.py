@@ -14,7 +14,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.model_folder import check_model_folder, check_reward_model_folder
 from cooper_rl.evaluation.monitor_rows import read_held_out
 from cooper_rl.rewards.reward_function import RewardFunction
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.run_config import RunConfig
 
 
@@ -25,7 +25,7 @@ class Inputs:
     `test_problems` are empty without an evaluation, `replayed` and `held_out` where no file is configured.
     """
 
-    verifier: RuleVerifier
+    verifier: Verifier
     problems: list[Problem]
     test_problems: list[Problem]
     assistant: Assistant | None
@@ -42,7 +42,7 @@ def read_inputs(config: RunConfig) -> Inputs:
         sink.check()
     for reward in config.extra_rewards:
         RewardFunction(reward.function, reward.batched)
-    verifier = RuleVerifier(config.rule.workers, config.rule.timeout_s, text=config.rule.text)
+    verifier = Verifier(config.rule, config.rules)
     assistant = build_assistant(config.cooptimization, verifier) if config.trains_reward_model else None
     replay = config.cooptimization.replay.labelled if config.trains_reward_model else None
     replayed = read_labelled(replay) if replay else []
@@ -58,10 +58,12 @@ def read_inputs(config: RunConfig) -> Inputs:
     return Inputs(verifier, problems, test_problems, assistant, replayed, held_out)
 
 
-def _problems(data: ProblemsConfig, config: RunConfig, verifier: RuleVerifier) -> list[Problem]:
+def _problems(data: ProblemsConfig, config: RunConfig, verifier: Verifier) -> list[Problem]:
     if data.gold:
         load_function(data.gold, ("problem", "completion_text"))
     # Where the user's functions pay, the rule is a metric among others, and no reason to refuse a problem.
     if config.kind == "function":
-        return load_problems(data, verify=None).problems
-    return load_problems(data, verifier.verify, verifier.objection).problems
+        problems = load_problems(data, fault=None).problems
+        verifier.check(problems)
+        return problems
+    return load_problems(data, verifier.fault).problems

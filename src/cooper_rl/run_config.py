@@ -1,7 +1,7 @@
 """The configuration of one training run: every setting, its default and what it means."""
 
 from pathlib import PurePath
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -16,7 +16,9 @@ from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.config import FunctionRewardConfig, HybridConfig
-from cooper_rl.rewards.rule.reference_kind import TextPolicy
+from cooper_rl.rewards.rule.base import RuleConfig
+from cooper_rl.rewards.rule.kinds import RULES
+from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.verifyrm.train.config import MonitorConfig
 
 RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
@@ -41,18 +43,6 @@ class RewardModelConfig(LearnerConfig):
     """Peak learning rate of stage 2."""
     max_input_tokens: int = Field(default=2048, ge=16)
     """Longer inputs lose the middle of the completion, never its end."""
-
-
-class RuleConfig(Config):
-    """The rule verifier."""
-
-    workers: int = Field(default=1, ge=1)
-    """Verifier processes; each is killed and replaced when an answer takes too long."""
-    timeout_s: float = Field(default=5.0, gt=0)
-    """Seconds an answer may take before its verdict is `timeout`."""
-    text: TextPolicy = "exact"
-    """Reference answers that are neither mathematics nor options (names, words, dates, times): `exact` compares them
-    as text, `refuse` counts their rows as bad."""
 
 
 class EvaluationConfig(Config):
@@ -120,8 +110,12 @@ class RunConfig(Config):
     """Advantages, policy loss, KL term, aggregation."""
     cooptimization: CooptimizationConfig = CooptimizationConfig()
     """Stage 2: pairs and the reward model's update."""
-    rule: RuleConfig = RuleConfig()
-    """The rule verifier."""
+    rule: Annotated[RuleConfig, RULES] = MathsRule()
+    """What gives verdicts on completions: `maths`, `exact`, `choice`, `numeric`, or `package.module:function` with a
+    rule of your own. Of problems that name no rule, where some do."""
+    rules: dict[str, Annotated[RuleConfig, RULES]] = Field(default_factory=dict)
+    """Further rules by name, for problems that name theirs; a kind needs none of these to be named with its
+    defaults."""
     hybrid: HybridConfig = HybridConfig()
     """How `kind: hybrid` combines rule and reward model."""
     extra_rewards: tuple[FunctionRewardConfig, ...] = ()

@@ -12,7 +12,7 @@ from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.engines.base import Metrics
 from cooper_rl.evaluation.gold import gold_labels
 from cooper_rl.observe.clock import Clock
-from cooper_rl.observe.step_metrics import rollout_metrics, verdict_metrics
+from cooper_rl.observe.step_metrics import metrics_by_rule, rollout_metrics, verdict_metrics
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.rule.verdict import Verdict
@@ -90,6 +90,7 @@ def _health(
     gold_PN: Bool[Tensor, "P N"] | None,
 ) -> Metrics:
     metrics = verdict_metrics(verdicts)
+    metrics |= metrics_by_rule([parts.verifier.rule_name(group.problem) for group in groups], verdicts)
     if "reward_model" in score_parts:
         metrics |= agreement(score_parts["reward_model"], verdicts)
     if parts.judge is not None:

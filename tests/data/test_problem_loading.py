@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems, read_problems
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.validation import validate
+from cooper_rl.data.validation import boxed
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.rule.reference_kind import TextPolicy
 from cooper_rl.rewards.rule.verifier import RuleVerifier
@@ -17,12 +17,12 @@ from cooper_rl.rewards.rule.verifier import RuleVerifier
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "problems"
 
 
-def accept(answer: str, completion: str) -> str:
-    return "correct"
+def accept(problem: Problem, answer: str) -> str | None:
+    return None
 
 
-def reject_words(answer: str, completion: str) -> str:
-    return "correct" if answer[0].isdigit() else "unparsed"
+def reject_words(problem: Problem, answer: str) -> str | None:
+    return None if answer[0].isdigit() else "does not verify against itself"
 
 
 def save(tmp_path: Path, rows: list[dict]) -> str:
@@ -102,7 +102,7 @@ def test_a_question_with_two_answers_is_told_with_both_places(tmp_path: Path, ca
     rows = [*numbered(30), {"question": "3 + 1 = ?", "answer": "4.0"}, {"question": "3 + 1 = ?", "answer": 5}]
     source = save(tmp_path, rows)
     with RuleVerifier() as verifier:
-        report = load_problems(ProblemsConfig(source=source), verifier.verify)
+        report = load_problems(ProblemsConfig(source=source), verifier.fault)
     told = f"{source}:32: same question as {source}:4, but the answer is '5' here and '4' there"
     assert [str(row) for row in report.bad_rows] == [told]
     assert told in caplog.text
@@ -124,7 +124,7 @@ def test_text_answers_are_compared_as_text_or_refused_and_listed(tmp_path: Path,
     rows = [*numbered(20), *words, {"question": "Which?", "answer": "B"}, {"question": "Which x?", "answer": "2x+1"}]
     config = ProblemsConfig(source=save(tmp_path, rows))
     with RuleVerifier(text=text) as verifier:
-        report = load_problems(config, verifier.verify, verifier.objection)
+        report = load_problems(config, verifier.fault)
     assert len(report.problems) == kept
     reason = "is text, and rule.text: refuse takes only mathematics and options"
     refused = [f"rows.jsonl:21: answer 'Tokyo' {reason}", f"rows.jsonl:22: answer '2024-01-05' {reason}"]
@@ -132,14 +132,8 @@ def test_text_answers_are_compared_as_text_or_refused_and_listed(tmp_path: Path,
 
 
 def test_an_answer_between_dollars_is_boxed_without_them():
-    completions = []
-
-    def collect(answer: str, completion: str) -> str:
-        completions.append(completion)
-        return "correct"
-
-    validate([Problem(str(i), "Q", answer) for i, answer in enumerate(["$2$", "\\$5", "$1$, $2$"])], collect)
-    assert completions == ["\\boxed{2}", "\\boxed{\\$5}", "\\boxed{$1$, $2$}"]
+    answers = ["$2$", "\\$5", "$1$, $2$"]
+    assert [boxed(answer) for answer in answers] == ["\\boxed{2}", "\\boxed{\\$5}", "\\boxed{$1$, $2$}"]
 
 
 @pytest.mark.parametrize(("limit", "refused"), [(0.1, False), (0.09, True), (1, False), (0, True)])

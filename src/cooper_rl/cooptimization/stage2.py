@@ -194,7 +194,7 @@ class Cooptimizer:
             for p, group in enumerate(groups)
             if solved[p] is None and group.problem.solution is not None and has_content(group.problem.solution)
         ]
-        accepted = self._verifier.verify_many([(problem.answer, solution) for _, problem, solution in unsolved])
+        accepted = self._verifier.verify_problems([(problem, solution) for _, problem, solution in unsolved])
         for (p, problem, solution), verdict in zip(unsolved, accepted, strict=True):
             if verdict == "correct":
                 solved[p] = Solved(problem, [solution], "reference_solution", logits[p])

@@ -54,6 +54,11 @@ class ProblemsConfig(Config):
     """Field with a reference solution that ends in the answer, if the data has one."""
     id: str | None = None
     """Field with a unique name of the problem. Default: file name and line."""
+    rule: str | None = None
+    """The rule for these problems: a name of the run's `rules`, or a kind such as `choice`. Default: the run's
+    `rule`."""
+    rule_field: str | None = None
+    """Field in which a row names its rule in the same way; where it is empty, `rule` counts."""
     split: str | None = None
     """Split of a Hugging Face dataset or of the arithmetic world. Default: `train`."""
     subset: str | None = None
@@ -89,6 +94,8 @@ class ProblemsConfig(Config):
             raise ValueError(f"format {self.format!r} already says which fields to read: remove {', '.join(named)}")
         if self.kind == "arithmetic" and (self.format is not None or named or self.subset is not None):
             raise ValueError("the arithmetic world has no fields: remove format, subset and field names")
+        if self.kind == "arithmetic" and self.rule_field is not None:
+            raise ValueError("the arithmetic world has no fields: remove rule_field; rule serves all its problems")
         if self.kind == "file" and (self.split is not None or self.subset is not None):
             raise ValueError("a file has no split or subset: name the file of the split, or use skip and limit")
         if isinstance(self.max_bad_rows, float) and self.max_bad_rows > 1:

@@ -14,12 +14,10 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row, read_file, read_hub
 from cooper_rl.data.ready_made import READY_MADE
 from cooper_rl.data.validation import (
-    ACCEPTED,
     BadRow,
     Duplicate,
-    Objection,
+    Fault,
     ValidationReport,
-    Verify,
     location,
     validate,
 )
@@ -42,35 +40,28 @@ class LoadedProblems:
     """Rows read, of which `problems` may be a part."""
 
 
-def load_problems(
-    config: ProblemsConfig, verify: Verify | None, objection: Objection | None = None
-) -> ValidationReport:
+def load_problems(config: ProblemsConfig, fault: Fault | None) -> ValidationReport:
     """Read, map, drop duplicates, shuffle, cut to size and validate.
 
-    `verify` is None where the reward does not come from the reference answers: then they are not checked, and may be
+    `fault` is None where the reward does not come from the reference answers: then they are not checked, and may be
     missing, which leaves them empty.
 
     Raises:
         InputError: anything wrong with the source or its rows, beyond `config.max_bad_rows` bad ones.
         MissingExtraError: Parquet or a hub dataset without the extra `data`.
     """
-    loaded = read_problems(config, answers_required=verify is not None)
+    loaded = read_problems(config, answers_required=fault is not None)
     without = sum(not problem.answer for problem in loaded.problems)
     if without:
         logger.info("%d of %d problems have no reference answer", without, len(loaded.problems))
     return validate(
         loaded.problems,
-        _unchecked if verify is None else verify,
-        objection=objection,
+        fault,
         max_bad_rows=config.max_bad_rows,
         bad_rows=loaded.bad_rows,
         duplicates=loaded.duplicates,
         rows=loaded.rows,
     )
-
-
-def _unchecked(answer: str, completion: str) -> str:
-    return ACCEPTED
 
 
 def read_problems(config: ProblemsConfig, answers_required: bool = True) -> LoadedProblems:
@@ -83,8 +74,8 @@ def read_problems(config: ProblemsConfig, answers_required: bool = True) -> Load
         # Before shuffling and cutting, so that no question stands both in a training part and in a held-out part.
         if problem.question in questions:
             first = questions[problem.question]
-            answers = (first.answer, problem.answer)
-            loaded.duplicates.append(Duplicate(location(problem), f"same question as {location(first)}", answers))
+            reason = f"same question as {location(first)}"
+            loaded.duplicates.append(Duplicate(location(problem), reason, first, problem.answer))
             continue
         if problem.id in ids:
             raise InputError(f"{location(problem)}: id {problem.id!r} is used twice; choose another problems.id field")
@@ -103,7 +94,10 @@ def read_problems(config: ProblemsConfig, answers_required: bool = True) -> Load
 def _problems_of(config: ProblemsConfig, bad_rows: list[BadRow], answers_required: bool) -> Iterator[Problem]:
     if config.kind == "arithmetic":
         return _arithmetic(config)
-    return _mapped(config, replace(mapping_of(config), answer_required=answers_required), bad_rows)
+    mapping = replace(
+        mapping_of(config), answer_required=answers_required, rule=config.rule, rule_field=config.rule_field
+    )
+    return _mapped(config, mapping, bad_rows)
 
 
 def _mapped(config: ProblemsConfig, mapping: Mapping, bad_rows: list[BadRow]) -> Iterator[Problem]:
@@ -133,4 +127,4 @@ def _arithmetic(config: ProblemsConfig) -> Iterator[Problem]:
     count = config.skip + (config.limit or ARITHMETIC_COUNT)
     # The world itself refuses a split it does not have.
     split = cast(Split, config.split or "train")
-    return iter(arithmetic_problems(split, count, config.seed))
+    return (replace(problem, rule=config.rule) for problem in arithmetic_problems(split, count, config.seed))

@@ -12,6 +12,9 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row
 from cooper_rl.errors import InputError
 
+_DEMAND = "set problems.format, or problems.question and problems.answer"
+_RULE_DEMAND = "choose another problems.rule_field, or write null where a row leaves its rule to the run"
+
 
 class BadValue(ValueError):
     """This row cannot be used; the message says why. The row is skipped and counted."""
@@ -51,6 +54,10 @@ class Mapping:
     """Without it an answer that is missing or does not read as text is empty, and its field is kept as metadata."""
     omit: tuple[str, ...] = ()
     """Fields not kept as metadata."""
+    rule: str | None = None
+    """The rule of every problem that names none."""
+    rule_field: str | None = None
+    """Field in which a row names its rule."""
 
 
 def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
@@ -69,7 +76,10 @@ def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
     solution = _read(row, mapping.solution, mapping.read_solution) if mapping.solution else ""
     if solution and answer and mapping.box_solution and "\\boxed" not in solution:
         solution = f"{solution}\nThe answer is \\boxed{{{answer}}}."
-    used = {*mapping.question, mapping.solution, *mapping.omit} | ({mapping.answer} if answer else set())
+    rule = _read(row, mapping.rule_field, text_of, _RULE_DEMAND) if mapping.rule_field else ""
+    used = {*mapping.question, mapping.solution, mapping.rule_field, *mapping.omit} | (
+        {mapping.answer} if answer else set()
+    )
     metadata = {name: value for name, value in row.fields.items() if name not in used}
     return Problem(
         id=(_read(row, mapping.id, text_of) if mapping.id else "") or row.name or fallback_id,
@@ -77,6 +87,7 @@ def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
         answer=answer,
         solution=solution or None,
         metadata={**metadata, "location": row.location},
+        rule=rule or mapping.rule,
     )
 
 
@@ -87,14 +98,11 @@ def _answer_if_any(row: Row, mapping: Mapping) -> str:
         return ""
 
 
-def _read(row: Row, name: str, read: Callable[[Any], str]) -> str:
+def _read(row: Row, name: str, read: Callable[[Any], str], demand: str = _DEMAND) -> str:
     if name not in row.fields:
         close = get_close_matches(name, row.fields, n=1)
         remedy = f"did you mean {close[0]!r}?" if close else f"the row has {', '.join(map(repr, row.fields))};"
-        raise InputError(
-            f"{row.location}: field {name!r} is missing; {remedy} "
-            "set problems.format, or problems.question and problems.answer"
-        )
+        raise InputError(f"{row.location}: field {name!r} is missing; {remedy} {demand}")
     try:
         return read(row.fields[name]).strip()
     except TypeError as error:

@@ -9,13 +9,9 @@ from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-Verify = Callable[[str, str], str]
-"""`(reference answer, completion) -> verdict`; the verdict of a right completion is `ACCEPTED`."""
+Fault = Callable[[Problem, str], str | None]
+"""`(problem, answer) -> why the answer cannot be the problem's reference`; None where it can. See `Rule.fault`."""
 
-Objection = Callable[[str], str | None]
-"""`(reference answer) -> why it is refused before any verdict`; None where it is not."""
-
-ACCEPTED = "correct"
 LISTED_ROWS = 20
 
 
@@ -32,19 +28,19 @@ class BadRow:
 
 @dataclass(frozen=True)
 class Duplicate(BadRow):
-    """A row whose question was asked before, with the answer given there and the one given here."""
+    """A row whose question was asked before, with the problem made there and the answer given here."""
 
-    answers: tuple[str, str]
+    first: Problem
+    answer: str
 
-    def contradicts(self, verify: Verify) -> bool:
+    def contradicts(self, fault: Fault) -> bool:
         """Whether the answer here does not verify against the one given there."""
-        there, here = self.answers
-        return there != here and verify(there, boxed(here)) != ACCEPTED
+        return self.answer != self.first.answer and fault(self.first, self.answer) is not None
 
     def told(self) -> BadRow:
         """The contradiction, with both places and both answers."""
-        there, here = self.answers
-        return BadRow(self.location, f"{self.reason}, but the answer is {here!r} here and {there!r} there")
+        both = f"the answer is {self.answer!r} here and {self.first.answer!r} there"
+        return BadRow(self.location, f"{self.reason}, but {both}")
 
 
 @dataclass(frozen=True)
@@ -76,15 +72,14 @@ def boxed(answer: str) -> str:
 
 def validate(
     problems: Sequence[Problem],
-    verify: Verify,
+    fault: Fault | None,
     *,
-    objection: Objection | None = None,
     max_bad_rows: int | float = 0.1,
     bad_rows: Sequence[BadRow] = (),
     duplicates: Sequence[Duplicate] = (),
     rows: int | None = None,
 ) -> ValidationReport:
-    r"""Check that `\boxed{answer}` verifies against `answer`, and meets no objection, for every problem.
+    """Check that every problem's reference answer has no fault; with `fault=None` none has.
 
     `bad_rows` and `duplicates` are what reading already left out of `rows` rows (default: of these and `problems`).
     A duplicate whose answer does not verify against the one given first is a bad row: one of the two is mistaken, and
@@ -95,16 +90,14 @@ def validate(
     Raises:
         InputError: more bad rows than the limit, or no usable problem at all.
     """
-    conflicts = [duplicate for duplicate in duplicates if duplicate.contradicts(verify)]
+    conflicts = [one for one in duplicates if fault is not None and one.contradicts(fault)]
     bad_rows = [*bad_rows, *(conflict.told() for conflict in conflicts)]
     duplicates = [duplicate for duplicate in duplicates if duplicate not in conflicts]
-    # Word problems share few distinct answers, and each check costs a symbolic comparison.
-    faults = {answer: _fault(answer, verify, objection) for answer in dict.fromkeys(p.answer for p in problems)}
-    unverified = [
-        BadRow(location(p), f"answer {p.answer!r} {fault}") for p in problems if (fault := faults[p.answer]) is not None
-    ]
+    faults = [None if fault is None else fault(problem, problem.answer) for problem in problems]
+    checked = list(zip(problems, faults, strict=True))
+    unverified = [BadRow(location(p), f"answer {p.answer!r} {why}") for p, why in checked if why is not None]
     report = ValidationReport(
-        problems=[p for p in problems if faults[p.answer] is None],
+        problems=[problem for problem, why in checked if why is None],
         bad_rows=[*bad_rows, *unverified],
         duplicates=list(duplicates),
         rows=len(problems) + len(bad_rows) + len(duplicates) if rows is None else rows,
@@ -126,14 +119,6 @@ def validate(
     if report.bad_rows:
         logger.warning("%s; bad rows are skipped:\n%s", report.summary(), _listing(report.bad_rows))
     return report
-
-
-def _fault(answer: str, verify: Verify, objection: Objection | None) -> str | None:
-    """What is wrong with a reference answer; None where nothing is."""
-    if objection is not None and (reason := objection(answer)) is not None:
-        return reason
-    verdict = verify(answer, boxed(answer))
-    return None if verdict == ACCEPTED else f"does not verify against itself (verdict: {verdict})"
 
 
 def _listing(bad_rows: Sequence[BadRow]) -> str:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 from cooper_rl.config.registry import Kinds
 
 if TYPE_CHECKING:
-    from cooper_rl.engines.base import PolicyLearner, RewardModelLearner
+    from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.config import LearnerConfig
-    from cooper_rl.engines.sampling import Sampler
 
 ENGINES = Kinds("engine", "cooper_rl.engines", ["policy", "reward_model", "sampler"])
 """The kinds of `engine`."""

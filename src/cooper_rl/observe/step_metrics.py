@@ -35,6 +35,23 @@ def rollout_metrics(rollouts: Rollouts, rewards: Ragged) -> dict[str, float]:
     }
 
 
+def metrics_by_rule(rules: Sequence[str], verdicts: Sequence[Sequence[str]]) -> dict[str, float]:
+    """`rule/<name>_accuracy`, `_unparsed` and `_share` of each rule, where a step's groups have more than one.
+
+    `rules[p]` is the rule of group p; a share is of all completions.
+    """
+    names = sorted(set(rules))
+    if len(names) < 2:
+        return {}
+    total, metrics = sum(map(len, verdicts)), {}
+    for name in names:
+        flat = [verdict for rule, row in zip(rules, verdicts, strict=True) if rule == name for verdict in row]
+        metrics[f"rule/{name}_accuracy"] = flat.count("correct") / len(flat)
+        metrics[f"rule/{name}_unparsed"] = flat.count("unparsed") / len(flat)
+        metrics[f"rule/{name}_share"] = len(flat) / total
+    return metrics
+
+
 def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> dict[str, float]:
     """Shares of the rule verifier's four verdicts."""
     flat = [verdict for row in verdicts for verdict in row]

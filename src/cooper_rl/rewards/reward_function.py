@@ -1,14 +1,11 @@
 """The user's own reward function: found, called in the way it wants to be called, and held to its contract."""
 
-import asyncio
-import inspect
 import math
 import reprlib
-import weakref
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from cooper_rl.config.event_loop import EventLoop, gathered, is_async
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
@@ -31,7 +28,7 @@ class RewardFunction:
         self.path = path
         self._batched = batched
         self._function = load_function(path, ("problems", "completions") if batched else ("problem", "completion"))
-        self._async = _EventLoop() if _is_async(self._function) else None
+        self._async = EventLoop() if is_async(self._function) else None
 
     def values(self, problems: Sequence[Problem], completions: "Sequence[Answer]") -> list[float]:
         """One number for each completion; `problems[i]` is what `completions[i]` answers.
@@ -42,7 +39,7 @@ class RewardFunction:
         if self._batched:
             returned = self._one_for_each(self._call_batched(list(problems), list(completions)), len(asked))
         elif self._async is not None:
-            returned = self._async.run(lambda: _gathered(self._function, asked))
+            returned = self._async.run(lambda: gathered(self._function, asked))
         else:
             returned = [self._function(problem, completion) for problem, completion in asked]
         return [self._number(value, problem) for value, problem in zip(returned, problems, strict=True)]
@@ -74,29 +71,3 @@ class RewardFunction:
                 f"{self.path}: returned {reprlib.repr(value)} for problem {problem.id}; return a finite number{remedy}"
             )
         return number
-
-
-class _EventLoop:
-    """One event loop in a thread of its own, so that it also serves a caller that runs in a loop (a notebook)."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "reward-function")
-        self._runner = asyncio.Runner()
-        weakref.finalize(self, _close, self._thread, self._runner)
-
-    def run(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """The result of the coroutine that `start` makes."""
-        return self._thread.submit(lambda: self._runner.run(start())).result()
-
-
-def _close(thread: ThreadPoolExecutor, runner: asyncio.Runner) -> None:
-    thread.submit(runner.close)
-    thread.shutdown()
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
-
-
-async def _gathered(function: Callable[..., Any], asked: "list[tuple[Problem, Answer]]") -> list[Any]:
-    return await asyncio.gather(*(function(problem, completion) for problem, completion in asked))

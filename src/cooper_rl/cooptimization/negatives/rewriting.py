@@ -18,12 +18,12 @@ REJECTIONS = tuple(
 
 
 class AnswerVerifier(Protocol):
-    """The rule: one verdict (`correct`, `wrong`, `unparsed`, `timeout`) per (reference answer, completion).
+    """The rule: one verdict (`correct`, `wrong`, `unparsed`, `timeout`) per problem and completion.
 
     Safe to use from several threads.
     """
 
-    def verify_many(self, answered: Sequence[tuple[str, str]], /) -> Sequence[str]: ...
+    def verify_problems(self, asked: Sequence[tuple[Problem, str]], /) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Attempts:
                 self._counts["rejected_overlong"] += 1
             else:
                 to_verify.append((i, text))
-        verdicts = self._verifier.verify_many([(self._requests[i].problem.answer, text) for i, text in to_verify])
+        verdicts = self._verifier.verify_problems([(self._requests[i].problem, text) for i, text in to_verify])
         for (i, text), verdict in zip(to_verify, verdicts, strict=True):
             if verdict == "wrong":
                 self._negatives[i] = text

@@ -1,8 +1,10 @@
 """The rule for multiple choice: right when the option's letter is given, or its text where the reference has it."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 from cooper_rl.rewards.rule.extraction import SENTENCE_END
 from cooper_rl.rewards.rule.plain_text import bare_text, plain_text
@@ -30,6 +32,7 @@ _NEGATION = re.compile(
 )
 _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pick|select|go with)\b", re.IGNORECASE)
 _MENTION = re.compile(r"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?([A-J])[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE)
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -60,21 +63,21 @@ def reference_choice(reference: str) -> Choice | None:
     return None
 
 
-def choice_verdict(reference: str, completion: str) -> Verdict:
+def choice_verdict(reference: str, completion: str, options: Mapping[str, str] = _NO_OPTIONS) -> Verdict:
     """The verdict on `completion` against a `reference` that names a choice.
 
-    `unparsed` where no letter is given: a number in the box may be the right option's. Raises ValueError where the
-    reference is no choice.
+    Of `options`, letter to text as `plain_text` gives it, the text alone is an answer too. `unparsed` where neither
+    is given: a number in the box may be the right option's. Raises ValueError where the reference is no choice.
     """
     expected = reference_choice(reference)
     if expected is None:
         raise ValueError(f"{reference!r} names no option")
     answer = text_answer(completion, letters=True)
     if answer.whole is not None:
-        return _free_verdict(expected, answer.whole)
+        return _free_verdict(expected, answer.whole, options)
     sentence, after = _first_sentence(answer.line or "")
     boxes = [", ".join(answer.boxes)] if len(expected.letters) > 1 else answer.boxes
-    verdicts = {_text_verdict(expected, text, text in boxes) for text in (*boxes, sentence) if text}
+    verdicts = {_text_verdict(expected, text, text in boxes, options) for text in (*boxes, sentence) if text}
     verdicts -= {"unparsed"}
     if not verdicts:
         return "unparsed"
@@ -87,13 +90,13 @@ def _first_sentence(line: str) -> tuple[str, str]:
     return (line[: end.start()], line[end.end() :]) if end else (line, "")
 
 
-def _free_verdict(expected: Choice, text: str) -> Verdict:
+def _free_verdict(expected: Choice, text: str, options: Mapping[str, str]) -> Verdict:
     """The verdict on a completion without box or statement: its last line must be an option, or name one."""
     *earlier, last = [bare_text(line) for line in text.splitlines() if line.strip()]
     listed = {choice.letters for line in earlier if (choice := _read(line)) is not None}
     if listed:
         return "unparsed"  # it repeats the options
-    verdict = _text_verdict(expected, last, is_boxed=False)
+    verdict = _text_verdict(expected, last, False, options)
     if verdict != "unparsed":
         return verdict
     mentioned = {letter.upper() for letter in _MENTION.findall(last)}
@@ -102,11 +105,16 @@ def _free_verdict(expected: Choice, text: str) -> Verdict:
     return "correct" if mentioned == set(expected.letters) and len(mentioned) == 1 else "wrong"
 
 
-def _text_verdict(expected: Choice, text: str, is_boxed: bool) -> Verdict:
+def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Mapping[str, str]) -> Verdict:
     bare = bare_text(text).strip(" *\"'!")
     given = _read(bare, is_boxed)
     if expected.text and plain_text(text) == expected.text:
         return "correct"
+    named = [letter for letter, option in options.items() if option == plain_text(text)]
+    if named:
+        return "correct" if expected.letters == (named[0],) else "wrong"
+    if given is not None and any(given.text == text for letter, text in options.items() if (letter,) != given.letters):
+        return "wrong"  # the letter of one option with the text of another
     if given is None:
         return "wrong" if _ANY.search(bare) and _NEGATION.search(bare) else "unparsed"
     is_other_text = bool(given.text and expected.text) and given.text != expected.text

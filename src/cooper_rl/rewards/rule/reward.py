@@ -2,19 +2,25 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.rollouts.answers import AnswerGroup
 
 
-class RuleReward:
-    """1 for a completion the rule verifier calls correct, 0 for every other."""
+class GroupVerifier(Protocol):
+    """What gives verdicts on groups: a run's `Verifier`, or `RuleVerifier` by itself."""
 
-    def __init__(self, verifier: RuleVerifier) -> None:
+    def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]: ...
+
+
+class RuleReward:
+    """1 for a completion the rule calls correct, 0 for every other."""
+
+    def __init__(self, verifier: GroupVerifier) -> None:
         self._verifier = verifier
 
     def score(self, groups: Sequence[AnswerGroup]) -> Scores:

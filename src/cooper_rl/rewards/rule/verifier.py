@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.validation import boxed
+from cooper_rl.rewards.rule.base import Asked, unverified
 from cooper_rl.rewards.rule.extraction import TAIL_CHARS, reference_text
 from cooper_rl.rewards.rule.fast_path import fast_verdict
 from cooper_rl.rewards.rule.process import RuleProcess
@@ -26,7 +28,7 @@ class RuleVerifier:
 
     Mathematics is compared by value: Math-Verify decides, in `workers` processes that are killed and replaced when an
     answer takes longer than `timeout_s` seconds or more than `memory_mib` MiB. Plain numbers, options and text are
-    decided in this process; with `text="refuse"`, `objection` refuses references that are text. The last `cache_size`
+    decided in this process; with `text="refuse"`, `fault` refuses references that are text. The last `cache_size`
     slow verdicts are remembered. Safe to use from several threads, and from async code through
     `verify_async`. `counts` adds up what happened: verdicts by name, and `fast`, `cached`, `killed`, `crashed`.
     """
@@ -85,11 +87,15 @@ class RuleVerifier:
         verdicts = iter(self.verify_many(pairs))
         return [[next(verdicts) for _ in group.answers] for group in groups]
 
-    def objection(self, answer: str) -> str | None:
-        """Why the settings refuse a reference answer, whatever its verdict on itself; None where they do not."""
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        """See `Rule`: verdicts against the problems' reference answers, in order."""
+        return self.verify_many([(problem.answer, text) for problem, text in asked])
+
+    def fault(self, problem: Problem, answer: str) -> str | None:
+        """See `Rule`: the boxed answer must be correct, and none that the settings refuse."""
         if self._text == "refuse" and reference_kind(reference_text(answer)) == "exact":
             return "is text, and rule.text: refuse takes only mathematics and options"
-        return None
+        return unverified(self.verify(problem.answer, boxed(answer)))
 
     def self_check(self, problem: Problem) -> bool:
         """Whether the problem's reference answer verifies against itself; training on one that does not is vain."""

@@ -78,7 +78,7 @@ def collect(config: CollectConfig, progress: Progress | None = None) -> Collecte
 
 
 def _batches(dataset: DatasetConfig, size: int, verifier: RuleVerifier) -> Iterator[_Batch]:
-    problems = load_problems(dataset, verifier.verify).problems
+    problems = load_problems(dataset, verifier.fault).problems
     for start in range(0, len(problems), size):
         yield _Batch(dataset, problems[start : start + size])
 

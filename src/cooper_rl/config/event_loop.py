@@ -1,0 +1,36 @@
+"""Running the user's `async def` functions from ordinary code."""
+
+import asyncio
+import inspect
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+
+class EventLoop:
+    """One event loop in a thread of its own, so that it also serves a caller that runs in a loop (a notebook)."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "user-function")
+        self._runner = asyncio.Runner()
+        weakref.finalize(self, _close, self._thread, self._runner)
+
+    def run(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """The result of the coroutine that `start` makes."""
+        return self._thread.submit(lambda: self._runner.run(start())).result()
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether a call of the function, or of the object, gives a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+async def gathered(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """What an `async def` returns for each tuple of arguments; all calls run together."""
+    return await asyncio.gather(*(function(*arguments) for arguments in calls))
+
+
+def _close(thread: ThreadPoolExecutor, runner: asyncio.Runner) -> None:
+    thread.submit(runner.close)
+    thread.shutdown()

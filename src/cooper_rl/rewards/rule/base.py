@@ -1,0 +1,67 @@
+"""What a rule is: it gives verdicts on completions, and it says which reference answers it can work with."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.validation import boxed
+from cooper_rl.rewards.rule.verdict import Verdict
+
+Asked = tuple[Problem, str]
+"""A problem and the text of one completion."""
+
+
+class Rule(Protocol):
+    """Decides whether completions are right. Safe to use from several threads."""
+
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        """One verdict for each completion, in order."""
+        ...
+
+    def fault(self, problem: Problem, answer: str) -> str | None:
+        """Why `answer` cannot be the reference answer of `problem`; None where it can.
+
+        The words stand behind the answer in a message: "does not verify against itself".
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back processes and threads. A later call starts them again."""
+        ...
+
+
+class RuleConfig(Protocol):
+    """Settings of a rule."""
+
+    def build(self) -> Rule: ...
+
+
+class ComputedRule:
+    """A rule that computes each verdict in this process from the problem and the completion's text alone.
+
+    `objection(problem)` says why a problem's reference is none that the rule can read.
+    """
+
+    def __init__(
+        self, verdict: Callable[[Problem, str], Verdict], objection: Callable[[Problem], str | None] | None = None
+    ) -> None:
+        self._verdict = verdict
+        self._objection = objection
+
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        """See `Rule`."""
+        return [self._verdict(problem, text) for problem, text in asked]
+
+    def fault(self, problem: Problem, answer: str) -> str | None:
+        """See `Rule`: the boxed answer must be correct."""
+        if self._objection is not None and (objection := self._objection(problem)) is not None:
+            return objection
+        return unverified(self._verdict(problem, boxed(answer)))
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def unverified(verdict: Verdict) -> str | None:
+    """The fault of a reference answer that has this verdict on itself; None where it is `correct`."""
+    return None if verdict == "correct" else f"does not verify against itself (verdict: {verdict})"

@@ -1,0 +1,72 @@
+"""The rule that a function of the user's own is."""
+
+import reprlib
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any, get_args
+
+from pydantic import Field
+
+from cooper_rl.config.base import Config
+from cooper_rl.config.event_loop import EventLoop, gathered, is_async
+from cooper_rl.config.user_functions import load_function
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.validation import boxed
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.rule.base import Asked, unverified
+from cooper_rl.rewards.rule.verdict import UserVerdict, Verdict
+
+
+class FunctionRule(Config):
+    """A rule of your own: `function(problem, completion_text)`, which returns `correct`, `wrong` or `unparsed`.
+
+    `problem` is the `Problem` with its metadata. The function is called once for each completion, in this process and
+    one call at a time; the calls of an `async def` run together. Nothing kills it when it takes long.
+    """
+
+    kind: str = Field(pattern=r"^[\w.]+:\w+$")
+    """`package.module:function`, of an installed package or a module in the working folder."""
+    check_references: bool = False
+    """Also leave out problems whose reference answer, in a box, the function does not call correct."""
+
+    def build(self) -> "UserRule":
+        """Find the function. Raises InputError where it does not exist or takes other arguments."""
+        return UserRule(self.kind, self.check_references)
+
+
+class UserRule:
+    """See `FunctionRule`."""
+
+    def __init__(self, path: str, check_references: bool = False) -> None:
+        self.path = path
+        self._check_references = check_references
+        self._function = load_function(path, ("problem", "completion_text"))
+        self._lock = Lock()
+        self._loop = EventLoop() if is_async(self._function) else None
+
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        """See `Rule`. Raises InputError, naming function and problem, for any other value that it returns.
+
+        What the function itself raises is passed on.
+        """
+        with self._lock:  # the assistant's thread asks, too
+            if self._loop is not None:
+                returned = self._loop.run(lambda: gathered(self._function, asked))
+            else:
+                returned = [self._function(problem, text) for problem, text in asked]
+        return [self._verdict(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
+
+    def fault(self, problem: Problem, answer: str) -> str | None:
+        """See `Rule`: none, or what the function says of the boxed answer."""
+        return unverified(self.verify_problems([(problem, boxed(answer))])[0]) if self._check_references else None
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _verdict(self, value: Any, problem: Problem) -> Verdict:
+        if isinstance(value, str) and value in get_args(UserVerdict):
+            return value  # pyright: ignore[reportReturnType]
+        raise InputError(
+            f"{self.path}: returned {reprlib.repr(value)} for problem {problem.id}; "
+            "a rule returns 'correct', 'wrong' or 'unparsed'"
+        )

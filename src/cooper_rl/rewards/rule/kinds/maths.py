@@ -1,0 +1,29 @@
+"""The default rule: mathematics by value; options by letter and text as text where the reference is no mathematics."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from cooper_rl.config.base import Config
+from cooper_rl.rewards.rule.kinds import RULES
+from cooper_rl.rewards.rule.reference_kind import TextPolicy
+from cooper_rl.rewards.rule.verifier import RuleVerifier
+
+
+@RULES.register
+class MathsRule(Config):
+    """Mathematics by value, in processes that can be killed; options by letter; every other reference as text."""
+
+    kind: Literal["maths"] = "maths"
+    """Names this kind of rule."""
+    workers: int = Field(default=1, ge=1)
+    """Verifier processes; each is killed and replaced when an answer takes too long."""
+    timeout_s: float = Field(default=5.0, gt=0)
+    """Seconds an answer may take before its verdict is `timeout`."""
+    text: TextPolicy = "exact"
+    """Reference answers that are neither mathematics nor options (names, words, dates, times): `exact` compares them
+    as text, `refuse` counts their rows as bad."""
+
+    def build(self) -> RuleVerifier:
+        """The verifier; its processes start with the first answer that needs one."""
+        return RuleVerifier(self.workers, self.timeout_s, text=self.text)

@@ -1,0 +1,90 @@
+r"""One number in an answer, and whether it is within a tolerance of the reference. Exact arithmetic, no symbols."""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cooper_rl.rewards.rule.extraction import clean, extract_answer
+from cooper_rl.rewards.rule.plain_number import mixed_number, plain_number
+from cooper_rl.rewards.rule.plain_text import bare_text
+from cooper_rl.rewards.rule.text_answer import is_retracted, text_answer
+from cooper_rl.rewards.rule.units import measures, same_unit, without_unit
+from cooper_rl.rewards.rule.verdict import Verdict
+
+_FRACTION = re.compile(r"\\[dt]?frac\s*\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|\\[dt]?frac\s*(\d)\s*(\d)")
+_PERCENT = re.compile(r"\s*\\?%\s*\Z")
+_APPROXIMATELY = re.compile(
+    r"(?:[A-Za-z]\s*)?(?:\\approx|\\simeq|\u2248|\u2245|~|about|approximately|roughly)\s*", re.IGNORECASE
+)
+_SYMBOL = re.compile(r"(?<=\d)\s+([A-Za-z]{1,3})\Z")
+_MAX_DIGITS = 60
+_MAX_EXPONENT = 400
+
+
+@dataclass(frozen=True)
+class Number:
+    """A value; `is_percentage` where a percent sign stands behind it."""
+
+    value: Fraction
+    is_percentage: bool = False
+
+
+def number_in(text: str) -> Number | None:
+    r"""The number that a text is: `12`, `1,234`, `-3/4`, `\frac{3}{4}`, `1 1/2`, `6.02e23`, `40\%`, `5 km`.
+
+    None for everything else, several numbers and numbers of more than 60 digits among them.
+    """
+    text = text.strip().replace("$", "") if text.count("$") != 1 else text.strip()
+    text = _APPROXIMATELY.sub("", text, count=1) if _APPROXIMATELY.match(text) else text
+    is_percentage = _PERCENT.search(text) is not None
+    text = _FRACTION.sub(_as_division, _PERCENT.sub("", text))
+    text = clean(bare_text(without_unit(text)))
+    if (symbol := _SYMBOL.search(text)) and measures(symbol.group(1)):
+        text = text[: symbol.start()]
+    written = plain_number(text) or mixed_number(text)
+    value = None if written is None else _value(written)
+    return None if value is None else Number(value, is_percentage)
+
+
+def numeric_verdict(reference: str, expected: Number, tolerance: Fraction, completion: str) -> Verdict:
+    """The verdict on `completion`; `reference` is the text of `expected`, for its unit. `tolerance` is inclusive.
+
+    Every candidate of the final answer must be a number within the tolerance; `unparsed` where one is none. A
+    completion without box or statement counts where its last line is nothing but a number.
+    """
+    final = extract_answer(completion)
+    texts = [final.texts[0].strip().splitlines()[-1]] if final.kind == "free" and final.texts else list(final.texts)
+    found = [number_in(clean(text)) for text in texts]
+    close = [None if number is None else _is_close(number, expected, tolerance) for number in found]
+    if False in close:
+        return "wrong"
+    if not close or None in close:
+        return "unparsed"
+    if final.kind != "free" and is_retracted(text_answer(completion).after):
+        return "wrong"
+    return "correct" if all(same_unit(reference, text) for text in texts) else "wrong"
+
+
+def _is_close(found: Number, expected: Number, tolerance: Fraction) -> bool:
+    """A percentage also answers the share that it is, and a reference without the sign: the question may have it."""
+    if abs(found.value - expected.value) <= tolerance:
+        return True
+    if found.is_percentage == expected.is_percentage:
+        return False
+    if found.is_percentage:
+        return abs(found.value / 100 - expected.value) <= tolerance
+    return abs(found.value - expected.value / 100) <= tolerance / 100
+
+
+def _as_division(fraction: re.Match[str]) -> str:
+    top, bottom, short_top, short_bottom = fraction.groups()
+    return f"{top or short_top}/{bottom or short_bottom}"
+
+
+def _value(number: str) -> Fraction | None:
+    mantissa, _, exponent = number.partition("e")
+    if sum(character.isdigit() for character in mantissa) > _MAX_DIGITS or abs(int(exponent or 0)) > _MAX_EXPONENT:
+        return None
+    top, _, bottom = mantissa.partition("/")
+    denominator = int(bottom) if bottom else 1
+    return Fraction(top) / denominator * Fraction(10) ** int(exponent or 0) if denominator else None

@@ -1,0 +1,102 @@
+"""One verifier for a run whose problems may name their rules."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from threading import Lock
+from typing import TYPE_CHECKING, Self
+
+from cooper_rl.config.base import Config
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.validation import location
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.rule.base import Asked, Rule, RuleConfig
+from cooper_rl.rewards.rule.kinds import RULES
+from cooper_rl.rewards.rule.verdict import Verdict
+
+if TYPE_CHECKING:
+    from cooper_rl.rollouts.answers import AnswerGroup
+
+
+class Verifier:
+    """Asks the rule that each problem names: one of `named`, else a kind of the package; without a name, `default`.
+
+    A kind that is the default's own means the default with its settings; another one is built when first named.
+    Data cannot name a function: a rule of the user's own stands in the configuration. Safe to use from several
+    threads.
+    """
+
+    def __init__(self, default: RuleConfig, named: Mapping[str, RuleConfig] | None = None) -> None:
+        self._default = _kind_of(default)
+        self._settings = {self._default: default} | dict(named or {})
+        # Built at once, so that a function that does not exist is told before anything is read.
+        self._rules: dict[str | None, Rule] = {name: settings.build() for name, settings in self._settings.items()}
+        self._rules[None] = default.build() if self._default in (named or {}) else self._rules[self._default]
+        self._lock = Lock()
+
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        """One verdict for each completion, in order. Raises InputError for a rule that does not exist."""
+        by_rule: dict[str | None, list[int]] = {}
+        for index, (problem, _) in enumerate(asked):
+            by_rule.setdefault(problem.rule, []).append(index)
+        if len(by_rule) == 1:
+            return self._rule(asked[0][0]).verify_problems(asked)
+        verdicts: dict[int, Verdict] = {}
+        for indices in by_rule.values():
+            rule = self._rule(asked[indices[0]][0])
+            verdicts |= zip(indices, rule.verify_problems([asked[i] for i in indices]), strict=True)
+        return [verdicts[index] for index in range(len(asked))]
+
+    def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
+        """Verdicts on every completion of every group."""
+        verdicts = iter(self.verify_problems([(g.problem, answer.text) for g in groups for answer in g.answers]))
+        return [[next(verdicts) for _ in group.answers] for group in groups]
+
+    def accepts(self, problem: Problem, text: str) -> bool:
+        """Whether one completion is correct."""
+        return self.verify_problems([(problem, text)]) == ["correct"]
+
+    def fault(self, problem: Problem, answer: str) -> str | None:
+        """See `Rule`. Raises InputError for a rule that does not exist."""
+        return self._rule(problem).fault(problem, answer)
+
+    def check(self, problems: Sequence[Problem]) -> None:
+        """Raises InputError where a problem names a rule that does not exist."""
+        for problem in problems:
+            self._rule(problem)
+
+    def rule_name(self, problem: Problem) -> str:
+        """The name under which the problem's rule is counted: its own, else the default's kind or function."""
+        return (problem.rule or self._default).rpartition(":")[2]
+
+    def close(self) -> None:
+        """End the processes of all rules. A later call starts them again."""
+        for rule in self._rules.values():
+            rule.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def _rule(self, problem: Problem) -> Rule:
+        with self._lock:
+            if problem.rule not in self._rules:
+                name = str(problem.rule)
+                if name not in RULES.records:
+                    raise InputError(f"{location(problem)}: {self._unknown(name)}")
+                settings: RuleConfig = RULES.read({"kind": name})  # pyright: ignore[reportAssignmentType]
+                self._rules[name] = settings.build()
+            return self._rules[problem.rule]
+
+    def _unknown(self, name: str) -> str:
+        known = list(dict.fromkeys([*self._settings, *RULES.records]))
+        nearest = get_close_matches(name, known, n=1)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(known)}"
+        if ":" in name:
+            hint = f"data cannot name a function; give it a name under rules, as {{my_rule: {{kind: {name!r}}}}}"
+        return f"rule {name!r} is neither configured under rules nor a kind; {hint}"
+
+
+def _kind_of(settings: RuleConfig) -> str:
+    return RULES.kind_of(settings) if isinstance(settings, Config) else type(settings).__name__
