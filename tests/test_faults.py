@@ -69,7 +69,8 @@ def _rows(trainer):
 
 
 def _finite(trainer):
-    learners = [trainer.parts.policy] + ([trainer.parts.judge.learner] if trainer.parts.judge else [])
+    model = trainer.parts.reward.learning
+    learners = [trainer.parts.policy] + ([model.learner] if model else [])
     return all(bool(p.isfinite().all()) for learner in learners for p in learner.model.parameters())
 
 

@@ -55,18 +55,18 @@ def test_a_resumed_run_equals_the_uninterrupted_one(settings, tmp_path, kind):
 
 def test_rewards_of_a_step_come_from_the_reward_model_before_its_update(settings):
     with CooperTrainer.from_config(build_config(settings)) as trainer:
-        judge = trainer.parts.judge
-        assert judge is not None
-        before = {name: p.clone() for name, p in judge.learner.model.named_parameters()}
+        model = trainer.parts.reward.learning
+        assert model is not None
+        before = {name: p.clone() for name, p in model.learner.model.named_parameters()}
         metrics = trainer.step()
-        changed = any(not torch.equal(p, before[name]) for name, p in judge.learner.model.named_parameters())
+        changed = any(not torch.equal(p, before[name]) for name, p in model.learner.model.named_parameters())
         assert changed
         rows = [json.loads(line) for line in (trainer.directory / "rollouts" / "000001.jsonl").read_text().splitlines()]
         with torch.no_grad():
-            for name, p in judge.learner.model.named_parameters():
+            for name, p in model.learner.model.named_parameters():
                 p.copy_(before[name])
-        inputs = [judge.encoder.encode(r["question"], r["answer"], c["text"]) for r in rows for c in r["completions"]]
-        expected = judge.learner.score(inputs).sigmoid().tolist()
+        inputs = [model.encoder.encode(r["question"], r["answer"], c["text"]) for r in rows for c in r["completions"]]
+        expected = model.learner.score(inputs).sigmoid().tolist()
     recorded = [c["reward"] for row in rows for c in row["completions"]]
     assert recorded == pytest.approx(expected, abs=1e-5)
     assert metrics["pairs/count"] > 0

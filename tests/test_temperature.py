@@ -36,7 +36,7 @@ def test_a_steps_samples_and_its_gradient_are_of_one_distribution(half, monkeypa
 
         monkeypatch.setattr(policy, "optim_step", watched)
         before = [p.detach().clone() for p in policy.model.parameters()]
-        done = cooper_step(config, trainer.parts, trainer.probes, step=1, seed=0)
+        done = cooper_step(config, trainer.parts, step=1, seed=0)
         with torch.no_grad():
             for parameter, value in zip(policy.model.parameters(), before, strict=True):
                 parameter.copy_(value)

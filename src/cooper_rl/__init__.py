@@ -7,38 +7,61 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from cooper_rl.config_loading import build_config, load_config
+    from cooper_rl.cooptimization.cooper_reward import CooperReward, Scored, Updated
+    from cooper_rl.cooptimization.reward_config import CooperRewardConfig
     from cooper_rl.data.problem import Problem
     from cooper_rl.engines.sampling import Completion, Group, SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
+    from cooper_rl.rewards.base import Reward, Scores
+    from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.rule.verifier import RuleVerifier
+    from cooper_rl.rollouts.answers import Answer, AnswerGroup
     from cooper_rl.run_config import RunConfig
     from cooper_rl.trainer import CooperTrainer
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
 _HOMES = {
+    "Answer": "cooper_rl.rollouts.answers",
+    "AnswerGroup": "cooper_rl.rollouts.answers",
     "Completion": "cooper_rl.engines.sampling",
+    "CooperReward": "cooper_rl.cooptimization.cooper_reward",
+    "CooperRewardConfig": "cooper_rl.cooptimization.reward_config",
     "CooperTrainer": "cooper_rl.trainer",
     "Group": "cooper_rl.engines.sampling",
     "InputError": "cooper_rl.errors",
     "MissingExtraError": "cooper_rl.errors",
     "Problem": "cooper_rl.data.problem",
+    "Reward": "cooper_rl.rewards.base",
     "RuleVerifier": "cooper_rl.rewards.rule.verifier",
     "RunConfig": "cooper_rl.run_config",
     "SamplingParams": "cooper_rl.engines.sampling",
+    "Scored": "cooper_rl.cooptimization.cooper_reward",
+    "Scores": "cooper_rl.rewards.base",
+    "StepContext": "cooper_rl.rewards.context",
+    "Updated": "cooper_rl.cooptimization.cooper_reward",
     "build_config": "cooper_rl.config_loading",
     "load_config": "cooper_rl.config_loading",
 }
 
 __all__ = [
+    "Answer",
+    "AnswerGroup",
     "Completion",
+    "CooperReward",
+    "CooperRewardConfig",
     "CooperTrainer",
     "Group",
     "InputError",
     "MissingExtraError",
     "Problem",
+    "Reward",
     "RuleVerifier",
     "RunConfig",
     "SamplingParams",
+    "Scored",
+    "Scores",
+    "StepContext",
+    "Updated",
     "build_config",
     "load_config",
 ]

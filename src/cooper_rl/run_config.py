@@ -6,17 +6,15 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.rewards.config import FunctionRewardConfig, HybridConfig
-from cooper_rl.rewards.rule.reference_kind import TextPolicy
+from cooper_rl.policy.overlong import OverlongConfig
+from cooper_rl.rewards.shaping.overlong import Overlong
 from cooper_rl.verifyrm.train.config import MonitorConfig
-
-RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
 
 
 class RolloutConfig(SamplingParams):
@@ -29,27 +27,6 @@ class RolloutConfig(SamplingParams):
     """Completions per problem."""
     max_rows: int = Field(default=0, ge=0)
     """Most completions sampled at once; 0 samples the whole step together."""
-
-
-class RewardModelConfig(LearnerConfig):
-    """The reward model, static or learning."""
-
-    learning_rate: float = Field(default=1e-5, ge=0)
-    """Peak learning rate of stage 2."""
-    max_input_tokens: int = Field(default=2048, ge=16)
-    """Longer inputs lose the middle of the completion, never its end."""
-
-
-class RuleConfig(Config):
-    """The rule verifier."""
-
-    workers: int = Field(default=1, ge=1)
-    """Verifier processes; each is killed and replaced when an answer takes too long."""
-    timeout_s: float = Field(default=5.0, gt=0)
-    """Seconds an answer may take before its verdict is `timeout`."""
-    text: TextPolicy = "exact"
-    """Reference answers that are neither mathematics nor options (names, words, dates, times): `exact` compares them
-    as text, `refuse` counts their rows as bad."""
 
 
 class EvaluationConfig(Config):
@@ -80,20 +57,15 @@ class CheckpointConfig(Config):
     """Whether the highest or the lowest value of `keep_best` is the best."""
 
 
-class RunConfig(Config):
+class RunConfig(CooperRewardConfig):
     """Everything `cooper train` needs to know."""
 
     name: str = "run"
     """Folder of the run inside `output_dir`; `sweep/first` is a folder in a folder."""
     output_dir: str = "runs"
     """Where runs are written."""
-    kind: RunKind = "cooper"
-    """What rewards the policy: the `rule`, a `static` reward model, a co-trained one (`cooper`), rule and co-trained
-    model (`hybrid`), or nothing but `extra_rewards` (`function`; problems then need no reference answer)."""
     preset: Literal["cooper", "paper"] = "cooper"
     """Defaults of stage 2 and the algorithm: ours, or the paper's published behaviour. Explicit settings win."""
-    seed: int = Field(default=0, ge=0)
-    """Seeds data order, sampling and pair selection."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
     steps: int = Field(default=180, ge=1)
@@ -103,8 +75,6 @@ class RunConfig(Config):
 
     policy: LearnerConfig
     """The model trained with reinforcement learning."""
-    reward_model: RewardModelConfig | None = None
-    """VerifyRM; needed by the kinds `static`, `cooper` and `hybrid`."""
     problems: ProblemsConfig
     """Training problems."""
     test_problems: ProblemsConfig | None = None
@@ -113,14 +83,6 @@ class RunConfig(Config):
     """Sampling of training groups."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
     """Advantages, policy loss, KL term, aggregation."""
-    cooptimization: CooptimizationConfig = CooptimizationConfig()
-    """Stage 2: pairs and the reward model's update."""
-    rule: RuleConfig = RuleConfig()
-    """The rule verifier."""
-    hybrid: HybridConfig = HybridConfig()
-    """How `kind: hybrid` combines rule and reward model."""
-    extra_rewards: tuple[FunctionRewardConfig, ...] = ()
-    """Rewards of your own, added up; `kind: function` needs one."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Held-out evaluation."""
     monitor: MonitorConfig | None = None
@@ -139,33 +101,19 @@ class RunConfig(Config):
         return name
 
     @property
-    def uses_reward_model(self) -> bool:
-        """Whether a reward model pays."""
-        return self.kind in ("static", "cooper", "hybrid")
-
-    @property
-    def trains_reward_model(self) -> bool:
-        """Whether stage 2 runs."""
-        return self.kind in ("cooper", "hybrid")
+    def planned_steps(self) -> int | None:
+        """`steps`."""
+        return self.steps
 
     @property
     def watch_rules(self) -> tuple[WatchRule, ...]:
-        """The user's rules; where the rule verifier pays nothing, its finding no right answer is no fault."""
-        return (
-            (*self.watch, WatchRule(metric="rule/accuracy", action="ignore")) if self.kind == "function" else self.watch
-        )
+        """The user's rules. Where neither rule nor reward model pays, a rule that finds no right answer is no fault."""
+        if self.needs_references:
+            return self.watch
+        return (*self.watch, WatchRule(metric="rule/accuracy", action="ignore"))
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        if self.uses_reward_model and self.reward_model is None:
-            raise ValueError(
-                f"kind: {self.kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule"
-            )
-        if self.kind == "function" and not self.extra_rewards:
-            raise ValueError(
-                "kind: function is rewarded by extra_rewards alone; add "
-                'extra_rewards: [{function: "package.module:function"}]'
-            )
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
         best = self.checkpoint.keep_best or ""
@@ -173,7 +121,7 @@ class RunConfig(Config):
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the evaluation; set evaluation.every")
         if best.startswith("monitor/") and self.monitor is None:
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the monitor; add monitor")
-        if self.monitor is not None and not self.uses_reward_model:
+        if self.monitor is not None and not self.used_models:
             raise ValueError(f"monitor measures the reward model and kind: {self.kind} has none; remove monitor")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
@@ -191,6 +139,17 @@ class RunConfig(Config):
                 f"algorithm.overlong.buffer: {overlong.buffer} exceeds rollout.max_tokens: {self.rollout.max_tokens}; "
                 "the penalty starts that many tokens before the limit"
             )
+        self._move_overlong_penalty()
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self
+
+    def _move_overlong_penalty(self) -> None:
+        """`algorithm.overlong.kind: penalise` is the short form of a shaping."""
+        overlong = self.algorithm.overlong
+        if overlong.kind != "penalise":
+            return
+        limit = self.rollout.max_tokens
+        penalty = Overlong(max_tokens=limit, buffer=overlong.buffer, factor=overlong.factor)
+        kept = self.algorithm.model_copy(update={"overlong": OverlongConfig()})
+        self.__dict__.update(shaping=(*self.shaping, penalty), algorithm=kept)
