@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator
-from typing import get_args
+from typing import Any, get_args
 
 from cooper_rl.config.base import Config
 from cooper_rl.config.explanation import default_text
@@ -24,16 +24,29 @@ def _lines(config: Config, depth: int, comments: bool) -> Iterator[str]:
         if isinstance(value, Config):
             yield f"{indent}{name}:"
             yield from _lines(value, depth + 1, comments)
+        elif isinstance(value, dict) and value and all(isinstance(one, Config) for one in value.values()):
+            yield f"{indent}{name}:"
+            for key, one in value.items():
+                yield f"{indent}  {default_text(key)}:"
+                yield from _lines(one, depth + 2, comments=False)
         elif isinstance(value, tuple) and value and all(isinstance(one, Config) for one in value):
             yield f"{indent}{name}:"
-            for one in value:
-                first, *rest = _lines(one, depth + 2, comments=False)
+            for one, settings in zip(value, config.model_dump(mode="json")[name], strict=True):
+                first, *rest = _element(one, settings, depth + 2)
                 yield from (f"{indent}  - {first.lstrip()}", *rest)
         else:
             default = field.get_default(call_default_factory=True)
             changed = comments and not field.is_required() and default != value and not isinstance(default, Config)
             note = f"  # default {default_text(default)}" if changed else ""
             yield f"{indent}{name}: {default_text(value)}{note}"
+
+
+def _element(config: Config, settings: dict[str, Any], depth: int) -> Iterator[str]:
+    """A record in a list: its kind first, which a record from outside the package does not know itself."""
+    indent = "  " * depth
+    if "kind" in settings:
+        yield f"{indent}kind: {default_text(settings['kind'])}"
+    yield from (line for line in _lines(config, depth, comments=False) if not line.startswith(f"{indent}kind:"))
 
 
 def _comment(text: str, indent: str) -> list[str]:
