@@ -14,7 +14,7 @@ from cooper_rl.observe.record import read_events, read_metrics
 
 def length(problem, completion):
     """Something to learn for a policy that never answers right."""
-    return len(completion.token_ids) / 10
+    return completion.tokens / 10
 
 
 def infinite(problem, completion):
@@ -41,7 +41,7 @@ CALLS: list[int] = []
 def saturating(problem, completion):
     """Something to learn in the first two steps of four groups of four, then the same for everything."""
     CALLS.append(1)
-    return float(completion.token_ids[0] % 7) if len(CALLS) <= 2 * 16 else 1.0
+    return float(len(completion.text) % 7) if len(CALLS) <= 2 * 16 else 1.0
 
 
 def glitch(problem, completion):
@@ -69,7 +69,8 @@ def _rows(trainer):
 
 
 def _finite(trainer):
-    learners = [trainer.parts.policy] + ([trainer.parts.judge.learner] if trainer.parts.judge else [])
+    model = trainer.parts.reward.learning
+    learners = [trainer.parts.policy] + ([model.learner] if model else [])
     return all(bool(p.isfinite().all()) for learner in learners for p in learner.model.parameters())
 
 

@@ -12,6 +12,7 @@ from chat_server import ChatServer
 from cooper_rl import CooperTrainer, InputError, RuleVerifier, build_config
 from cooper_rl.observe.record import read_metrics
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
+from in_process import model_of
 
 CHAT = {"kind": "chat", "model": "assistant", "max_retries": 1, "retry_wait_s": 0.01, "tries": 2}
 
@@ -132,7 +133,7 @@ def test_without_valid_pairs_the_policy_trains_as_with_a_static_reward_model(set
     static = train({**run, "kind": "static", "name": "static"})
     with ChatServer(FaultyAssistant()) as server:
         healthy = train({**settings_for(server.url, steps=3), "name": "healthy"})
-    weights = [list(trainer.parts.policy.model.parameters()) for trainer in (faulty, static, healthy)]
+    weights = [list(model_of(trainer.parts.policy).parameters()) for trainer in (faulty, static, healthy)]
     assert all(torch.equal(ours, theirs) for ours, theirs, _ in zip(*weights, strict=True))
     assert not all(torch.equal(ours, theirs) for ours, _, theirs in zip(*weights, strict=True))
 

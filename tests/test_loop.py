@@ -8,6 +8,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.observe.record import read_metrics
+from in_process import model_of
 
 
 def _fit(settings, resume=False):
@@ -55,18 +56,18 @@ def test_a_resumed_run_equals_the_uninterrupted_one(settings, tmp_path, kind):
 
 def test_rewards_of_a_step_come_from_the_reward_model_before_its_update(settings):
     with CooperTrainer.from_config(build_config(settings)) as trainer:
-        judge = trainer.parts.judge
-        assert judge is not None
-        before = {name: p.clone() for name, p in judge.learner.model.named_parameters()}
+        model = trainer.parts.reward.learning
+        assert model is not None
+        before = {name: p.clone() for name, p in model_of(model.learner).named_parameters()}
         metrics = trainer.step()
-        changed = any(not torch.equal(p, before[name]) for name, p in judge.learner.model.named_parameters())
+        changed = any(not torch.equal(p, before[name]) for name, p in model_of(model.learner).named_parameters())
         assert changed
         rows = [json.loads(line) for line in (trainer.directory / "rollouts" / "000001.jsonl").read_text().splitlines()]
         with torch.no_grad():
-            for name, p in judge.learner.model.named_parameters():
+            for name, p in model_of(model.learner).named_parameters():
                 p.copy_(before[name])
-        inputs = [judge.encoder.encode(r["question"], r["answer"], c["text"]) for r in rows for c in r["completions"]]
-        expected = judge.learner.score(inputs).sigmoid().tolist()
+        inputs = [model.encoder.encode(r["question"], r["answer"], c["text"]) for r in rows for c in r["completions"]]
+        expected = model.learner.score(inputs).sigmoid().tolist()
     recorded = [c["reward"] for row in rows for c in row["completions"]]
     assert recorded == pytest.approx(expected, abs=1e-5)
     assert metrics["pairs/count"] > 0
@@ -78,7 +79,7 @@ def test_saved_models_are_plain_hugging_face_folders(settings):
     policy = AutoModelForCausalLM.from_pretrained(folder / "policy")
     reward_model = AutoModelForSequenceClassification.from_pretrained(folder / "reward_model")
     assert reward_model.config.num_labels == 1
-    for saved, trained in zip(policy.parameters(), trainer.parts.policy.model.parameters(), strict=True):
+    for saved, trained in zip(policy.parameters(), model_of(trainer.parts.policy).parameters(), strict=True):
         assert torch.equal(saved, trained.cpu())
 
 
@@ -104,8 +105,8 @@ def test_the_metrics_of_several_updates_are_their_means(settings, monkeypatch):
 def test_groups_without_spread_leave_the_policy_alone(settings):
     settings = {**settings, "kind": "static", "algorithm": {"min_spread": 1.0, "kl": None}, "evaluation": {"every": 0}}
     with CooperTrainer.from_config(build_config(settings)) as trainer:
-        before = [p.clone() for p in trainer.parts.policy.model.parameters()]
+        before = [p.clone() for p in model_of(trainer.parts.policy).parameters()]
         metrics = trainer.step()
         assert metrics["policy/usable_groups"] == 0
-        for old, new in zip(before, trainer.parts.policy.model.parameters(), strict=True):
+        for old, new in zip(before, model_of(trainer.parts.policy).parameters(), strict=True):
             assert torch.equal(old, new)

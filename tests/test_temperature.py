@@ -6,6 +6,7 @@ import torch
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.rollouts.columns import Column
 from cooper_rl.step import cooper_step
+from in_process import model_of
 
 
 def length(problem, completion):
@@ -29,30 +30,31 @@ def test_a_steps_samples_and_its_gradient_are_of_one_distribution(half, monkeypa
     config = build_config(half)
     with CooperTrainer.from_config(config) as trainer:
         policy, gradients = trainer.parts.policy, []
+        model = model_of(policy)
         optim_step = policy.optim_step
 
         def watched():
-            gradients.extend(p.grad.clone() for p in policy.model.parameters() if p.grad is not None)
+            gradients.extend(p.grad.clone() for p in model.parameters() if p.grad is not None)
             return optim_step()
 
         monkeypatch.setattr(policy, "optim_step", watched)
-        before = [p.detach().clone() for p in policy.model.parameters()]
-        done = cooper_step(config, trainer.parts, trainer.probes, step=1, seed=0)
+        before = [p.detach().clone() for p in model.parameters()]
+        done = cooper_step(config, trainer.parts, step=1, seed=0)
         with torch.no_grad():
-            for parameter, value in zip(policy.model.parameters(), before, strict=True):
+            for parameter, value in zip(model.parameters(), before, strict=True):
                 parameter.copy_(value)
 
-        rollouts, losses = done.sampled, []
-        tokens, flat_advantages = len(rollouts.logprobs), done.advantages.flatten()
+        rollouts, losses = done.rollouts, []
+        tokens, flat_advantages = len(rollouts.logprobs), done.advantages.flat
         logprob_rows = Column(rollouts.logprobs, rollouts.token_ids.offsets)
         for i, p in enumerate(rollouts.problem_of):
             prompt, completion = rollouts.prompts[p].tolist(), rollouts.token_ids[i].tolist()
-            logits = policy.model(torch.tensor([prompt + completion])).logits[0]
+            logits = model(torch.tensor([prompt + completion])).logits[0]
             scaled = (logits[len(prompt) - 1 : -1] / 0.5).log_softmax(-1)
             logprobs = scaled.gather(-1, torch.tensor(completion)[:, None])[:, 0]
             torch.testing.assert_close(torch.from_numpy(logprob_rows[i]), logprobs.detach(), rtol=0, atol=1e-4)
             losses.append(-flat_advantages[i] * logprobs.sum() / tokens)
-        expected = torch.autograd.grad(torch.stack(losses).sum(), list(policy.model.parameters()))
+        expected = torch.autograd.grad(torch.stack(losses).sum(), list(model.parameters()))
     flat, true = (torch.cat([g.flatten() for g in each]).double() for each in (gradients, expected))
     assert true.norm() > 1e-3
     assert (flat - true).norm() / true.norm() < 1e-4

@@ -7,9 +7,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from cooper_rl.config_loading import build_config, load_config
+    from cooper_rl.cooptimization.cooper_reward import CooperReward, Scored, Updated
+    from cooper_rl.cooptimization.reward_config import CooperRewardConfig
     from cooper_rl.data.problem import Problem
     from cooper_rl.engines.sampling import SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
+    from cooper_rl.rewards.base import Reward, Scores
+    from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.rule.verifier import RuleVerifier
     from cooper_rl.rollouts.answers import Answer, AnswerGroup
     from cooper_rl.rollouts.rollouts import Rollouts
@@ -20,14 +24,21 @@ if TYPE_CHECKING:
 _HOMES = {
     "Answer": "cooper_rl.rollouts.answers",
     "AnswerGroup": "cooper_rl.rollouts.answers",
+    "CooperReward": "cooper_rl.cooptimization.cooper_reward",
+    "CooperRewardConfig": "cooper_rl.cooptimization.reward_config",
     "CooperTrainer": "cooper_rl.trainer",
     "InputError": "cooper_rl.errors",
     "MissingExtraError": "cooper_rl.errors",
     "Problem": "cooper_rl.data.problem",
     "Rollouts": "cooper_rl.rollouts.rollouts",
+    "Reward": "cooper_rl.rewards.base",
     "RuleVerifier": "cooper_rl.rewards.rule.verifier",
     "RunConfig": "cooper_rl.run_config",
     "SamplingParams": "cooper_rl.engines.sampling",
+    "Scored": "cooper_rl.cooptimization.cooper_reward",
+    "Scores": "cooper_rl.rewards.base",
+    "StepContext": "cooper_rl.rewards.context",
+    "Updated": "cooper_rl.cooptimization.cooper_reward",
     "build_config": "cooper_rl.config_loading",
     "load_config": "cooper_rl.config_loading",
 }
@@ -35,14 +46,21 @@ _HOMES = {
 __all__ = [
     "Answer",
     "AnswerGroup",
+    "CooperReward",
+    "CooperRewardConfig",
     "CooperTrainer",
     "InputError",
     "MissingExtraError",
     "Problem",
+    "Reward",
     "Rollouts",
     "RuleVerifier",
     "RunConfig",
     "SamplingParams",
+    "Scored",
+    "Scores",
+    "StepContext",
+    "Updated",
     "build_config",
     "load_config",
 ]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from cooper_rl.config.user_functions import load_function
-from cooper_rl.cooptimization.stage2 import Cooptimizer
+from cooper_rl.cooptimization.cooper_reward import CooperReward
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
-from cooper_rl.engines.base import Metrics, PolicyLearner, RewardModelLearner, Sampler
+from cooper_rl.engines.base import Metrics, PolicyLearner, Sampler
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
@@ -21,14 +21,7 @@ from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.evaluation.accuracy import EvaluationResult, evaluate, rejudge
 from cooper_rl.evaluation.monitor import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
-from cooper_rl.rewards.base import Reward
-from cooper_rl.rewards.combine.hybrid import HybridReward
-from cooper_rl.rewards.combine.weighted_sum import WeightedSum
-from cooper_rl.rewards.function import FunctionReward
-from cooper_rl.rewards.model.input import RewardModelInput
-from cooper_rl.rewards.model.reward import RewardModelReward
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
-from cooper_rl.rewards.rule.reward import RuleReward
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.run_config import RunConfig
 
@@ -76,39 +69,21 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class LearningJudge:
-    """The reward model where it learns, with its input format and what makes its pairs."""
-
-    learner: RewardModelLearner
-    encoder: RewardModelInput
-    cooptimizer: Cooptimizer
-
-
-@dataclass(frozen=True)
 class Parts:
-    """Everything a run works with.
-
-    `reference` is None without a KL term, `judge` where no reward model learns; `hybrid` is the part of `reward` that
-    has state of its own, if there is one.
-    """
+    """Everything a run works with. `reference` is None without a KL term."""
 
     stream: ProblemStream
     prompt_encoder: PromptEncoder
     sampler: Sampler
     policy: PolicyLearner
     reference: PolicyLearner | None
-    verifier: Verifier
-    reward: Reward
-    hybrid: HybridReward | None
-    judge: LearningJudge | None
+    reward: CooperReward
     test_set: HeldOut | None
     monitor: Monitor | None
 
     def close(self) -> None:
         """End the verifier's processes and the assistant's connections."""
-        self.verifier.close()
-        if self.judge is not None:
-            self.judge.cooptimizer.close()
+        self.reward.close()
 
 
 def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
@@ -117,10 +92,9 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     `inputs` are what `read_inputs(config)` returns, where a caller has read them before it imported this module.
     """
     inputs = read_inputs(config) if inputs is None else inputs
-    verifier = inputs.verifier
     set_threads(config.threads)
-    if config.uses_reward_model and config.reward_model is not None:
-        check_reward_model(config.reward_model.model)
+    for model in config.used_models.values():
+        check_reward_model(model.model)
     _warn_of_truncation(config.rollout)
     tokenizer = load_tokenizer(config.policy.model)
     room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
@@ -131,29 +105,16 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     policy = config.engine.policy(config.policy, config.steps * config.algorithm.minibatches)
     needs_reference = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
     reference = config.engine.policy(config.policy, 0, trainable=False) if needs_reference else None
-    reward_model, encoder, judge = None, None, None
-    if config.reward_model is not None and config.uses_reward_model:
-        updates = config.steps * config.cooptimization.epochs
-        reward_model = config.engine.reward_model(config.reward_model, updates, config.trains_reward_model)
-        encoder = RewardModelInput(load_tokenizer(config.reward_model.model), config.reward_model.max_input_tokens)
-        if config.trains_reward_model:
-            cooptimizer = Cooptimizer(config.cooptimization, verifier, inputs.assistant, config.seed, inputs.replayed)
-            judge = LearningJudge(reward_model, encoder, cooptimizer)
-    main = _main_reward(config, verifier, reward_model, encoder)
-    extra = [FunctionReward(reward.function, reward.weight, reward.batched) for reward in config.extra_rewards]
-    rewards = [main, *extra] if main is not None else extra
+    reward = CooperReward.from_config(config, config.steps, inputs.reward, gold=config.problems.gold)
     return Parts(
         stream=stream,
         prompt_encoder=prompt_encoder,
         sampler=config.engine.sampler(config.policy, config.rollout.max_rows),
         policy=policy,
         reference=reference,
-        verifier=verifier,
-        reward=rewards[0] if len(rewards) == 1 else WeightedSum(rewards),
-        hybrid=main if isinstance(main, HybridReward) else None,
-        judge=judge,
+        reward=reward,
         test_set=test_set,
-        monitor=_monitor(config, reward_model, encoder, inputs.held_out),
+        monitor=_monitor(config, reward, inputs.held_out),
     )
 
 
@@ -167,31 +128,12 @@ def _warn_of_truncation(sampling: SamplingParams) -> None:
         )
 
 
-def _main_reward(
-    config: RunConfig,
-    verifier: Verifier,
-    reward_model: RewardModelLearner | None,
-    encoder: RewardModelInput | None,
-) -> Reward | None:
-    """What the kind of run rewards; None where the user's functions are all there is."""
-    if config.kind == "function":
+def _monitor(config: RunConfig, reward: CooperReward, held_out: list[LabelledCompletion]) -> Monitor | None:
+    """Measures the reward model that learns, or else the first that pays."""
+    if config.monitor is None:
         return None
-    if reward_model is None or encoder is None:
-        return RuleReward(verifier)
-    if config.kind == "hybrid":
-        return HybridReward(RuleReward(verifier), RewardModelReward(reward_model, encoder), config.hybrid)
-    return RewardModelReward(reward_model, encoder)
-
-
-def _monitor(
-    config: RunConfig,
-    reward_model: RewardModelLearner | None,
-    encoder: RewardModelInput | None,
-    held_out: list[LabelledCompletion],
-) -> Monitor | None:
-    if config.monitor is None or reward_model is None or encoder is None:
-        return None
-    return Monitor(config.monitor, held_out, reward_model, encoder, config.seed)
+    model = next(iter(reward.models.values()))
+    return Monitor(config.monitor, held_out, model.learner, model.encoder, config.seed)
 
 
 def _gold(problems: ProblemsConfig) -> Gold | None:

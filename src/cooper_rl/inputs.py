@@ -6,30 +6,27 @@ Importing those two takes seconds; a mistyped file name should not.
 from dataclasses import dataclass
 
 from cooper_rl.config.user_functions import load_function
-from cooper_rl.cooptimization.negatives.assistant import Assistant, build_assistant
+from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.data.labelled import LabelledCompletion, read_labelled
+from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.model_folder import check_model_folder, check_reward_model_folder
+from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.evaluation.monitor_rows import read_held_out
-from cooper_rl.rewards.reward_function import RewardFunction
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.run_config import RunConfig
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Problems, labelled rows, and the two that judge them without a model of ours: rule verifier and assistant.
+    """Problems, labelled rows, and what the reward reads.
 
-    `test_problems` are empty without an evaluation, `replayed` and `held_out` where no file is configured.
+    `test_problems` are empty without an evaluation, `held_out` where no file is configured.
     """
 
-    verifier: Verifier
+    reward: RewardInputs
     problems: list[Problem]
     test_problems: list[Problem]
-    assistant: Assistant | None
-    replayed: list[LabelledCompletion]
     held_out: list[LabelledCompletion]
 
 
@@ -40,29 +37,22 @@ def read_inputs(config: RunConfig) -> Inputs:
     """
     for sink in config.sinks:
         sink.check()
-    for reward in config.extra_rewards:
-        RewardFunction(reward.function, reward.batched)
-    verifier = Verifier(config.rule, config.rules)
-    assistant = build_assistant(config.cooptimization, verifier) if config.trains_reward_model else None
-    replay = config.cooptimization.replay.labelled if config.trains_reward_model else None
-    replayed = read_labelled(replay) if replay else []
-    held_out = read_held_out(config.monitor, replayed) if config.monitor is not None else []
-    if config.uses_reward_model and config.reward_model is not None:
-        check_reward_model_folder(config.reward_model.model)
+    reward = read_reward_inputs(config)
+    held_out = read_held_out(config.monitor, reward.replayed) if config.monitor is not None else []
     check_model_folder(config.policy.model)
-    problems = _problems(config.problems, config, verifier)
+    problems = _problems(config.problems, config, reward.verifier)
     measured = config.test_problems if config.evaluation.every else None
-    test_problems = _problems(measured, config, verifier) if measured is not None else []
-    if assistant is not None:
-        assistant.check()
-    return Inputs(verifier, problems, test_problems, assistant, replayed, held_out)
+    test_problems = _problems(measured, config, reward.verifier) if measured is not None else []
+    if reward.assistant is not None:
+        reward.assistant.check()
+    return Inputs(reward, problems, test_problems, held_out)
 
 
 def _problems(data: ProblemsConfig, config: RunConfig, verifier: Verifier) -> list[Problem]:
     if data.gold:
         load_function(data.gold, ("problem", "completion_text"))
     # Where the user's functions pay, the rule is a metric among others, and no reason to refuse a problem.
-    if config.kind == "function":
+    if not config.needs_references:
         problems = load_problems(data, fault=None).problems
         verifier.check(problems)
         return problems

@@ -1,27 +1,21 @@
 """The configuration of one training run: every setting, its default and what it means."""
 
 from pathlib import PurePath
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.rewards.config import FunctionRewardConfig, HybridConfig
-from cooper_rl.rewards.rule.base import RuleConfig
-from cooper_rl.rewards.rule.kinds import RULES
-from cooper_rl.rewards.rule.kinds.maths import MathsRule
+from cooper_rl.policy.overlong import OverlongConfig
+from cooper_rl.rewards.shaping.overlong import Overlong
 from cooper_rl.verifyrm.train.config import MonitorConfig
-
-RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
 
 
 class RolloutConfig(SamplingParams):
@@ -34,15 +28,6 @@ class RolloutConfig(SamplingParams):
     """Completions per problem."""
     max_rows: int = Field(default=0, ge=0)
     """Most completions sampled at once; 0 samples the whole step together."""
-
-
-class RewardModelConfig(LearnerConfig):
-    """The reward model, static or learning."""
-
-    learning_rate: float = Field(default=1e-5, ge=0)
-    """Peak learning rate of stage 2."""
-    max_input_tokens: int = Field(default=2048, ge=16)
-    """Longer inputs lose the middle of the completion, never its end."""
 
 
 class EvaluationConfig(Config):
@@ -73,20 +58,15 @@ class CheckpointConfig(Config):
     """Whether the highest or the lowest value of `keep_best` is the best."""
 
 
-class RunConfig(Config):
+class RunConfig(CooperRewardConfig):
     """Everything `cooper train` needs to know."""
 
     name: str = "run"
     """Folder of the run inside `output_dir`; `sweep/first` is a folder in a folder."""
     output_dir: str = "runs"
     """Where runs are written."""
-    kind: RunKind = "cooper"
-    """What rewards the policy: the `rule`, a `static` reward model, a co-trained one (`cooper`), rule and co-trained
-    model (`hybrid`), or nothing but `extra_rewards` (`function`; problems then need no reference answer)."""
     preset: Literal["cooper", "paper"] = "cooper"
     """Defaults of stage 2 and the algorithm: ours, or the paper's published behaviour. Explicit settings win."""
-    seed: int = Field(default=0, ge=0)
-    """Seeds data order, sampling and pair selection."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
     steps: int = Field(default=180, ge=1)
@@ -94,12 +74,8 @@ class RunConfig(Config):
     problems_per_step: int = Field(default=32, ge=1)
     """Groups per step."""
 
-    engine: EngineConfig = LocalEngine()
-    """Where models are trained and sampled."""
     policy: LearnerConfig
     """The model trained with reinforcement learning."""
-    reward_model: RewardModelConfig | None = None
-    """VerifyRM; needed by the kinds `static`, `cooper` and `hybrid`."""
     problems: ProblemsConfig
     """Training problems."""
     test_problems: ProblemsConfig | None = None
@@ -108,18 +84,6 @@ class RunConfig(Config):
     """Sampling of training groups."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
     """Advantages, policy loss, KL term, aggregation."""
-    cooptimization: CooptimizationConfig = CooptimizationConfig()
-    """Stage 2: pairs and the reward model's update."""
-    rule: Annotated[RuleConfig, RULES] = MathsRule()
-    """What gives verdicts on completions: `maths`, `exact`, `choice`, `numeric`, or `package.module:function` with a
-    rule of your own. Of problems that name no rule, where some do."""
-    rules: dict[str, Annotated[RuleConfig, RULES]] = Field(default_factory=dict)
-    """Further rules by name, for problems that name theirs; a kind needs none of these to be named with its
-    defaults."""
-    hybrid: HybridConfig = HybridConfig()
-    """How `kind: hybrid` combines rule and reward model."""
-    extra_rewards: tuple[FunctionRewardConfig, ...] = ()
-    """Rewards of your own, added up; `kind: function` needs one."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """Held-out evaluation."""
     monitor: MonitorConfig | None = None
@@ -140,33 +104,19 @@ class RunConfig(Config):
         return name
 
     @property
-    def uses_reward_model(self) -> bool:
-        """Whether a reward model pays."""
-        return self.kind in ("static", "cooper", "hybrid")
-
-    @property
-    def trains_reward_model(self) -> bool:
-        """Whether stage 2 runs."""
-        return self.kind in ("cooper", "hybrid")
+    def planned_steps(self) -> int | None:
+        """`steps`."""
+        return self.steps
 
     @property
     def watch_rules(self) -> tuple[WatchRule, ...]:
-        """The user's rules; where the rule verifier pays nothing, its finding no right answer is no fault."""
-        return (
-            (*self.watch, WatchRule(metric="rule/accuracy", action="ignore")) if self.kind == "function" else self.watch
-        )
+        """The user's rules. Where neither rule nor reward model pays, a rule that finds no right answer is no fault."""
+        if self.needs_references:
+            return self.watch
+        return (*self.watch, WatchRule(metric="rule/accuracy", action="ignore"))
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        if self.uses_reward_model and self.reward_model is None:
-            raise ValueError(
-                f"kind: {self.kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule"
-            )
-        if self.kind == "function" and not self.extra_rewards:
-            raise ValueError(
-                "kind: function is rewarded by extra_rewards alone; add "
-                'extra_rewards: [{function: "package.module:function"}]'
-            )
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
         best = self.checkpoint.keep_best or ""
@@ -174,7 +124,7 @@ class RunConfig(Config):
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the evaluation; set evaluation.every")
         if best.startswith("monitor/") and self.monitor is None:
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the monitor; add monitor")
-        if self.monitor is not None and not self.uses_reward_model:
+        if self.monitor is not None and not self.used_models:
             raise ValueError(f"monitor measures the reward model and kind: {self.kind} has none; remove monitor")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
@@ -192,6 +142,17 @@ class RunConfig(Config):
                 f"algorithm.overlong.buffer: {overlong.buffer} exceeds rollout.max_tokens: {self.rollout.max_tokens}; "
                 "the penalty starts that many tokens before the limit"
             )
+        self._move_overlong_penalty()
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self
+
+    def _move_overlong_penalty(self) -> None:
+        """`algorithm.overlong.kind: penalise` is the short form of a shaping."""
+        overlong = self.algorithm.overlong
+        if overlong.kind != "penalise":
+            return
+        limit = self.rollout.max_tokens
+        penalty = Overlong(max_tokens=limit, buffer=overlong.buffer, factor=overlong.factor)
+        kept = self.algorithm.model_copy(update={"overlong": OverlongConfig()})
+        vars(self).update(shaping=(*self.shaping, penalty), algorithm=kept)

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from cooper_rl.build import Parts, assemble
-from cooper_rl.cooptimization.health import ProbeSet
+from cooper_rl.clock import Clock
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
 from cooper_rl.model_cards.run import write_model_cards
-from cooper_rl.observe.clock import Clock
 from cooper_rl.observe.first_screen import best_example, describe_example, describe_prompt
 from cooper_rl.observe.folder import check_folder
 from cooper_rl.observe.progress import TRAINING_METRICS, ProgressLines, log_to_stderr
@@ -51,7 +50,6 @@ class CooperTrainer:
         self.parts = parts
         self.directory = Path(config.output_dir) / config.name
         self.completed_steps = 0
-        self.probes = ProbeSet()
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
         self._saved_steps = 0
         self._failed_checkpoints = 0
@@ -78,11 +76,9 @@ class CooperTrainer:
         step = self.completed_steps + 1
         # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
-        done = cooper_step(self.config, self.parts, self.probes, step, seed)
-        prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.sampled.prompts]
-        rollouts = self.recorder.rollouts(
-            step, done.groups, done.scores, done.verdicts, done.advantages, done.gold, prompts
-        )
+        done = cooper_step(self.config, self.parts, step, seed)
+        prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.rollouts.prompts]
+        rollouts = self.recorder.rollouts(step, done.scored, done.advantages, prompts)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)
@@ -157,7 +153,7 @@ class CooperTrainer:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
         with clock.measure("evaluate"):
             parts.sampler.load_weights(parts.policy)
-            metrics = parts.test_set.measure(parts.sampler, parts.verifier, self.config.seed)
+            metrics = parts.test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
         return metrics | clock.parts()
 
     def save_checkpoint(self, metrics: Metrics | None = None) -> Path:
@@ -170,7 +166,7 @@ class CooperTrainer:
 
     def _save(self, metrics: Metrics | None) -> Path:
         def write(folder: Path) -> dict[str, Any]:
-            state = save_state(self.config, self.parts, self.probes, folder)
+            state = save_state(self.config, self.parts, folder)
             write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, folder)
             return state
 
@@ -202,7 +198,7 @@ class CooperTrainer:
         if found is None:
             return False
         folder, state = found
-        restore_state(self.config, self.parts, self.probes, folder, state)
+        restore_state(self.config, self.parts, folder, state)
         self.completed_steps = self._saved_steps = state["step"]
         logger.info("resuming after step %d from %s", self.completed_steps, folder)
         return True

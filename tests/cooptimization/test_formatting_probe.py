@@ -80,7 +80,7 @@ def pairs(verifier):
         client = ChatClient(ChatConfig(base_url=server.url, model="test"))
         stage2 = Cooptimizer(CooptimizationConfig.model_validate(PAPER), verifier, ChatAssistant(client, verifier))
         verdicts = verifier.verify_groups(groups)
-        made = stage2.finish(stage2.start(groups, verdicts, torch.zeros(PROBLEMS, 1), 1))
+        made = stage2.finish([stage2.start(groups, verdicts, [[0.0]] * PROBLEMS, 1)])
         stage2.close()
     return made, raw
 

@@ -17,7 +17,7 @@ from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssi
 from cooper_rl.cooptimization.presets import COOPER, PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.rewards.model.reward import RewardModelReward
+from cooper_rl.rewards.context import RewardModel
 
 RIGHT, WRONG = answer_text(7), answer_text(9, work="Guessing.")
 
@@ -29,8 +29,9 @@ def cooptimizer(verifier, preset=COOPER, seed=0, labelled=None, corrupter=flip, 
 
 def make_pairs(stage2: Cooptimizer, verifier, groups, logits=None, step=1):
     verdicts = verifier.verify_groups(groups)
-    shape = (len(groups), len(groups[0].answers))
-    return stage2.finish(stage2.start(groups, verdicts, torch.zeros(shape) if logits is None else logits, step))
+    if logits is None:
+        logits = [[0.0] * len(group.answers) for group in groups]
+    return stage2.finish([stage2.start(groups, verdicts, logits, step)])
 
 
 def mixed_groups(count: int, first: int = 10):
@@ -49,7 +50,7 @@ def test_the_paper_pairs_a_rollout_with_the_assistants_version_of_it(verifier):
 
 def test_cooper_adds_the_wrong_completion_that_the_reward_model_likes_most(verifier):
     groups = [make_group([RIGHT, WRONG, answer_text(4)])]
-    pairs = make_pairs(cooptimizer(verifier), verifier, groups, torch.tensor([[0.0, 1.0, 2.0]]))
+    pairs = make_pairs(cooptimizer(verifier), verifier, groups, [[0.0, 1.0, 2.0]])
     assert [(pair.negative_origin, pair.negative) for pair in pairs] == [
         ("assistant", answer_text(8)),
         ("on_policy", answer_text(4)),
@@ -127,15 +128,15 @@ def test_a_slow_assistant_does_not_hold_up_the_policys_update(verifier):
         groups = [make_group([RIGHT], id=str(i)) for i in range(8)]
         verdicts = verifier.verify_groups(groups)
         start = time.perf_counter()
-        handle = stage2.start(groups, verdicts, torch.zeros(8, 1), 1)
+        handle = stage2.start(groups, verdicts, [[0.0]] * 8, 1)
         assert time.perf_counter() - start < 0.4
-        assert len(stage2.finish(handle)) == 8
+        assert len(stage2.finish([handle])) == 8
         stage2.close()
 
 
 def test_the_loss_is_the_mean_over_the_valid_pairs(verifier, make_learner, encoder):
     stage2, learner, groups = cooptimizer(verifier, PAPER), make_learner(tokens_per_microbatch=400), mixed_groups(5)
-    pairs = make_pairs(stage2, verifier, groups, RewardModelReward(learner, encoder).score(groups).parts["logit"])
+    pairs = make_pairs(stage2, verifier, groups, RewardModel(learner, encoder).logits(groups).rows())
     assert all(pair.positive_logit_before is not None for pair in pairs)
     scored, metrics = stage2.update(pairs, learner, encoder)
     logits = [(pair.positive_logit_before, pair.negative_logit_before) for pair in scored]

@@ -1,20 +1,22 @@
 """Reward model, hybrid, user functions, sums and gold, against numbers worked out by hand."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
 import torch
 from pydantic import ValidationError
 
+from cooper_rl.cooptimization.health import step_health
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.gold import gold_labels
-from cooper_rl.rewards.combine.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
-from cooper_rl.rewards.combine.weighted_sum import WeightedSum
-from cooper_rl.rewards.function import FunctionReward
-from cooper_rl.rewards.model.reward import RewardModelReward
-from cooper_rl.rewards.rule.reward import RuleReward
+from cooper_rl.rewards.context import RewardModel, StepContext
+from cooper_rl.rewards.gold import gold_labels
+from cooper_rl.rewards.kinds.function import FunctionReward
+from cooper_rl.rewards.kinds.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
+from cooper_rl.rewards.kinds.reward_model import RewardModelReward
+from cooper_rl.rewards.kinds.sum import WeightedSum
+from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.rollouts.answers import AnswerGroup
 
@@ -33,6 +35,20 @@ class Words:
 
     def encode(self, question: str, answer: str, completion: str) -> list[int]:
         return [0] * len(completion.split())
+
+
+class AllWrong:
+    """A rule that accepts nothing."""
+
+    def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]:
+        return [["wrong"] * len(group.answers) for group in groups]
+
+
+MODELS = {"main": RewardModel(cast(Any, LengthModel()), Words())}
+
+
+def of(groups: list[AnswerGroup], rule: Any = None) -> StepContext:
+    return StepContext(groups, rule, MODELS)
 
 
 @pytest.fixture
@@ -80,36 +96,34 @@ def test_bands_that_overlap_are_refused():
 
 def test_the_reward_model_pays_its_probability(make_group: MakeGroup):
     groups = [make_group("2", "w " * 10, "w " * 12), make_group("3", "w " * 8, "w " * 10)]
-    scores = RewardModelReward(cast(Any, LengthModel()), cast(Any, Words())).score(groups)
+    scores = RewardModelReward().score(of(groups))
     high, low = 1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))
-    torch.testing.assert_close(scores.rewards, torch.tensor([[0.5, high], [low, 0.5]]))
-    assert scores.parts["logit"].tolist() == [[0, 2], [-2, 0]]
-    assert scores.metrics["reward_model/mean"] == pytest.approx(0.5)
-    assert scores.metrics["reward_model/std"] == pytest.approx((high - 0.5) / math.sqrt(2))
+    torch.testing.assert_close(scores.rewards.padded(0), torch.tensor([[0.5, high], [low, 0.5]]))
+    assert scores.parts["logit"].rows() == [[0, 2], [-2, 0]]
+    metrics = step_health(of(groups, AllWrong()), scores.parts)
+    assert metrics["reward_model/mean"] == pytest.approx(0.5)
+    assert metrics["reward_model/std"] == pytest.approx((high - 0.5) / math.sqrt(2))
 
 
 def test_the_hybrid_reward_weighs_stratified_scores_by_spread(make_group: MakeGroup):
     groups = [make_group("2", "w " * 9 + "answer: 2", "answer: 3"), make_group("3", "answer: 3", "answer: 3")]
     config = HybridConfig(alpha=0.1, beta=0.1, w_min=1, w_max=3, k=10)
     with RuleVerifier() as verifier:
-        model = RewardModelReward(cast(Any, LengthModel()), cast(Any, Words()))
-        scores = HybridReward(RuleReward(verifier), model, config).score(groups)
+        scores = HybridReward(config).score(of(groups, verifier))
     sigma = (1 / (1 + math.exp(-1)) - 1 / (1 + math.exp(8))) / 2
     split, alike = (1 + 2 / (1 + math.exp(-side * 10 * sigma / 2)) for side in (1, -1))
     expected = [[0.9 * split, -0.1 * split], [0.9 * alike, 0.9 * alike]]
-    torch.testing.assert_close(scores.rewards, torch.tensor(expected), atol=1e-4, rtol=0)
+    torch.testing.assert_close(scores.rewards.padded(0), torch.tensor(expected), atol=1e-4, rtol=0)
     assert set(scores.parts) == {"rule", "reward_model", "logit", "hybrid"}
     assert scores.metrics["hybrid/sigma_mean"] == pytest.approx(sigma / 2, abs=1e-4)
 
 
 def test_a_function_of_the_users_is_weighted_and_kept_apart(user_module, make_group: MakeGroup):
     groups = [make_group("2", "ab", "abcd")]
-    total = WeightedSum(
-        [FunctionReward(f"{user_module}:constant"), FunctionReward(f"{user_module}:length", -0.5)], [1, 2]
-    )
-    scores = total.score(groups)
-    assert scores.rewards.tolist() == [[1 - 2, 1 - 4]]
-    assert scores.parts["length"].tolist() == [[2, 4]]
+    total = WeightedSum([FunctionReward(f"{user_module}:constant"), FunctionReward(f"{user_module}:length")], [1, -1])
+    scores = total.score(of(groups))
+    assert scores.rewards.rows() == [[1 - 2, 1 - 4]]
+    assert scores.parts["length"].rows() == [[2, 4]]
     assert scores.metrics == {"function/constant": 1, "function/length": 3}
 
 
@@ -131,11 +145,11 @@ def test_a_function_that_cannot_be_used_is_named(user_module, path, message):
 @pytest.mark.parametrize("name", ["nothing", "infinite"])
 def test_a_reward_that_is_no_number_names_the_problem(user_module, make_group: MakeGroup, name):
     with pytest.raises(InputError, match="problem p7"):
-        FunctionReward(f"{user_module}:{name}").score([make_group("2", "a", id="p7")])
+        FunctionReward(f"{user_module}:{name}").score(of([make_group("2", "a", id="p7")]))
 
 
 def test_gold_labels_come_from_the_named_function(user_module, make_group: MakeGroup):
     groups = [make_group("2", "so 2", "so 3"), make_group("3", "so 2", "so 3")]
-    assert gold_labels(groups, f"{user_module}:ends_right").tolist() == [[True, False], [False, True]]
+    assert gold_labels(groups, f"{user_module}:ends_right").rows() == [[True, False], [False, True]]
     with pytest.raises(InputError, match="problem p1"):
         gold_labels(groups, f"{user_module}:perhaps")

@@ -9,10 +9,27 @@ import pytest
 
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.observe.record import read_events, read_metrics
-from cooper_rl.rewards.function import FunctionReward
+from cooper_rl.rewards.base import Scores
+from cooper_rl.rewards.context import StepContext
+from cooper_rl.rewards.kinds.function import FunctionReward
 from cooper_rl.rollouts.answers import AnswerGroup
 
 MakeGroup = Callable[..., AnswerGroup]
+
+
+class NoRule:
+    """A function needs no verdicts."""
+
+    def verify_groups(self, groups):
+        raise AssertionError("nobody asked for verdicts")
+
+    def rule_name(self, problem) -> str:
+        raise AssertionError("nobody asked for the rule")
+
+
+def score(function: str, groups: list[AnswerGroup], batched: bool = False) -> Scores:
+    return FunctionReward(function, batched).score(StepContext(groups, NoRule()))
+
 
 SOURCE = """
 import asyncio
@@ -79,7 +96,7 @@ def test_a_function_of_one_completion_may_be_async_and_stands_in_the_working_fol
 ):
     before = list(sys.path)
     groups = [make_group("2", "a", "bbb"), make_group("2", "cc", "")]
-    assert FunctionReward(f"{rewards_module}:{name}", 0.5).score(groups).rewards.tolist() == [[0.5, 1.5], [1.0, 0.0]]
+    assert score(f"{rewards_module}:{name}", groups).rewards.rows() == [[1.0, 3.0], [2.0, 0.0]]
     assert sys.path == before
 
 
@@ -88,16 +105,17 @@ def test_a_batched_function_gets_a_step_at_once_each_completion_with_its_problem
     rewards_module, make_group: MakeGroup, name
 ):
     groups = [make_group("2", "a", "bbb"), make_group("22", "cc", "")]
-    scores = FunctionReward(f"{rewards_module}:{name}", batched=True).score(groups)
-    assert scores.rewards.tolist() == [[1, 3], [4, 0]]
+    scores = score(f"{rewards_module}:{name}", groups, batched=True)
+    assert scores.rewards.rows() == [[1, 3], [4, 0]]
     assert scores.metrics == {f"function/{name}": 2.0}
 
 
 def test_async_calls_of_a_step_run_together_also_under_a_running_event_loop(rewards_module, make_group: MakeGroup):
     reward = FunctionReward(f"{rewards_module}:slow_length")
+    context = StepContext([make_group("2", *"abcdefgh")], NoRule())
 
     async def notebook():
-        return [reward.score([make_group("2", *"abcdefgh")]).rewards.tolist() for _ in range(2)]
+        return [reward.score(context).rewards.rows() for _ in range(2)]
 
     assert asyncio.run(notebook()) == [[[1.0] * 8]] * 2
     assert sys.modules[rewards_module].most == 8
@@ -116,13 +134,13 @@ def test_what_is_not_one_finite_number_a_completion_is_refused_by_name(
     rewards_module, make_group: MakeGroup, name, batched, words
 ):
     with pytest.raises(InputError, match=words):
-        FunctionReward(f"{rewards_module}:{name}", batched=batched).score([make_group("2", "a", "b", "c", id="p7")])
+        score(f"{rewards_module}:{name}", [make_group("2", "a", "b", "c", id="p7")], batched)
 
 
 @pytest.mark.parametrize("name", ["fails", "fails_later"])
 def test_a_bug_in_the_function_is_raised_as_it_is(rewards_module, make_group: MakeGroup, name):
     with pytest.raises(KeyError, match="a bug of the user's"):
-        FunctionReward(f"{rewards_module}:{name}").score([make_group("2", "a")])
+        score(f"{rewards_module}:{name}", [make_group("2", "a")])
 
 
 @pytest.fixture

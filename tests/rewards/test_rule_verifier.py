@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from cooper_rl.cooptimization.health import verdict_metrics
 from cooper_rl.data.problem import Problem
-from cooper_rl.rewards.rule.reward import RuleReward
+from cooper_rl.rewards.context import StepContext
+from cooper_rl.rewards.kinds.rule import RuleReward
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]
@@ -113,10 +115,12 @@ def test_a_reference_answer_must_verify_against_itself(verifier):
 
 def test_the_rule_reward_pays_only_correct_answers(verifier, make_group):
     groups = [make_group("12", "answer: 12", "answer: 13", "hm"), make_group("3", "", "answer: 3", r"\boxed{3}")]
-    scores = RuleReward(verifier).score(groups)
-    assert scores.rewards.tolist() == [[1, 0, 0], [0, 1, 1]]
-    assert scores.parts["rule"].tolist() == scores.rewards.tolist()
-    assert scores.metrics == {"rule/accuracy": 0.5, "rule/unparsed": pytest.approx(2 / 6), "rule/timeout": 0}
+    context = StepContext(groups, verifier)
+    scores = RuleReward().score(context)
+    assert scores.rewards.rows() == [[1, 0, 0], [0, 1, 1]]
+    assert scores.parts["rule"].rows() == scores.rewards.rows()
+    shares = {"rule/accuracy": 0.5, "rule/wrong": 1 / 6, "rule/unparsed": 2 / 6, "rule/timeout": 0}
+    assert verdict_metrics(context.verdicts) == pytest.approx(shares)
 
 
 def test_a_script_without_a_main_guard_can_verify(tmp_path):

@@ -53,10 +53,10 @@ def test_the_co_trained_reward_models_card_says_its_format_and_keeps_the_card_be
     assert "# Reward model of the run `run`, step 2" in card
     assert "Inputs were cut to 160 tokens" in card
     assert card.endswith("# rm\n\nMade of 27 rows.\n")
-    judge = trainer.parts.judge
-    assert judge is not None
-    tokens = judge.encoder.encode("What is 3 + 4?", "7", "3 + 4 = 7. The answer is \\boxed{7}.")
-    expected = judge.learner.score([tokens]).sigmoid().item()
+    model = trainer.parts.reward.learning
+    assert model is not None
+    tokens = model.encoder.encode("What is 3 + 4?", "7", "3 + 4 = 7. The answer is \\boxed{7}.")
+    expected = model.learner.score([tokens]).sigmoid().item()
     assert _run(code, checkpoint, monkeypatch)["probability"] == pytest.approx(expected, rel=1e-4)
 
 

@@ -1,38 +1,81 @@
 """The reward model's health while it learns: agreement with the rule, and drift on a fixed probe set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxtyping import Float
-from torch import Tensor, tensor
+from torch import tensor
 
 from cooper_rl.engines.base import Metrics, RewardModelLearner
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.context import InputFormat, StepContext
 from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts.ragged import Ragged
 
 PROBES = 64
 
 
-def agreement(scores_PN: Float[Tensor, "P N"], verdicts: Sequence[Sequence[str]]) -> Metrics:
+def step_health(context: StepContext, parts: Mapping[str, Ragged]) -> Metrics:
+    """The rule's verdicts, every reward model of `parts` beside them, and gold where it is known.
+
+    Metrics of the first reward model begin with `reward_model/`, those of another with `reward_model_<name>/`.
+    """
+    metrics = verdict_metrics(context.verdicts) | metrics_by_rule(context.rule_names, context.verdicts)
+    for name, scores in parts.items():
+        if name != "reward_model" and not name.startswith("reward_model_"):
+            continue
+        metrics |= {f"{name}/mean": scores.flat.mean().item(), f"{name}/std": scores.flat.std(correction=0).item()}
+        metrics |= {f"{name}/{key}": value for key, value in agreement(scores, context.verdicts).items()}
+        if context.gold is not None:
+            said_yes = scores.flat > 0.5
+            metrics[f"gold/{name}_accuracy"] = (said_yes == context.gold.flat).float().mean().item()
+    if context.gold is not None:
+        metrics["gold/accuracy"] = context.gold.flat.float().mean().item()
+    return metrics
+
+
+def metrics_by_rule(rules: Sequence[str], verdicts: Sequence[Sequence[str]]) -> Metrics:
+    """`rule/<name>_accuracy`, `_unparsed` and `_share` of each rule, where a step's groups have more than one.
+
+    `rules[p]` is the rule of group p; a share is of all completions.
+    """
+    names = sorted(set(rules))
+    if len(names) < 2:
+        return {}
+    total, metrics = sum(map(len, verdicts)), {}
+    for name in names:
+        flat = [verdict for rule, row in zip(rules, verdicts, strict=True) if rule == name for verdict in row]
+        metrics[f"rule/{name}_accuracy"] = flat.count("correct") / len(flat)
+        metrics[f"rule/{name}_unparsed"] = flat.count("unparsed") / len(flat)
+        metrics[f"rule/{name}_share"] = len(flat) / total
+    return metrics
+
+
+def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> Metrics:
+    """Shares of the rule verifier's four verdicts."""
+    flat = [verdict for row in verdicts for verdict in row]
+    names = {"correct": "rule/accuracy", "wrong": "rule/wrong", "unparsed": "rule/unparsed", "timeout": "rule/timeout"}
+    return {name: flat.count(verdict) / len(flat) for verdict, name in names.items()}
+
+
+def agreement(scores: Ragged, verdicts: Sequence[Sequence[str]]) -> Metrics:
     """How the reward model's yes (score above 1/2) compares with the rule's verdict, where the rule has one.
 
-    `reward_model/false_accept_rate` is its share of yes among rule-wrong completions: the hole a policy hacks
-    through. `reward_model/true_accept_rate` is the same among rule-correct ones.
+    `false_accept_rate` is its share of yes among rule-wrong completions: the hole a policy hacks through.
+    `true_accept_rate` is the same among rule-correct ones.
     """
     accepted = {"correct": [], "wrong": []}
-    for scores, row in zip(scores_PN.tolist(), verdicts, strict=True):
-        for score, verdict in zip(scores, row, strict=True):
+    for group, row in zip(scores.rows(), verdicts, strict=True):
+        for score, verdict in zip(group, row, strict=True):
             if verdict in accepted:
                 accepted[verdict].append(score > 0.5)
     right = sum(accepted["correct"]) + sum(not yes for yes in accepted["wrong"])
     metrics: Metrics = {}
     if judged := len(accepted["correct"]) + len(accepted["wrong"]):
-        metrics["reward_model/rule_agreement"] = right / judged
+        metrics["rule_agreement"] = right / judged
     if accepted["wrong"]:
-        metrics["reward_model/false_accept_rate"] = sum(accepted["wrong"]) / len(accepted["wrong"])
+        metrics["false_accept_rate"] = sum(accepted["wrong"]) / len(accepted["wrong"])
     if accepted["correct"]:
-        metrics["reward_model/true_accept_rate"] = sum(accepted["correct"]) / len(accepted["correct"])
+        metrics["true_accept_rate"] = sum(accepted["correct"]) / len(accepted["correct"])
     return metrics
 
 
@@ -44,7 +87,7 @@ class ProbeSet:
     """(question, reference answer, completion)."""
     first_scores: list[float] = field(default_factory=list)
 
-    def measure(self, learner: RewardModelLearner, encoder: RewardModelInput, groups: Sequence[AnswerGroup]) -> Metrics:
+    def measure(self, learner: RewardModelLearner, encoder: InputFormat, groups: Sequence[AnswerGroup]) -> Metrics:
         """Score drift in [0, 1]: the mean absolute and the mean signed change since the first step."""
         if not self.texts:
             self.texts = [
@@ -52,6 +95,8 @@ class ProbeSet:
                 for group in groups
                 for completion in group.answers[:2]
             ][:PROBES]
+        if not self.texts:
+            return {}
         scores = learner.score([encoder.encode(*text) for text in self.texts]).double().sigmoid()
         self.first_scores = self.first_scores or scores.tolist()
         change = scores - tensor(self.first_scores, dtype=scores.dtype)

@@ -1,14 +1,12 @@
 """Stage 2 of a step: pairs out of the step's rollouts, and the reward model's update on them."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from random import Random
 from typing import Any, get_args
-
-from jaxtyping import Float
-from torch import Tensor
 
 from cooper_rl.clients.chat_reply import FailureKind
 from cooper_rl.cooptimization.config import CooptimizationConfig, NegativeOrigin, PositiveOrigin
@@ -37,14 +35,22 @@ class Solved:
 
 
 @dataclass(frozen=True)
-class Stage2:
-    """A step's pairs in the making: what `start` hands to `finish`."""
+class Work:
+    """What one group gives to the step's update: its own pairs, and what the assistant is asked to rewrite."""
 
-    solved: list[Solved]
-    on_policy: list[Pair]
-    asked: list[tuple[Solved, Request]] = field(default_factory=list)
+    group_id: str
+    problem_id: str
+    solved: Solved | None
+    on_policy: list[Pair] = field(default_factory=list)
+    asked: list[Request] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Stage2:
+    """Some groups' pairs in the making: what `start` hands to `finish`."""
+
+    work: list[Work]
     rewrites: "Future[Rewrites] | None" = None
-    metrics: Metrics = field(default_factory=dict)
 
 
 class Cooptimizer:
@@ -79,53 +85,71 @@ class Cooptimizer:
         self,
         groups: Sequence[AnswerGroup],
         verdicts: Sequence[Sequence[str]],
-        rm_logits: Float[Tensor, "P N"],
+        rm_logits: Sequence[Sequence[float]],
         step: int,
     ) -> Stage2:
         """Choose positives and on-policy negatives and set the assistant to work; returns at once.
 
-        `verdicts[p][i]` is the rule's (`correct`, `wrong`, `unparsed`, `timeout`) on completion i of problem p,
+        `verdicts[p][i]` is the rule's (`correct`, `wrong`, `unparsed`, `timeout`) on answer i of group p,
         `rm_logits` are the reward model's under the weights that the step's update starts from. What is chosen depends
         on the seed, the step and each group alone, and on no order of the groups.
         """
-        order = sorted(range(len(groups)), key=lambda p: groups[p].problem.id)
+        order = sorted(range(len(groups)), key=lambda p: (groups[p].problem.id, groups[p].id))
         groups, verdicts = [groups[p] for p in order], [verdicts[p] for p in order]
-        config, logits = self.config, rm_logits[order].tolist()
+        logits = [rm_logits[p] for p in order]
         choices = [Random(f"pairs {self._seed} {step} {group.problem.id}") for group in groups]
         solved = self._choose_positives(groups, verdicts, logits, choices)
-        on_policy: list[Pair] = []
-        asked: list[tuple[Solved, Request]] = []
-        for item, group, verdict_row, logit_row, rng in zip(solved, groups, verdicts, logits, choices, strict=True):
-            if item is None:
-                continue
-            if "on_policy" in config.negatives:
-                negatives = choose_on_policy_negatives(
-                    group, verdict_row, logit_row, item.positives, config.pairs_per_problem, config.on_policy, rng
-                )
-                on_policy += [
-                    make_pair(item, positive, negative, "on_policy")
-                    for positive, negative in zip(cycle(item.positives), negatives, strict=False)
-                ]
-            if self._assistant is not None:
-                asked += [
-                    (item, Request(item.problem, positive, rng.getrandbits(31)))
-                    for positive in islice(cycle(item.positives), config.pairs_per_problem)
-                ]
-        rewrites = self._assistant.submit([request for _, request in asked]) if self._assistant and asked else None
-        found = [item for item in solved if item is not None]
-        return Stage2(found, on_policy, asked, rewrites, self._problem_metrics(found, len(groups)))
+        work = [self._work(*group) for group in zip(groups, verdicts, logits, solved, choices, strict=True)]
+        asked = [request for one in work for request in one.asked]
+        return Stage2(work, self._assistant.submit(asked) if self._assistant and asked else None)
 
-    def finish(self, stage2: Stage2) -> list[Pair]:
-        """Wait for the assistant, as long as its settings allow; returns the step's valid pairs, its own first."""
-        result = stage2.rewrites.result() if stage2.rewrites is not None else Rewrites([], {})
-        pairs = [
-            make_pair(item, request.positive, negative, "assistant")
-            for (item, request), negative in zip(stage2.asked, result.negatives, strict=True)
-            if negative is not None
-        ]
-        pairs = list(dict.fromkeys(pairs + stage2.on_policy))
+    def _work(
+        self,
+        group: AnswerGroup,
+        verdicts: Sequence[str],
+        rm_logits: Sequence[float],
+        solved: Solved | None,
+        rng: Random,
+    ) -> Work:
+        config = self.config
+        work = Work(group.id, group.problem.id, solved)
+        if solved is None:
+            return work
+        if "on_policy" in config.negatives:
+            negatives = choose_on_policy_negatives(
+                group, verdicts, rm_logits, solved.positives, config.pairs_per_problem, config.on_policy, rng
+            )
+            work.on_policy.extend(
+                make_pair(solved, positive, negative, "on_policy")
+                for positive, negative in zip(cycle(solved.positives), negatives, strict=False)
+            )
+        if self._assistant is not None:
+            work.asked.extend(
+                Request(solved.problem, positive, rng.getrandbits(31))
+                for positive in islice(cycle(solved.positives), config.pairs_per_problem)
+            )
+        return work
+
+    def finish(self, parts: Sequence[Stage2], keep: Collection[str] | None = None) -> list[Pair]:
+        """Wait for the assistant, as long as its settings allow; returns the step's valid pairs, its own first.
+
+        `parts` are what `start` returned for the step's groups, in any order. `keep` leaves out the pairs of groups
+        whose id is not in it.
+        """
+        results = [part.rewrites.result() if part.rewrites is not None else Rewrites([], {}) for part in parts]
+        done: list[tuple[Work, list[Pair]]] = []
+        for part, result in zip(parts, results, strict=True):
+            negatives = iter(result.negatives)
+            done += [(work, _rewritten(work, list(islice(negatives, len(work.asked))))) for work in part.work]
+        done = [(work, pairs) for work, pairs in done if keep is None or work.group_id in keep]
+        done.sort(key=lambda item: (item[0].problem_id, item[0].group_id))
+        by_assistant = [pair for _, pairs in done for pair in pairs]
+        on_policy = [pair for work, _ in done for pair in work.on_policy]
+        pairs = list(dict.fromkeys(by_assistant + on_policy))
         self._steps_without_pairs = 0 if pairs else self._steps_without_pairs + 1
-        self._pair_metrics = stage2.metrics | self._validity(stage2, pairs, result)
+        counts = sum((Counter(result.counts) for result in results), Counter())
+        solved = [work.solved for work, _ in done if work.solved is not None]
+        self._pair_metrics = self._problem_metrics(solved, len(done)) | self._validity(len(solved), pairs, counts)
         return pairs
 
     def update(
@@ -207,17 +231,28 @@ class Cooptimizer:
             "pairs/reference_solution_positives": float(from_solution),
         }
 
-    def _validity(self, stage2: Stage2, pairs: Sequence[Pair], result: Rewrites) -> Metrics:
+    def _validity(self, solved: int, pairs: Sequence[Pair], counts: Mapping[str, int]) -> Metrics:
         metrics = {"pairs/count": float(len(pairs)), "pairs/steps_without": float(self._steps_without_pairs)}
-        wanted = self.config.pairs_per_problem * len(stage2.solved)
+        wanted = self.config.pairs_per_problem * solved
         for origin in self.config.negatives:
             valid = sum(pair.negative_origin == origin for pair in pairs)
             if wanted:
                 metrics[f"pairs/{origin}_valid_rate"] = valid / wanted
         if self._assistant is not None:
             names = ["attempts", "accepted", *(f"failures_{kind}" for kind in get_args(FailureKind)), *REJECTIONS]
-            metrics |= {f"assistant/{name}": float(result.counts.get(name, 0)) for name in names}
+            metrics |= {f"assistant/{name}": float(counts.get(name, 0)) for name in names}
         return metrics
+
+
+def _rewritten(work: Work, negatives: Sequence[str | None]) -> list[Pair]:
+    """The group's pairs whose negative is the assistant's."""
+    if work.solved is None:
+        return []
+    return [
+        make_pair(work.solved, request.positive, negative, "assistant")
+        for request, negative in zip(work.asked, negatives, strict=True)
+        if negative is not None
+    ]
 
 
 def make_pair(solved: Solved, positive: str, negative: str, negative_origin: NegativeOrigin) -> Pair:

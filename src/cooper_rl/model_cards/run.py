@@ -25,8 +25,8 @@ def write_model_cards(config: RunConfig, step: int, chat: bool, folder: Path) ->
     """
     facts = {"config": config, "step": step, "chat": chat, "cooper_version": version("cooper-rl")}
     _write(folder / "policy", "policy_card.md.j2", config.policy.model, facts, task="text-generation")
-    if config.reward_model is not None and (folder / "reward_model").is_dir():
-        base = config.reward_model.model
+    if config.learning_model is not None and (folder / "reward_model").is_dir():
+        base = config.reward_models[config.learning_model].model
         _write(folder / "reward_model", "reward_model_card.md.j2", base, facts, task="text-classification")
 
 

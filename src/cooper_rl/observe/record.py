@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from torch import Tensor
 
+from cooper_rl.cooptimization.cooper_reward import Scored
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.observe.revision import revisions
 from cooper_rl.observe.sinks import SinkConfig, SinkRun
 from cooper_rl.observe.sinks.tensorboard import TensorBoard
 from cooper_rl.persist.durable import sync, write_text
-from cooper_rl.rewards.base import Scores
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts.ragged import Ragged
 from cooper_rl.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
@@ -54,32 +53,27 @@ class Recorder:
         for sink in self._sinks:
             sink.metrics(step, metrics)
 
-    def rollouts(
-        self,
-        step: int,
-        groups: Sequence[AnswerGroup],
-        scores: Scores,
-        verdicts: Sequence[Sequence[str]],
-        advantages_PN: Tensor,
-        gold_PN: Tensor | None,
-        prompts: Sequence[str],
-    ) -> list[dict[str, Any]]:
+    def rollouts(self, step: int, scored: Scored, advantages: Ragged, prompts: Sequence[str]) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one problem a line; returns the lines.
 
-        `prompts` are the groups' prompts as the policy read them.
+        `reward` is what was paid, `unshaped` what it was before shaping, where there is any. `prompts` are the groups'
+        prompts as the policy read them.
         """
+        paid_for = advantages.rows()
+        columns = {name: part.rows() for name, part in scored.scores.parts.items()}
+        gold = scored.context.gold.rows() if scored.context.gold is not None else None
         rows = []
-        for p, group in enumerate(groups):
+        for p, group in enumerate(scored.context.groups):
             completions = [
                 {
                     "text": completion.text,
                     "tokens": completion.tokens,
                     "stop_reason": "stop" if completion.stopped else "length",
-                    "reward": float(scores.rewards[p, i]),
-                    **{name: float(part[p, i]) for name, part in scores.parts.items()},
-                    "verdict": verdicts[p][i],
-                    "advantage": float(advantages_PN[p, i]),
-                    **({} if gold_PN is None else {"gold": bool(gold_PN[p, i])}),
+                    "reward": scored.rewards[p][i],
+                    **{name: float(column[p][i]) for name, column in columns.items()},
+                    "verdict": scored.verdicts[p][i],
+                    "advantage": paid_for[p][i],
+                    **({} if gold is None else {"gold": bool(gold[p][i])}),
                 }
                 for i, completion in enumerate(group.answers)
             ]

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool
-from torch import Tensor
 
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts.ragged import Ragged
 
 
-def gold_labels(groups: Sequence[AnswerGroup], function: str) -> Bool[Tensor, "P N"]:
+def gold_labels(groups: Sequence[AnswerGroup], function: str) -> Ragged:
     """Whether each completion is truly right, by `package.module:function` called with (problem, completion text).
 
     Raises InputError naming the problem where the function does not return True or False.
@@ -24,4 +23,4 @@ def gold_labels(groups: Sequence[AnswerGroup], function: str) -> Bool[Tensor, "P
             if not isinstance(label, bool):
                 raise InputError(f"{function}: returned {label!r} for problem {group.problem.id}; return True or False")
         labels.append(row)
-    return torch.tensor(labels, dtype=torch.bool)
+    return Ragged.of(labels, torch.bool)

@@ -1,0 +1,296 @@
+"""The co-trained reward as one object: scores answers, and learns from them once a step."""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from threading import RLock
+from typing import Any, Self
+
+from cooper_rl.clock import Clock
+from cooper_rl.cooptimization.health import ProbeSet, step_health
+from cooper_rl.cooptimization.open_step import Judged, OpenStep
+from cooper_rl.cooptimization.outline import check_outline, outline
+from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig
+from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
+from cooper_rl.cooptimization.stage2 import Cooptimizer
+from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.local.models import check_reward_model, load_tokenizer
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.base import Remembers, Scores
+from cooper_rl.rewards.context import RewardModel, StepContext
+from cooper_rl.rewards.kinds.sum import build_sum
+from cooper_rl.rewards.metrics import reward_metrics
+from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.rule.routing import Verifier
+from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rollouts.answers import AnswerGroup
+
+MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What `CooperReward.score` found: one list a group, one entry an answer.
+
+    `rewards` are what is paid, after shaping; `logits` are of the reward model that learns, or else of the first that
+    pays, and None where there is no reward model. `version` is that of the model which scored.
+    """
+
+    rewards: list[list[float]]
+    logits: list[list[float]] | None
+    verdicts: list[list[Verdict]]
+    version: int
+    metrics: Metrics
+    scores: Scores = field(repr=False, compare=False)
+    """The same rewards with all their parts."""
+    context: StepContext = field(repr=False, compare=False)
+    """Everything that was found out about the answers."""
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What `CooperReward.update` did: the step's pairs with the logits before and after."""
+
+    step: int
+    version: int
+    pairs: list[Pair]
+    metrics: Metrics
+
+
+class CooperReward:
+    """Rewards answers, and trains its reward model on them, if it has one that learns.
+
+    A step is any number of `score` calls and one `update`. It needs problems and texts alone. All methods may be
+    called from several threads; a call that comes while the model is being updated waits, so that every score is of a
+    whole version. Nothing here reads or changes a random state that belongs to the whole process.
+    """
+
+    def __init__(
+        self,
+        config: CooperRewardConfig,
+        inputs: RewardInputs,
+        models: dict[str, RewardModel],
+        gold: str | None = None,
+    ) -> None:
+        """`models` are those of `config.used_models`, in that order; `gold` as in `StepContext`."""
+        self.config = config
+        self.models = models
+        self.verifier: Verifier = inputs.verifier
+        self.version = 0
+        """Updates of the reward model so far."""
+        self.last_step = 0
+        """The last step that was updated."""
+        self._reward = build_sum(config.rewards)
+        self._shaping = [part.build() for part in config.shaping]
+        self._gold = gold
+        self._cooptimizer: Cooptimizer | None = None
+        if config.learning_model is not None:
+            self._cooptimizer = Cooptimizer(
+                config.cooptimization, inputs.verifier, inputs.assistant, config.seed, inputs.replayed
+            )
+        self._probes = ProbeSet()
+        self._open: OpenStep | None = None
+        self._last: Updated | None = None
+        self._lock = RLock()
+
+    @classmethod
+    def from_config(
+        cls,
+        config: CooperRewardConfig,
+        total_steps: int | None = None,
+        inputs: RewardInputs | None = None,
+        gold: str | None = None,
+    ) -> Self:
+        """Load the reward models that `config` (a `CooperRewardConfig` or a whole `RunConfig`) names.
+
+        `total_steps` is the length of the run, which a cosine schedule needs; a `RunConfig` knows it. `inputs` are what
+        `read_reward_inputs(config)` returns. Raises InputError for settings, files and models that do not fit.
+        """
+        inputs = read_reward_inputs(config) if inputs is None else inputs
+        steps = total_steps if total_steps is not None else config.planned_steps
+        models: dict[str, RewardModel] = {}
+        for name, settings in config.used_models.items():
+            if steps is None and settings.learns and settings.schedule == "cosine":
+                raise InputError(f"reward_models.{name}.schedule: cosine ends with the run; give total_steps")
+            check_reward_model(settings.model)
+            updates = (steps or 0) * config.cooptimization.epochs
+            learner = config.engine.reward_model(settings, updates, settings.learns)
+            encoder = RewardModelInput(load_tokenizer(settings.model), settings.max_input_tokens)
+            models[name] = RewardModel(learner, encoder)
+        return cls(config, inputs, models, gold)
+
+    @property
+    def learning(self) -> RewardModel | None:
+        """The reward model that learns."""
+        name = self.config.learning_model
+        return self.models[name] if name is not None else None
+
+    def score(self, groups: Sequence[AnswerGroup], *, step: int | None = None, train: bool = True) -> Scored:
+        """Rewards of these groups under the current version; with `train` the assistant starts to write.
+
+        `step` is by default the one under way, or the next. Calls of one step add up: a group is known by its id, one
+        that comes again gets its stored scores, and the order of groups changes nothing. With `train=False` nothing is
+        stored, and the groups never become pairs. A reward that remembers (the running mean of `hybrid`) is moved by
+        `update` alone; the groups of one call are weighted together. Raises InputError for a step that is updated
+        already, another step while one is under way, and an id that comes again with other content.
+        """
+        with self._lock:
+            if not train:
+                return self._scored(self._judge(groups))
+            opened = self._opened(step)
+            if not groups:
+                raise InputError(f"step {opened.number}: there are no groups to score")
+            clock = Clock()
+            if new := opened.unseen(groups):
+                judged = self._judge(new, clock)
+                if self._cooptimizer is not None:
+                    context = judged.context
+                    logits = context.logits(context.model_names[0]).rows()
+                    opened.stage2.append(
+                        self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number)
+                    )
+                opened.add(judged)
+                self._open = opened
+            return self._scored(opened.judged(groups), clock.parts())
+
+    def update(self, step: int, keep: Collection[str] | None = None) -> Updated:
+        """Wait for the assistant and train the reward model on the step's pairs: exactly once a step.
+
+        `keep` are the ids of the groups that become pairs, by default all. A repeat of the last step returns what the
+        first call did. Raises InputError for a step behind the last, or other than the one under way, and for an id in
+        `keep` that was not scored.
+        """
+        with self._lock:
+            if self._last is not None and step == self._last.step:
+                return self._last
+            opened = self._opened(step)
+            opened.check_ids(list(keep or ()))
+            metrics, pairs = self._train(opened, keep)
+            for part in self._remembering:
+                part.commit([call.context for call in opened.calls])
+            self.version += self._cooptimizer is not None
+            self.last_step, self._open = step, None
+            self._last = Updated(step, self.version, pairs, metrics)
+            return self._last
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
+
+        Raises InputError while a step is under way: its groups are in no checkpoint.
+        """
+        with self._lock:
+            if self._open is not None:
+                raise InputError(f"step {self._open.number} is under way; call update({self._open.number}), then save")
+            folder = Path(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            if self.learning is not None:
+                self.learning.learner.save(folder / MODEL_FOLDER)
+            (folder / STATE_FILE).write_text(json.dumps(self._state()), encoding="utf-8")
+
+    def load(self, folder: str | Path) -> None:
+        """Put back what `save` wrote, exactly; a step under way is forgotten.
+
+        Raises InputError where the folder holds no reward of this sort, or one of another tree of rewards.
+        """
+        with self._lock:
+            path = Path(folder) / STATE_FILE
+            if not path.is_file():
+                raise InputError(
+                    f"{path}: no such file; a checkpoint that an earlier version of Cooper has written cannot be "
+                    "continued"
+                )
+            state = json.loads(path.read_text(encoding="utf-8"))
+            check_outline(self.config, state["outline"])
+            if self.learning is not None and self._cooptimizer is not None:
+                self.learning.learner.load(Path(folder) / MODEL_FOLDER)
+                self._cooptimizer.restore(state["cooptimizer"])
+            for part, own in zip(self._remembering, state["memories"], strict=True):
+                part.restore(own)
+            self._probes.restore(state["probes"])
+            self.version, self.last_step = state["version"], state["last_step"]
+            last = state["last"]
+            self._last = Updated(**{**last, "pairs": [Pair(**pair) for pair in last["pairs"]]}) if last else None
+            self._open = None
+
+    def close(self) -> None:
+        """End the verifier's processes and the assistant's connections."""
+        self.verifier.close()
+        if self._cooptimizer is not None:
+            self._cooptimizer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def _opened(self, step: int | None) -> OpenStep:
+        """The step under way, or a new one."""
+        if self._open is not None:
+            if step not in (None, self._open.number):
+                raise InputError(
+                    f"step {step}: step {self._open.number} was scored and not updated; call "
+                    f"update({self._open.number}) first, with keep=[] to train on none of its groups"
+                )
+            return self._open
+        number = self.last_step + 1 if step is None else step
+        if number <= self.last_step:
+            raise InputError(
+                f"step {number} is behind step {self.last_step}, the last that was updated; to go back, load a "
+                "checkpoint from before it"
+            )
+        return OpenStep(number)
+
+    def _judge(self, groups: Sequence[AnswerGroup], clock: Clock | None = None) -> Judged:
+        clock = clock or Clock()
+        context = StepContext(groups, self.verifier, self.models, self._gold)
+        with clock.measure("verify"):
+            _ = context.verdicts
+        with clock.measure("reward"):
+            if self.learning is not None:  # whether it pays or not, under the weights of now
+                context.logits(context.model_names[0])
+            scores = self._reward.score(context)
+            paid = scores.rewards
+            for shaping in self._shaping:
+                paid = shaping.shape(paid, context)
+        parts = dict(scores.parts)
+        if self.learning is not None:
+            parts |= context.model_parts(context.model_names[0])
+        if self._shaping:
+            parts["unshaped"] = scores.rewards
+        return Judged(context, Scores(paid, parts, scores.metrics))
+
+    def _scored(self, judged: Judged, times: Metrics | None = None) -> Scored:
+        context, scores = judged.context, judged.scores
+        metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores.parts) | (times or {})
+        logits = context.logits(context.model_names[0]).rows() if context.model_names else None
+        return Scored(scores.rewards.rows(), logits, context.verdicts, self.version, metrics, scores, context)
+
+    def _train(self, opened: OpenStep, keep: Collection[str] | None) -> tuple[Metrics, list[Pair]]:
+        if self._cooptimizer is None or self.learning is None:
+            return {}, []
+        clock, model = Clock(), self.learning
+        with clock.measure("wait_for_assistant"):
+            pairs = self._cooptimizer.finish(opened.stage2, keep)
+        with clock.measure("update_reward_model"):
+            pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
+        with clock.measure("probe"):
+            metrics |= self._probes.measure(model.learner, model.encoder, opened.groups)
+        return metrics | clock.parts(), pairs
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "outline": outline(self.config),
+            "version": self.version,
+            "last_step": self.last_step,
+            "last": asdict(self._last) if self._last is not None else None,
+            "cooptimizer": self._cooptimizer.state() if self._cooptimizer is not None else None,
+            "memories": [part.state() for part in self._remembering],
+            "probes": self._probes.state(),
+        }
+
+    @property
+    def _remembering(self) -> list[Remembers]:
+        return [part for part in (self._reward, *self._shaping) if isinstance(part, Remembers)]

@@ -1,0 +1,86 @@
+"""The step under way: every group that was scored in it, each once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cooper_rl.cooptimization.stage2 import Stage2
+from cooper_rl.engines.base import Metrics
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.base import Scores
+from cooper_rl.rewards.context import StepContext
+from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was found out about some groups, and what they are paid."""
+
+    context: StepContext
+    scores: Scores
+
+
+@dataclass
+class OpenStep:
+    """The groups of one step, in as many calls as they came in."""
+
+    number: int
+    calls: list[Judged] = field(default_factory=list)
+    stage2: list[Stage2] = field(default_factory=list)
+    _places: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def unseen(self, groups: Sequence[AnswerGroup]) -> list[AnswerGroup]:
+        """The groups that no call has brought yet. Raises InputError where an id comes back with other content."""
+        new: dict[str, AnswerGroup] = {}
+        for group in groups:
+            before = self._group(group.id) or new.get(group.id)
+            if before is None:
+                new[group.id] = group
+            elif (before.problem, list(before.answers)) != (group.problem, list(group.answers)):
+                raise InputError(
+                    f"group {group.id}: step {self.number} has scored a group of this id with other content; "
+                    "give every group of a step an id of its own"
+                )
+        return list(new.values())
+
+    def add(self, judged: Judged) -> None:
+        """Remember the groups of a call."""
+        call = len(self.calls)
+        self.calls.append(judged)
+        self._places |= {group.id: (call, p) for p, group in enumerate(judged.context.groups)}
+
+    def judged(self, groups: Sequence[AnswerGroup]) -> Judged:
+        """What was found out about these groups, which have all been added."""
+        places = [self._places[group.id] for group in groups]
+        for call, found in enumerate(self.calls):
+            if places == [(call, p) for p in range(len(found.context.groups))]:
+                return found
+        picks = [(self.calls[call], p) for call, p in places]
+        context = StepContext.joined([(one.context, p) for one, p in picks])
+        metrics: Metrics = {}
+        for call in dict.fromkeys(call for call, _ in places):
+            metrics |= self.calls[call].scores.metrics
+
+        def joined(name: str | None) -> Ragged:
+            columns = [one.scores.rewards if name is None else one.scores.parts[name] for one, _ in picks]
+            return Ragged.of([column.groups()[p] for column, (_, p) in zip(columns, picks, strict=True)])
+
+        names = [name for name in picks[0][0].scores.parts if all(name in one.scores.parts for one, _ in picks)]
+        return Judged(context, Scores(joined(None), {name: joined(name) for name in names}, metrics))
+
+    def check_ids(self, ids: Sequence[str]) -> None:
+        """Raises InputError for an id that no group of the step has."""
+        unknown = [name for name in ids if name not in self._places]
+        if unknown:
+            raise InputError(f"step {self.number}: keep names groups that were not scored: {', '.join(unknown[:5])}")
+
+    @property
+    def groups(self) -> list[AnswerGroup]:
+        """All groups, in the order in which they came."""
+        return [group for call in self.calls for group in call.context.groups]
+
+    def _group(self, name: str) -> AnswerGroup | None:
+        if name not in self._places:
+            return None
+        call, place = self._places[name]
+        return self.calls[call].context.groups[place]

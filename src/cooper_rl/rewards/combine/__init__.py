@@ -1,1 +1,0 @@
-"""Rewards made of rewards."""

@@ -1,0 +1,150 @@
+"""Everything that is found out about a step's answers, each thing once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import torch
+
+from cooper_rl.data.problem import Problem
+from cooper_rl.engines.base import RewardModelLearner
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.gold import gold_labels
+from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts.ragged import Ragged
+
+
+class Rule(Protocol):
+    """Gives verdicts (`Verifier`)."""
+
+    def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]: ...
+
+    def rule_name(self, problem: Problem) -> str: ...
+
+
+class InputFormat(Protocol):
+    """What a reward model reads (`RewardModelInput`)."""
+
+    def encode(self, question: str, answer: str, completion: str) -> list[int]: ...
+
+
+@dataclass(frozen=True)
+class RewardModel:
+    """A reward model with its input format."""
+
+    learner: RewardModelLearner
+    encoder: InputFormat
+
+    def logits(self, groups: Sequence[AnswerGroup]) -> Ragged:
+        """The logit of every answer under the current weights; the order of the groups changes none of them."""
+        order = sorted(range(len(groups)), key=lambda p: groups[p].id)  # a batch's composition may show in last bits
+        token_ids = [
+            self.encoder.encode(groups[p].problem.question, groups[p].problem.answer, answer.text)
+            for p in order
+            for answer in groups[p].answers
+        ]
+        rows = self.learner.score(token_ids).split([len(groups[p].answers) for p in order])
+        of_group = dict(zip(order, rows, strict=True))
+        return Ragged.of([of_group[p] for p in range(len(groups))], torch.float32)
+
+
+class StepContext:
+    """The answers of a step, and what the rule, the reward models and gold say of them.
+
+    Each is computed when it is first asked for, and kept: nothing is verified or scored twice, and the verdict that is
+    recorded is the one that paid. The first of `models` is the one that `reward_model/` metrics and the parts
+    `reward_model` and `logit` are about; others have their name appended. `gold` is a function that knows whether a
+    completion is truly right, as `package.module:function`.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[AnswerGroup],
+        rule: Rule,
+        models: Mapping[str, RewardModel] | None = None,
+        gold: str | None = None,
+    ) -> None:
+        self.groups = list(groups)
+        self.sizes = tuple(len(group.answers) for group in groups)
+        self._rule = rule
+        self._models = dict(models or {})
+        self._gold = gold
+        self._verdicts: list[list[Verdict]] | None = None
+        self._columns: dict[str, Ragged] = {}
+
+    def ragged(self, flat: Any) -> Ragged:
+        """One number for each answer, group after group."""
+        return Ragged(torch.as_tensor(flat), self.sizes)
+
+    @property
+    def verdicts(self) -> list[list[Verdict]]:
+        """The rule's verdict on every answer."""
+        if self._verdicts is None:
+            self._verdicts = self._rule.verify_groups(self.groups)
+        return self._verdicts
+
+    @property
+    def rule_names(self) -> list[str]:
+        """The name of the rule that each group's problem is checked by."""
+        return [self._rule.rule_name(group.problem) for group in self.groups]
+
+    @property
+    def correct(self) -> Ragged:
+        """1.0 where the verdict is `correct`, else 0.0."""
+        flat = [float(verdict == "correct") for row in self.verdicts for verdict in row]
+        return self._kept("correct", lambda: self.ragged(torch.tensor(flat)))
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The reward models, the one that learns first."""
+        return tuple(self._models)
+
+    def logits(self, name: str) -> Ragged:
+        """The named reward model's logits. Raises KeyError for a name that is not among `models`."""
+        return self._kept(f"logit {name}", lambda: self._models[name].logits(self.groups))
+
+    def probabilities(self, name: str) -> Ragged:
+        """sigmoid(logit) of the named reward model."""
+        return self._kept(f"probability {name}", lambda: self.ragged(self.logits(name).flat.sigmoid()))
+
+    def model_parts(self, name: str) -> dict[str, Ragged]:
+        """`reward_model` and `logit` of the named model; of all but the first, with `_name` appended."""
+        own = "" if name == next(iter(self._models), name) else f"_{name}"
+        return {f"reward_model{own}": self.probabilities(name), f"logit{own}": self.logits(name)}
+
+    @property
+    def gold(self) -> Ragged | None:
+        """Whether each answer is truly right; None where nobody knows."""
+        if self._gold is None:
+            return None
+        path = self._gold
+        return self._kept("gold", lambda: gold_labels(self.groups, path))
+
+    @property
+    def lengths(self) -> Ragged:
+        """Tokens of each answer. Raises InputError naming the group where an answer does not say."""
+        for group in self.groups:
+            if any(answer.tokens is None for answer in group.answers):
+                raise InputError(f"group {group.id}: the reward depends on lengths; give every Answer its `tokens`")
+        tokens = [answer.tokens for group in self.groups for answer in group.answers]
+        return self._kept("lengths", lambda: self.ragged(torch.tensor(tokens)))
+
+    @classmethod
+    def joined(cls, picks: Sequence[tuple[Self, int]]) -> Self:
+        """A context of single groups of others, with everything those contexts have found out."""
+        if not picks:
+            raise ValueError("no groups to join")
+        first = picks[0][0]
+        joined = cls([one.groups[p] for one, p in picks], first._rule, first._models, first._gold)
+        if all(one._verdicts is not None for one, _ in picks):
+            joined._verdicts = [one.verdicts[p] for one, p in picks]
+        for name in first._columns:
+            if all(name in one._columns for one, _ in picks):
+                joined._columns[name] = Ragged.of([one._columns[name].groups()[p] for one, p in picks])
+        return joined
+
+    def _kept(self, name: str, compute: Callable[[], Ragged]) -> Ragged:
+        if name not in self._columns:
+            self._columns[name] = compute()
+        return self._columns[name]

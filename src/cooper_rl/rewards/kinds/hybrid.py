@@ -1,0 +1,144 @@
+"""HERO: the rule decides the band, the reward model the place inside it.
+
+Hybrid Reinforcement: When Reward Is Sparse, It's Better to Be Dense (arXiv 2510.07242), equations 3 to 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Self
+
+from jaxtyping import Bool, Float
+from pydantic import Field, model_validator
+
+from cooper_rl.rewards.base import REWARDS, RewardConfig, Scores
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from cooper_rl.rewards.context import StepContext
+    from cooper_rl.rollouts.ragged import Ragged
+
+
+@REWARDS.register
+class HybridConfig(RewardConfig):
+    """Bands and weights of the hybrid reward. Weights are the paper's appendix A; its main text has 0.5, 2 and 5."""
+
+    kind: Literal["hybrid"] = "hybrid"
+    """Names this kind of reward."""
+    model: str = "main"
+    """The reward model's name in `reward_models`."""
+    alpha: float = Field(default=0.05, ge=0)
+    """Rule-rejected completions are rewarded between -alpha and +alpha."""
+    beta: float = Field(default=0.05, ge=0)
+    """Rule-accepted completions are rewarded between 1 - beta and 1 + beta."""
+    eps: float = Field(default=1e-6, gt=0)
+    """Keeps the normalisation finite where all scores are equal."""
+    w_min: float = Field(default=0.4, gt=0)
+    """Weight of a group on which the reward model's scores agree."""
+    w_max: float = Field(default=3.0, gt=0)
+    """Weight of a group on which they differ widely."""
+    k: float = Field(default=6.0, ge=0)
+    """Steepness between the two; 0 gives every group the same weight."""
+    sigma_decay: float = Field(default=0.9, ge=0, lt=1)
+    """Decay of the running mean of the groups' standard deviation. The paper says only "running mean"."""
+
+    @model_validator(mode="after")
+    def _bands_are_apart(self) -> Self:
+        if self.alpha + self.beta >= 1:
+            raise ValueError("alpha + beta must stay below 1, or a wrong answer can be rewarded above a right one")
+        if self.w_min > self.w_max:
+            raise ValueError("w_min exceeds w_max")
+        return self
+
+    def reads(self) -> tuple[str, ...]:
+        """The model."""
+        return (self.model,)
+
+    def build(self) -> HybridReward:
+        """See the class."""
+        return HybridReward(self)
+
+
+def stratified(
+    scores: Float[Tensor, "P N"], correct: Bool[Tensor, "P N"], config: HybridConfig
+) -> Float[Tensor, "P N"]:
+    """Min-max normalise the reward model's scores inside each group's right and wrong completions (equation 3).
+
+    Wrong: -alpha + 2 alpha z; right: 1 - beta + 2 beta z, with z = (s - min) / (max - min + eps). One completion
+    alone in its stratum has z = 0, the bottom of its band.
+    """
+    z = _min_max(scores, correct, config.eps).where(correct, _min_max(scores, ~correct, config.eps))
+    return (1 - config.beta + 2 * config.beta * z).where(correct, -config.alpha + 2 * config.alpha * z)
+
+
+def difficulty_weights(sigma: Float[Tensor, " P"], sigma_mean: float, config: HybridConfig) -> Float[Tensor, " P"]:
+    """w_min + (w_max - w_min) sigmoid(k (sigma - sigma_mean)), one weight a group (equation 4)."""
+    return config.w_min + (config.w_max - config.w_min) * (config.k * (sigma - sigma_mean)).sigmoid()
+
+
+class HybridReward:
+    """Rule and reward model combined as in HERO.
+
+    Advantages divided by the group's standard deviation cancel the group weights, and alpha in groups without a
+    right answer; use Dr. GRPO's advantages where those should count.
+    """
+
+    def __init__(self, config: HybridConfig) -> None:
+        self._config = config
+        self._sigma_mean: float | None = None
+        """Running mean of the groups' standard deviation over finished steps; None before the first."""
+
+    def score(self, context: StepContext) -> Scores:
+        """Weighted stratified rewards; parts `rule`, `reward_model`, `logit`, `hybrid`.
+
+        Standard deviations are of sigmoid(logit), which bounds them. The running mean that weighs a group includes
+        the groups of this call; it is remembered by `commit` alone. Metric `hybrid/weight` is the mean weight.
+        """
+        scores, rule = context.probabilities(self._config.model), context.correct
+        sigma_mean = self._with([context])
+        weights, rewards = [], []
+        for block, correct in zip(_blocks(scores), _blocks(rule), strict=True):
+            weight = difficulty_weights(block.std(dim=1, correction=0), sigma_mean, self._config)
+            rewards.append(weight[:, None] * stratified(block, correct > 0.5, self._config))
+            weights += weight.tolist()
+        paid = context.ragged([value for block in rewards for row in block.tolist() for value in row])
+        metrics = {"hybrid/weight": sum(weights) / max(1, len(weights)), "hybrid/sigma_mean": sigma_mean}
+        return Scores(paid, {"rule": rule, **context.model_parts(self._config.model), "hybrid": paid}, metrics)
+
+    def commit(self, contexts: Sequence[StepContext]) -> None:
+        """Move the running mean by one step, whatever number of calls it was scored in."""
+        if contexts:
+            self._sigma_mean = self._with(contexts)
+
+    def state(self) -> float | None:
+        """The running mean."""
+        return self._sigma_mean
+
+    def restore(self, state: float | None) -> None:
+        """Put back what `state` returned."""
+        self._sigma_mean = state
+
+    def _with(self, contexts: Sequence[StepContext]) -> float:
+        """The running mean after a step with these groups; a reward model that has diverged does not stay in it."""
+        scored = [scores for one in contexts for scores in one.probabilities(self._config.model).groups()]
+        sigmas = [scores.std(correction=0).item() for scores in scored]
+        finite = [sigma for sigma in sigmas if math.isfinite(sigma)]  # fsum: the same sum in any order
+        now = math.fsum(finite) / len(finite) if finite else self._sigma_mean or 0.0
+        decay = self._config.sigma_decay
+        return now if self._sigma_mean is None else decay * self._sigma_mean + (1 - decay) * now
+
+
+def _blocks(numbers: Ragged) -> list[Tensor]:
+    """Groups as the rows of one matrix, or, where they differ in size, each as a matrix of one row."""
+    return [numbers.padded(0.0)] if numbers.uniform else [group[None] for group in numbers.groups()]
+
+
+def _min_max(scores: Float[Tensor, "P N"], members: Bool[Tensor, "P N"], eps: float) -> Float[Tensor, "P N"]:
+    """z inside `members`; meaningless, but finite, outside."""
+    low = scores.masked_fill(~members, math.inf).amin(dim=1, keepdim=True)
+    high = scores.masked_fill(~members, -math.inf).amax(dim=1, keepdim=True)
+    some = members.any(dim=1, keepdim=True)
+    low, high = low.where(some, 0.0), high.where(some, 0.0)
+    return (scores - low) / (high - low + eps)

@@ -1,0 +1,86 @@
+"""Several rewards added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from cooper_rl.rewards.base import REWARDS, Remembers, Reward, RewardConfig, Scores
+
+if TYPE_CHECKING:
+    from cooper_rl.rewards.context import StepContext
+
+
+@REWARDS.register
+class SumConfig(RewardConfig):
+    """The sum of several rewards, each times its own weight: what a list of rewards is, as one part of another."""
+
+    kind: Literal["sum"] = "sum"
+    """Names this kind of reward."""
+    rewards: tuple[Annotated[Any, REWARDS], ...] = Field(min_length=1)
+    """What is added up."""
+
+    def reads(self) -> tuple[str, ...]:
+        """The models of all summands."""
+        return read_by(self.rewards)
+
+    def build(self) -> WeightedSum:
+        """See the class."""
+        return build_sum(self.rewards)
+
+
+class WeightedSum:
+    """The sum of rewards, each times its weight; parts and metrics of all are kept.
+
+    Where two rewards use the same name for different parts, the later one has its index appended (`length_2`).
+    """
+
+    def __init__(self, rewards: Sequence[Reward], weights: Sequence[float] | None = None) -> None:
+        self._rewards = list(rewards)
+        self._weights = list(weights) if weights is not None else [1.0] * len(self._rewards)
+        if not self._rewards or len(self._weights) != len(self._rewards):
+            raise ValueError(f"{len(self._rewards)} rewards with {len(self._weights)} weights")
+
+    def score(self, context: StepContext) -> Scores:
+        """Every reward scores the same answers."""
+        scored = [reward.score(context) for reward in self._rewards]
+        total = scored[0].rewards.flat.new_zeros(len(scored[0].rewards.flat))
+        for weight, scores in zip(self._weights, scored, strict=True):
+            total = total + weight * scores.rewards.flat
+        parts, metrics = {}, {}
+        for index, scores in enumerate(scored, 1):
+            for name, part in scores.parts.items():
+                parts[name if parts.get(name, part) is part else f"{name}_{index}"] = part
+            metrics |= {f"{name}_{index}" if name in metrics else name: value for name, value in scores.metrics.items()}
+        return Scores(context.ragged(total), parts, metrics)
+
+    def commit(self, contexts: Sequence[StepContext]) -> None:
+        """See `Remembers`."""
+        for reward in self._remembering:
+            reward.commit(contexts)
+
+    def state(self) -> list[Any]:
+        """The states of the rewards that have one, in order."""
+        return [reward.state() for reward in self._remembering]
+
+    def restore(self, state: list[Any]) -> None:
+        """Put back what `state` returned."""
+        for reward, own in zip(self._remembering, state, strict=True):
+            reward.restore(own)
+
+    @property
+    def _remembering(self) -> list[Remembers]:
+        return [reward for reward in self._rewards if isinstance(reward, Remembers)]
+
+
+def build_sum(configs: Sequence[Any]) -> WeightedSum:
+    """The rewards of these records, weighted as they say."""
+    return WeightedSum([config.build() for config in configs], [getattr(config, "weight", 1.0) for config in configs])
+
+
+def read_by(configs: Sequence[Any]) -> tuple[str, ...]:
+    """The reward models that these records name, each once, in order."""
+    names = (name for config in configs for name in (config.reads() if hasattr(config, "reads") else ()))
+    return tuple(dict.fromkeys(names))

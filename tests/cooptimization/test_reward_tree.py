@@ -1,0 +1,173 @@
+"""Rewards as a tree: what the short forms say, what contradicts, and runs that only the tree can describe."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from cooper_rl import CooperTrainer, InputError, StepContext, build_config, load_config
+from cooper_rl.config.commented_yaml import commented_yaml
+from cooper_rl.observe.record import read_metrics
+
+TEST_FUNCTION = "test_reward_tree:length"
+
+
+def length(problem, completion):
+    return float(len(completion.text))
+
+
+def _fit(settings, **changes):
+    with CooperTrainer.from_config(build_config({**settings, "evaluation": {"every": 0}, **changes})) as trainer:
+        trainer.fit()
+    return trainer
+
+
+def _timeless(directory):
+    return [{k: v for k, v in row.items() if not k.startswith("time/")} for row in read_metrics(directory)]
+
+
+def _completions(trainer, step=1):
+    text = (trainer.directory / "rollouts" / f"{step:06d}.jsonl").read_text()
+    return [completion for line in text.splitlines() for completion in json.loads(line)["completions"]]
+
+
+@pytest.mark.parametrize(
+    ("short", "kinds", "learns"),
+    [
+        ({"kind": "rule"}, ["rule"], None),
+        ({"kind": "static"}, ["reward_model"], None),
+        ({}, ["reward_model"], "main"),
+        ({"kind": "hybrid", "hybrid": {"k": 2.0}}, ["hybrid"], "main"),
+        ({"kind": "function", "extra_rewards": [{"function": TEST_FUNCTION, "weight": 0.1}]}, ["function"], None),
+        ({"kind": "cooper", "extra_rewards": [{"function": TEST_FUNCTION}]}, ["reward_model", "function"], "main"),
+    ],
+)
+def test_a_printed_configuration_shows_the_tree_and_is_the_same_run(settings, tmp_path, short, kinds, learns):
+    settings = {**settings, **short, "algorithm": {"overlong": {"kind": "penalise", "buffer": 4}}}
+    (tmp_path / "short.yaml").write_text(yaml.safe_dump(settings))
+    config = load_config(tmp_path / "short.yaml")
+    assert ([part.kind for part in config.rewards], config.learning_model) == (kinds, learns)
+    assert [part.kind for part in config.shaping] == ["overlong"]
+    for comments in (True, False):
+        (tmp_path / "long.yaml").write_text(commented_yaml(config, comments))
+        assert load_config(tmp_path / "long.yaml") == config
+    assert yaml.safe_load((tmp_path / "long.yaml").read_text())["rewards"][0]["kind"] == kinds[0]
+
+
+def test_a_record_from_outside_is_printed_with_its_path(settings, tmp_path):
+    settings = {**settings, "kind": None, "rewards": [{"kind": "tree_parts:Longer", "weight": 0.5, "than": 3}]}
+    (tmp_path / "short.yaml").write_text(yaml.safe_dump(settings))
+    printed = commented_yaml(load_config(tmp_path / "short.yaml"))
+    assert yaml.safe_load(printed)["rewards"] == [{"kind": "tree_parts:Longer", "weight": 0.5, "than": 3}]
+    (tmp_path / "long.yaml").write_text(printed)
+    assert load_config(tmp_path / "long.yaml") == load_config(tmp_path / "short.yaml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"kind": "rule", "rewards": [{"kind": "reward_model"}]},
+            "kind: rule pays rule, and rewards pays reward_model",
+        ),
+        ({"rewards": [{"kind": "reward_model", "model": "other"}]}, "no reward model is named 'other'"),
+        ({"kind": "static", "reward_model": None, "reward_models": {"main": {"learns": True}}}, "main.learns: true"),
+        ({"reward_models": {"main": {}}}, "reward_model is the short form of reward_models.main"),
+        ({"reward_models": {"a": {"learns": True}, "b": {"learns": True}}, "kind": None}, "a and b both learn"),
+        ({"kind": "static", "reward_model": None}, "kind: static needs a reward model"),
+        ({"rewards": [{"kind": "rule"}], "hybrid": {"k": 1.0}}, "hybrid: is the short form"),
+        ({"shaping": [{"kind": "clip", "low": 1.0, "high": 0.0}]}, "low: 1.0 must be below high: 0.0"),
+        ({"rewards": [{"kind": "ruel"}]}, "no reward of kind 'ruel'"),
+    ],
+)
+def test_what_contradicts_is_refused(settings, changes, words):
+    folder = settings["reward_model"]["model"]
+    if "reward_models" in changes:
+        models = {name: {"model": folder, **model} for name, model in changes["reward_models"].items()}
+        changes = {**changes, "reward_models": models}
+    if changes.get("kind", "") is None:
+        settings = {**settings, "reward_model": None, "rewards": [{"kind": "rule"}]}
+    with pytest.raises(InputError, match=words):
+        build_config({**settings, **changes})
+
+
+def test_a_frozen_model_in_a_hybrid(settings):
+    models = {"main": settings["reward_model"]}
+    trainer = _fit(settings, steps=2, reward_model=None, rewards=[{"kind": "hybrid"}], reward_models=models)
+    rows = read_metrics(trainer.directory)
+    assert "hybrid/weight" in rows[0]
+    assert not any(key.startswith("pairs/") for key in rows[0])
+    assert trainer.parts.reward.version == 0
+    assert not (trainer.directory / "checkpoints" / "000002" / "reward_model").exists()
+
+
+def test_a_model_that_learns_beside_a_rule_reward(settings):
+    tree = {
+        "reward_model": None,
+        "rewards": [{"kind": "rule"}],
+        "reward_models": {"watched": {**settings["reward_model"], "learns": True}},
+    }
+    trainer = _fit(settings, **tree, name="beside")
+    rows = read_metrics(trainer.directory)
+    assert all(row["reward/mean"] == row["rule/accuracy"] for row in rows)
+    assert rows[-1]["pairs/count"] > 0
+    assert trainer.parts.reward.version == 4
+    half = {**settings, **tree, "name": "half", "evaluation": {"every": 0}}
+    with CooperTrainer.from_config(build_config(half)) as stopped:
+        stopped.fit(lambda step, _: stopped.request_stop() if step == 2 else None)
+    with CooperTrainer.from_config(build_config(half), resume=True) as resumed:
+        resumed.fit()
+    assert _timeless(resumed.directory) == _timeless(trainer.directory)
+    other = {**half, "rewards": [{"kind": "hybrid", "model": "watched"}], "policy": {"model": "/missing"}}
+    with pytest.raises(InputError, match=r"rewards: the checkpoint .* has rule, this run has hybrid\(watched\)"):
+        CooperTrainer.from_config(build_config(other), resume=True)
+
+
+def test_two_models_are_told_apart(settings):
+    model = settings["reward_model"]
+    rewards = [{"kind": "reward_model", "model": "frozen", "weight": 0.5}, {"kind": "reward_model", "model": "own"}]
+    models = {"frozen": model, "own": {**model, "learns": True}}
+    trainer = _fit(settings, steps=2, reward_model=None, rewards=rewards, reward_models=models)
+    for completion in _completions(trainer, step=2):
+        paid = 0.5 * completion["reward_model_frozen"] + completion["reward_model"]
+        assert completion["reward"] == pytest.approx(paid, abs=1e-6)
+    assert all(c["reward_model_frozen"] == pytest.approx(c["reward_model"]) for c in _completions(trainer, step=1))
+    assert any(c["reward_model_frozen"] != c["reward_model"] for c in _completions(trainer, step=2))
+    assert {"reward_model/mean", "reward_model_frozen/mean"} <= read_metrics(trainer.directory)[0].keys()
+
+
+def test_before_and_after_shaping_are_both_recorded(settings):
+    shaping = [{"kind": "clip", "low": 0.25}, {"kind": "length_penalty", "free": 8, "per_token": 0.1}]
+    trainer = _fit(settings, steps=1, kind="rule", shaping=shaping)
+    row = read_metrics(trainer.directory)[0]
+    for completion in _completions(trainer):
+        assert completion["unshaped"] == float(completion["verdict"] == "correct")
+        price = 0.1 * max(0, completion["tokens"] - 8)
+        assert completion["reward"] == pytest.approx(max(completion["unshaped"], 0.25) - price)
+    assert row["reward/mean"] == row["rule/accuracy"]
+    paid = [completion["reward"] for completion in _completions(trainer)]
+    assert row["reward/shaped_mean"] == pytest.approx(sum(paid) / len(paid))
+
+
+def test_a_time_out_is_paid_once_and_recorded_as_it_was_paid():
+    class Hesitates:
+        """A rule that takes too long the first time only."""
+
+        def __init__(self):
+            self.asked = 0
+
+        def verify_groups(self, groups):
+            self.asked += 1
+            return [["timeout" if self.asked == 1 else "correct"] * len(group.answers) for group in groups]
+
+        def rule_name(self, problem):
+            return "hesitates"
+
+    from cooper_rl import Answer, AnswerGroup, Problem
+    from cooper_rl.rewards.kinds.rule import RuleReward
+
+    rule: Any = Hesitates()
+    context = StepContext([AnswerGroup("g", Problem("p", "1 + 1 = ?", "2"), [Answer("2"), Answer("3")])], rule)
+    assert RuleReward().score(context).rewards.rows() == [[0.0, 0.0]]
+    assert (context.verdicts, rule.asked) == ([["timeout", "timeout"]], 1)
