@@ -41,7 +41,7 @@ CALLS: list[int] = []
 def saturating(problem, completion):
     """Something to learn in the first two steps of four groups of four, then the same for everything."""
     CALLS.append(1)
-    return float(completion.token_ids[0] % 7) if len(CALLS) <= 2 * 16 else 1.0
+    return float(sum(map(ord, completion.text[:1])) % 7) if len(CALLS) <= 2 * 16 else 1.0
 
 
 def glitch(problem, completion):
