@@ -19,4 +19,4 @@ def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
         header[name] = {"dtype": _DTYPES[array.dtype.name], "shape": array.shape, "data_offsets": (start, end)}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    return b"".join([len(text).to_bytes(8, "little"), text, *map(np.ascontiguousarray, arrays.values())])
+    return b"".join([len(text).to_bytes(8, "little"), text, *map(np.ascontiguousarray, arrays.values())])  # pyright: ignore[reportArgumentType]

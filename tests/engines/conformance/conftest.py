@@ -59,8 +59,8 @@ def folders(tmp_path_factory) -> Path:
     characters.decoder = decoders.Fuse()  # pyright: ignore[reportAttributeAccessIssue]
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<eos>", unk_token="<unk>")
     shape = {**TINY, "vocab_size": len(VOCABULARY), "max_position_embeddings": 128}
-    config = LlamaConfig(**shape, bos_token_id=None, eos_token_id=0, initializer_range=0.2, num_labels=1)
-    config.pad_token_id = 0
+    config = LlamaConfig(**shape, bos_token_id=None, eos_token_id=0, initializer_range=0.2)
+    config.pad_token_id, config.num_labels = 0, 1
     kinds = {
         "policy": LlamaForCausalLM,
         "other_policy": LlamaForCausalLM,
