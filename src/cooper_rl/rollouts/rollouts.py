@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from safetensors.numpy import load, save
+from safetensors.numpy import load
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts.blocks import packed
 from cooper_rl.rollouts.columns import Column, offsets_of
 from cooper_rl.rollouts.samples import Samples
 
@@ -94,7 +95,7 @@ class Rollouts:
     def to_bytes(self) -> bytes:
         """Everything in one block (safetensors), for another process or the disk."""
         texts = Column.of([np.frombuffer(text.encode(), np.uint8) for text in self.texts], np.uint8)
-        problems = json.dumps([asdict(problem) for problem in self.problems], ensure_ascii=False).encode()
+        problems = json.dumps([vars(problem) for problem in self.problems], ensure_ascii=False).encode()
         arrays = {
             "prompts": self.prompts.values,
             "prompt_offsets": self.prompts.offsets,
@@ -108,7 +109,7 @@ class Rollouts:
             "versions": self.versions,
             "problems": np.frombuffer(problems, np.uint8),
         }
-        return save(arrays)
+        return packed(arrays)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
