@@ -29,6 +29,7 @@ from cooper_rl.rewards.combine.weighted_sum import WeightedSum
 from cooper_rl.rewards.function import FunctionReward
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.model.reward import RewardModelReward
+from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.reward import RuleReward
 from cooper_rl.rewards.rule.routing import Verifier
@@ -219,10 +220,14 @@ def evaluate_model(
     batch_size: int,
     on_progress: Callable[[int, int], None] | None = None,
     threads: int | None = None,
+    rule: RuleConfig | None = None,
 ) -> dict[str, EvaluationResult]:
-    """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`."""
+    """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`.
+
+    `rule` is `maths` unless given, and serves the problems that name none.
+    """
     set_threads(threads)
-    with Verifier(MathsRule()) as verifier:
+    with Verifier(rule or MathsRule()) as verifier:
         problems = load_problems(data, verifier.fault).problems
         sampler = NativeSampler.from_folder(model)
         encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))

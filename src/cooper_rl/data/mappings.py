@@ -12,7 +12,6 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row
 from cooper_rl.errors import InputError
 
-
 _DEMAND = "set problems.format, or problems.question and problems.answer"
 _RULE_DEMAND = "choose another problems.rule_field, or write null where a row leaves its rule to the run"
 
