@@ -21,6 +21,7 @@ from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.evaluation.accuracy import EvaluationResult, evaluate, rejudge
 from cooper_rl.evaluation.monitor import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
+from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.run_config import RunConfig
@@ -159,10 +160,14 @@ def evaluate_model(
     batch_size: int,
     on_progress: Callable[[int, int], None] | None = None,
     threads: int | None = None,
+    rule: RuleConfig | None = None,
 ) -> dict[str, EvaluationResult]:
-    """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`."""
+    """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`.
+
+    `rule` is `maths` unless given, and serves the problems that name none.
+    """
     set_threads(threads)
-    with Verifier(MathsRule()) as verifier:
+    with Verifier(rule or MathsRule()) as verifier:
         problems = load_problems(data, verifier.fault).problems
         sampler = NativeSampler.from_folder(model)
         encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))

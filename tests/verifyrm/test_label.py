@@ -9,6 +9,7 @@ from pyarrow import parquet
 from chat_server import ChatServer, completion
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.errors import InputError
+from cooper_rl.rewards.rule.kinds.numeric import NumericRule
 from cooper_rl.verifyrm.label.judge_config import ChatJudgeConfig
 from cooper_rl.verifyrm.label.label import (
     agreed_label,
@@ -51,6 +52,16 @@ def data(tmp_path):
 
 def judge_config(url, **changes):
     return ChatJudgeConfig(base_url=url, model="m", max_retries=0, **changes)
+
+
+def test_the_rule_is_any_that_is_given_and_a_journal_of_another_is_refused(data, tmp_path):
+    out = tmp_path / "labelled.jsonl"
+    with ChatServer(judging) as server:
+        config = judge_config(server.url)
+        labelled = label_completions(data, config, out, rule=NumericRule(absolute=1))
+        assert {item.rule for item in labelled if "answer is 8" in item.row.completion} == {"correct"}
+        with pytest.raises(InputError, match="labelled"):
+            label_completions(data, config, out)
 
 
 def test_rows_are_kept_where_both_agree_and_the_others_are_saved_for_reading(data, tmp_path):

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.settings import record_from
+from cooper_rl.cli.settings import RuleOption, record_from, rule_from
 
 if TYPE_CHECKING:
     from cooper_rl.evaluation.accuracy import EvaluationResult
@@ -21,6 +21,7 @@ def evaluate_model(
     problems: Annotated[str, typer.Option(help="A JSONL, Parquet, CSV or TSV file, a data set name, or `arithmetic`.")],
     format: Annotated[str | None, typer.Option(help="Ready-made mapping, such as gsm8k.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="Further problem settings: key=value.")] = None,
+    rule: RuleOption = "maths",
     k: Annotated[int, typer.Option(help="Samples per problem.")] = 8,
     temperature: float = 0.7,
     top_p: float = 0.95,
@@ -37,10 +38,11 @@ def evaluate_model(
     from cooper_rl.engines.sampling import SamplingParams  # noqa: PLC0415
 
     data = record_from(ProblemsConfig, {"source": problems, "format": format, "limit": limit}, setting or [])
+    by = rule_from(rule)
     params = record_from(SamplingParams, {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens})
     with progress("evaluating", 0) as advance:
         judged = judge_model(
-            model, data, params, k, seed, batch_size, lambda done, total: advance(done, total=total), threads
+            model, data, params, k, seed, batch_size, lambda done, total: advance(done, total=total), threads, by
         )
     table = Table("judge", "measure", "value", "95 % interval")
     for judge, result in judged.items():

@@ -1,9 +1,24 @@
 """`--setting key=value` options, turned into a configuration record."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from cooper_rl.config.settings import Record, Settings, check, with_overrides
+from cooper_rl.config.strict_yaml import parse_yaml
+from cooper_rl.errors import InputError
+
+if TYPE_CHECKING:
+    from cooper_rl.rewards.rule.base import RuleConfig
+
+RuleOption = Annotated[
+    str,
+    typer.Option(
+        help="The rule: maths, exact, choice, numeric, package.module:function, or settings: "
+        "'{kind: numeric, relative: 0.01}'."
+    ),
+]
 
 
 def record_from(record: type[Record], values: Mapping[str, Any], settings: Sequence[str] = ()) -> Record:
@@ -13,3 +28,20 @@ def record_from(record: type[Record], values: Mapping[str, Any], settings: Seque
     """
     given = {key: value for key, value in values.items() if value is not None}
     return check(record, Settings(with_overrides(given, settings), "--setting"))
+
+
+def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfig":
+    """The rule that an option `--rule` names or describes; `workers` and `timeout_s` are the defaults of `maths`.
+
+    Raises InputError for a rule that does not exist and for settings that do not fit.
+    """
+    from cooper_rl.rewards.rule.kinds import OneRule  # noqa: PLC0415 - `cooper --help` stays quick
+
+    try:
+        values, _ = parse_yaml(text)
+    except ValueError as error:
+        raise InputError(f"--rule {text!r}: {error}") from error
+    values = values if isinstance(values, dict) else {"kind": text.strip()}
+    if values.get("kind", "maths") == "maths":
+        values = {"workers": workers, "timeout_s": timeout_s, **values}
+    return check(OneRule, Settings({"rule": values}, "--rule")).rule

@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
+from cooper_rl.cli.settings import RuleOption, rule_from
 
 
 def verify(
@@ -14,13 +15,15 @@ def verify(
     out: Annotated[Path, typer.Option(help="JSONL file for the rows with their verdicts; continued if it exists.")],
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     timeout: Annotated[float, typer.Option(help="Seconds an answer may take.", min=0.01)] = 5.0,
+    rule: RuleOption = "maths",
 ) -> None:
-    """Check final answers against reference answers with the rule verifier."""
+    """Check final answers against reference answers with a rule; workers and seconds are those of `maths`."""
     from cooper_rl.rewards.rule.verdict import Verdict  # noqa: PLC0415
     from cooper_rl.rewards.rule.verdict_file import verify_file  # noqa: PLC0415 - `cooper --help` stays quick
 
+    by = rule_from(rule, workers, timeout)
     with progress("verify", 0) as advance:
-        counts = verify_file(data, out, workers, timeout, lambda done, total: advance(done, total=total))
+        counts = verify_file(data, out, workers, timeout, lambda done, total: advance(done, total=total), by)
     table = Table("verdict", "rows")
     for verdict in get_args(Verdict):
         table.add_row(verdict, str(counts.verdicts[verdict]))

@@ -9,7 +9,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.settings import record_from
+from cooper_rl.cli.settings import RuleOption, record_from, rule_from
 
 if TYPE_CHECKING:
     from cooper_rl.verifyrm.label.judge_config import JudgeConfig
@@ -56,6 +56,7 @@ def label(
     out: Annotated[Path, typer.Option(help="Parquet or JSONL file for the rows on which rule and judge agree.")],
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
+    rule: RuleOption = "maths",
 ) -> None:
     """Label completions by rule and judge; keep where they agree, save the rest for reading."""
     from cooper_rl.rewards.rule.verdict import Verdict  # noqa: PLC0415
@@ -68,15 +69,15 @@ def label(
     )
 
     with progress("label", 0) as advance:
-        config = _judge_config(judge)
+        config, by = _judge_config(judge), rule_from(rule, workers)
         labelled = label_completions(
-            data, config, out, workers, threads, lambda done, total: advance(done, total=total)
+            data, config, out, workers, threads, lambda done, total: advance(done, total=total), by
         )
-    opinions = [(rule, opinion) for rule in get_args(Verdict) for opinion in get_args(JudgeVerdict)]
+    opinions = [(verdict, opinion) for verdict in get_args(Verdict) for opinion in get_args(JudgeVerdict)]
     tables = confusion(labelled)
     tables["all", ""] = sum(tables.values(), Counter())
     shown = [pair for pair in opinions if tables["all", ""][pair]]
-    table = Table("data set", "model", *(f"rule {rule}, judge {opinion}" for rule, opinion in shown))
+    table = Table("data set", "model", *(f"rule {verdict}, judge {opinion}" for verdict, opinion in shown))
     for (dataset, model), counts in tables.items():
         table.add_row(dataset, model, *(str(counts[pair]) for pair in shown))
     console.print(table)
@@ -121,7 +122,8 @@ def train_reward_model(
 def bench_methods(
     data: Annotated[list[Path], typer.Argument(help="VerifyBench's format, or rows as for `train`.")],
     out: Annotated[Path, typer.Option(help="Folder for the page, the table and the opinions.")],
-    rule: Annotated[bool, typer.Option(help="Measure the rule verifier.")] = True,
+    rule: RuleOption = "maths",
+    no_rule: Annotated[bool, typer.Option("--no-rule", help="Measure no rule.")] = False,
     reward_model: Annotated[
         list[str] | None, typer.Option(help="A reward model folder, or NAME=FOLDER; the first is called rm.")
     ] = None,
@@ -148,7 +150,7 @@ def bench_methods(
 
     rows = [row for path in data for row in read_bench(path)]
     set_threads(threads)
-    methods: dict[str, Method] = {"rule": RuleMethod(workers)} if rule else {}
+    methods: dict[str, Method] = {} if no_rule else {"rule": RuleMethod(workers, rule_from(rule, workers))}
     for number, given in enumerate(reward_model or []):
         name, separator, folder = given.partition("=")
         name, folder = (name, folder) if separator else ("rm" if number == 0 else f"rm{number + 1}", given)

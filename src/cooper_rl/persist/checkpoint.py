@@ -11,13 +11,15 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import sync, sync_tree
 from cooper_rl.persist.manifest import find_damage, read_manifest, write_manifest
-from cooper_rl.run_config import CheckpointConfig
+
+if TYPE_CHECKING:
+    from cooper_rl.run_config import CheckpointConfig
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ class CheckpointStore:
     It keeps the newest and, where `keep_best` names a metric, the best.
     """
 
-    def __init__(self, directory: Path, config: CheckpointConfig):
+    def __init__(self, directory: Path, config: "CheckpointConfig"):
         self.directory = directory
         self.config = config
 

@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cooper_rl.observe.watch.watch import Firing
+if TYPE_CHECKING:
+    from cooper_rl.observe.watch.watch import Firing
 
 ROLLBACKS = 3
 """Rollbacks in one run; instead of another one it stops."""
@@ -11,7 +13,7 @@ ROLLBACKS = 3
 logger = logging.getLogger(__name__)
 
 
-def rollback_target(firings: Sequence[Firing], checkpoints: Sequence[int], tried: Sequence[int]) -> int | None:
+def rollback_target(firings: "Sequence[Firing]", checkpoints: Sequence[int], tried: Sequence[int]) -> int | None:
     """The step to go back to: the newest checkpoint from before the fault; None to go on, or to stop.
 
     `tried` are the steps that the run has gone back to already: a checkpoint that led to a fault again may hold its

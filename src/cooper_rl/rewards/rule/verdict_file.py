@@ -5,16 +5,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
 from cooper_rl.data.labelled import label_of, text_field
+from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row, read_file
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import write_text
+from cooper_rl.rewards.rule.base import RuleConfig
+from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 CHUNK = 256
 """Rows verified before they are written down: what an interruption can lose."""
@@ -59,20 +62,27 @@ class VerdictCounts:
 @dataclass(frozen=True)
 class _Task:
     row: Row
-    answer: str
+    problem: Problem
     completion: str
     gold: float | None
 
 
 def verify_file(
-    data: Path, out: Path, workers: int = 1, timeout_s: float = 5.0, progress: Progress | None = None
+    data: Path,
+    out: Path,
+    workers: int = 1,
+    timeout_s: float = 5.0,
+    progress: Progress | None = None,
+    rule: RuleConfig | None = None,
 ) -> VerdictCounts:
     """Write every row of `data` with `verdict` and `seconds` added to the JSONL file `out`.
 
     A row needs `answer` (or `reference_answer`) and `completion`; `gold_correct` (or `label`) is compared where it is
     there. Where `out` holds the verdicts on the first rows of `data` already, the work goes on after them.
 
-    Raises InputError, before any verdict, naming file, row and field, and for an `out` made from another file.
+    `rule` is `maths` with these workers and seconds unless given; it also sees the row's `question` and, as metadata,
+    all its fields. Raises InputError, before any verdict, naming file, row and field, and for an `out` made from
+    another file.
     """
     tasks = [_task(row) for row in read_file(data)]
     if not tasks:
@@ -81,16 +91,17 @@ def verify_file(
     earlier = _earlier(out, tasks)
     for task, verdict in zip(tasks, earlier, strict=False):
         counts.add(verdict, task.gold)
+    verifier = (MathsRule(workers=workers, timeout_s=timeout_s) if rule is None else rule).build()
     out.parent.mkdir(parents=True, exist_ok=True)
     with (
+        closing(verifier),
         out.open("a", encoding="utf-8") as lines,
-        RuleVerifier(workers, timeout_s) as verifier,
         ThreadPoolExecutor(workers) as threads,
     ):
 
         def timed(task: _Task) -> tuple[Verdict, float]:
             start = time.perf_counter()
-            return verifier.verify(task.answer, task.completion), time.perf_counter() - start
+            return verifier.verify_problems([(task.problem, task.completion)])[0], time.perf_counter() - start
 
         for start in range(len(earlier), len(tasks), CHUNK):
             chunk = tasks[start : start + CHUNK]
@@ -119,7 +130,9 @@ def _task(row: Row) -> _Task:
     except TypeError as error:
         raise InputError(f"{row.location}: cannot be written as JSON ({error}); leave that column out") from error
     gold = next((name for name in ("gold_correct", "label") if row.fields.get(name) is not None), None)
-    return _Task(row, texts[0], texts[1], None if gold is None else label_of(row, gold))
+    question = row.fields.get("question")
+    problem = Problem(row.location, question if isinstance(question, str) else "", texts[0], metadata=row.fields)
+    return _Task(row, problem, texts[1], None if gold is None else label_of(row, gold))
 
 
 def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:

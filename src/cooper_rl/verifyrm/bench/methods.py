@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cooper_rl.data.labelled import Asked
+from cooper_rl.data.problem import Problem
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.model.input import RewardModelInput
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rewards.rule.base import RuleConfig
+from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
 from cooper_rl.verifyrm.label.judge import build_judge, judge_settings
 from cooper_rl.verifyrm.label.judge_config import JudgeConfig
 from cooper_rl.verifyrm.train.config import ScoringConfig
@@ -49,22 +51,24 @@ class Method(Protocol):
 
 
 class RuleMethod:
-    """The rule verifier."""
+    """A rule: `maths` with these workers unless one is given."""
 
-    def __init__(self, workers: int = 1) -> None:
-        self._verifier = RuleVerifier(workers)
+    def __init__(self, workers: int = 1, rule: RuleConfig | None = None) -> None:
+        self._settings = rule_settings(rule)
+        self._rule = (MathsRule(workers=workers) if rule is None else rule).build()
 
     def settings(self) -> dict[str, Any]:
         """See `Method`."""
-        return {"kind": "rule"}
+        return {"kind": "rule"} | self._settings
 
     def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
         """See `Method`."""
-        return [Opinion(v) for v in self._verifier.verify_many([(row.answer, row.completion) for row in rows])]
+        asked = [(Problem(row.question, row.question, row.answer), row.completion) for row in rows]
+        return [Opinion(verdict) for verdict in self._rule.verify_problems(asked)]
 
     def close(self) -> None:
         """See `Method`."""
-        self._verifier.close()
+        self._rule.close()
 
 
 class RewardModelMethod:

@@ -12,7 +12,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import normalise
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.persist.journal import Journal, journal_path
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.verifyrm.collect.answering import AnsweringModel, batch_seed, open_model
 from cooper_rl.verifyrm.collect.config import CollectConfig, DatasetConfig, ModelConfig
 from cooper_rl.verifyrm.table_file import check_table_path, write_table
@@ -60,7 +60,7 @@ def collect(config: CollectConfig, progress: Progress | None = None) -> Collecte
     """
     check_table_path(config.output)
     set_threads(config.threads)
-    with RuleVerifier() as verifier:
+    with Verifier(config.rule, config.rules) as verifier:
         batches = [batch for dataset in config.datasets for batch in _batches(dataset, config.batch_size, verifier)]
     total = config.n * sum(len(batch.problems) for batch in batches) * len(config.models)
     with Journal(journal_path(config.output), _journal_settings(config)) as journal:
@@ -77,7 +77,7 @@ def collect(config: CollectConfig, progress: Progress | None = None) -> Collecte
     return collected
 
 
-def _batches(dataset: DatasetConfig, size: int, verifier: RuleVerifier) -> Iterator[_Batch]:
+def _batches(dataset: DatasetConfig, size: int, verifier: Verifier) -> Iterator[_Batch]:
     problems = load_problems(dataset, verifier.fault).problems
     for start in range(0, len(problems), size):
         yield _Batch(dataset, problems[start : start + size])

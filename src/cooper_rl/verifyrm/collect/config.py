@@ -10,6 +10,9 @@ from cooper_rl.clients.chat_config import ChatConfig
 from cooper_rl.config.base import Config
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.rewards.rule.base import RuleConfig
+from cooper_rl.rewards.rule.kinds import RULES
+from cooper_rl.rewards.rule.kinds.maths import MathsRule
 
 
 class LocalModelConfig(Config):
@@ -63,6 +66,10 @@ class CollectConfig(Config):
     """Problems asked before their completions are written down: what an interruption can lose."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
+    rule: Annotated[RuleConfig, RULES] = MathsRule()
+    """What every reference answer is checked by before it is asked for."""
+    rules: dict[str, Annotated[RuleConfig, RULES]] = Field(default_factory=dict)
+    """Further rules by name, for data sets that name theirs."""
     models: tuple[ModelConfig, ...] = Field(min_length=1)
     """Who answers."""
     datasets: tuple[DatasetConfig, ...] = Field(min_length=1)

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from cooper_rl.data.labelled import FIELDS, texts_of
+from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row, read_file
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.errors import InputError
 from cooper_rl.persist.journal import Journal, journal_path
+from cooper_rl.rewards.rule.base import RuleConfig
+from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.verifyrm.label.judge import Judge, Judgement, build_judge, judge_settings
 from cooper_rl.verifyrm.label.judge_config import JudgeConfig
 from cooper_rl.verifyrm.label.judge_prompt import JudgeVerdict
@@ -38,6 +40,11 @@ class CollectedRow:
     model: str
     dataset: str
     id: str
+
+    @property
+    def problem(self) -> Problem:
+        """What the rule sees."""
+        return Problem(self.id, self.question, self.answer)
 
 
 @dataclass(frozen=True)
@@ -83,20 +90,22 @@ def label_completions(
     workers: int = 1,
     threads: int | None = None,
     progress: Progress | None = None,
+    rule: RuleConfig | None = None,
 ) -> list[Labelled]:
     """Label the completions of `data`; write those agreed on to `output` and the others to `disagreements_path`.
 
     Every labelled chunk is in a journal beside the output, so the same command continues where it was interrupted;
-    rows that the judge's server failed on are asked again. Raises InputError, before any work, for bad rows, another
-    judge than the journal's, or a judge that does not answer.
+    rows that the judge's server failed on are asked again. `rule` is `maths` with these workers unless given.
+    Raises InputError, before any work, for bad rows, another judge or rule than the journal's, or a judge that does
+    not answer.
     """
     check_table_path(output)
     set_threads(threads)
     rows = read_collected(data)
     labelled: list[Labelled] = []
     with (
-        Journal(journal_path(output), judge_settings(judge_config)) as journal,
-        _Labellers(judge_config, workers) as labellers,
+        Journal(journal_path(output), judge_settings(judge_config) | rule_settings(rule)) as journal,
+        _Labellers(judge_config, rule or MathsRule(workers=workers)) as labellers,
     ):
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
@@ -118,10 +127,10 @@ def label_completions(
 class _Labellers:
     """Rule and judge; the judge is loaded when the first row needs it."""
 
-    def __init__(self, judge_config: JudgeConfig, workers: int) -> None:
+    def __init__(self, judge_config: JudgeConfig, rule: RuleConfig) -> None:
         self._judge_config = judge_config
         self._judge: Judge | None = None
-        self._verifier = RuleVerifier(workers)
+        self._rule = rule.build()
 
     def label(self, chunk: Sequence[CollectedRow], earlier: Sequence[Labelled]) -> list[Labelled]:
         """Both opinions on a chunk, or, of one labelled earlier, the judge's on the rows it failed to reply to."""
@@ -134,7 +143,7 @@ class _Labellers:
             replies = iter(self._judge.judge(again))
             judgements = [next(replies) if item.judgement.failed else item.judgement for item in earlier]
         else:
-            verdicts = self._verifier.verify_many([(row.answer, row.completion) for row in chunk])
+            verdicts = self._rule.verify_problems([(row.problem, row.completion) for row in chunk])
             judgements = self._judge.judge(chunk)
         return [Labelled(*opinions) for opinions in zip(chunk, verdicts, judgements, strict=True)]
 
@@ -142,7 +151,7 @@ class _Labellers:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self._verifier.close()
+        self._rule.close()
         if self._judge is not None:
             self._judge.close()
 

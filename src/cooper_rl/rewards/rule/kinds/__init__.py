@@ -1,7 +1,10 @@
 """The kinds of rules: a file here, or `kind: package.module:function`."""
 
+from typing import Annotated
+
 from cooper_rl.config.base import Config
 from cooper_rl.config.registry import Kinds
+from cooper_rl.rewards.rule.base import RuleConfig
 
 
 def _function_rule() -> type[Config]:
@@ -11,3 +14,10 @@ def _function_rule() -> type[Config]:
 
 
 RULES = Kinds("rule", "cooper_rl.rewards.rule.kinds", ["build"], default="maths", of_function=_function_rule)
+
+
+class OneRule(Config):
+    """A rule by itself, as a command's option describes it."""
+
+    rule: Annotated[RuleConfig, RULES]
+    """The rule."""

@@ -1,10 +1,11 @@
 """The default rule: mathematics by value; options by letter and text as text where the reference is no mathematics."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from cooper_rl.config.base import Config
+from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds import RULES
 from cooper_rl.rewards.rule.reference_kind import TextPolicy
 from cooper_rl.rewards.rule.verifier import RuleVerifier
@@ -27,3 +28,12 @@ class MathsRule(Config):
     def build(self) -> RuleVerifier:
         """The verifier; its processes start with the first answer that needs one."""
         return RuleVerifier(self.workers, self.timeout_s, text=self.text)
+
+
+def rule_settings(rule: RuleConfig | None) -> dict[str, Any]:
+    """What a journal says of the rule: what decides its verdicts, and nothing where it is `maths` as by default."""
+    if rule is None or not isinstance(rule, Config):
+        return {}
+    settings = RULES.dump(rule)
+    decisive = {name: value for name, value in settings.items() if name not in ("workers", "timeout_s")}
+    return {} if decisive == {"kind": "maths", "text": "exact"} else {"rule": decisive}

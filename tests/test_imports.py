@@ -1,0 +1,122 @@
+"""Imports go down: no room reaches back up.
+
+A module may import from its own layer's entry and from the layers below. Entries are prefixes of module names inside
+the package, and the most specific one counts. Imports for type checkers only do not count.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = "cooper_rl"
+SOURCE = Path(__file__).parents[1] / "src"
+
+LAYERS = """
+errors
+config
+data
+rollouts, clients, engines.base, engines.config, engines.model_source
+engines.sampling, engines.model_folder
+persist
+rewards, policy
+cooptimization
+engines.kernels
+engines.local
+evaluation
+verifyrm.train.robustness
+observe.clock, observe.folder, observe.watch.rules, verifyrm.train.config, cooptimization.presets
+run_config, presets
+config_loading, exactness
+observe, model_cards
+verifyrm
+inputs
+build
+step, run_state
+trainer
+arena
+cli
+"""
+"""From bottom to top; entries on one line may not import each other."""
+
+KNOWN: dict[tuple[str, str], str] = {
+    ("evaluation.attacks", "verifyrm.train.robustness"): "the number that an attack states beside the right one is "
+    "made as training's robustness rows make theirs",
+    ("evaluation.monitor", "verifyrm.train.batches"): "the monitor encodes its rows as training does, or it would "
+    "measure another input",
+    ("evaluation.monitor", "verifyrm.train.config"): "MonitorConfig stands beside the other scoring settings",
+    ("evaluation.monitor_rows", "verifyrm.train.config"): "MonitorConfig stands beside the other scoring settings",
+    ("model_cards.reward_model", "verifyrm.train.calibration"): "the card says from how many rows on a temperature is "
+    "fitted, which calibration decides",
+}
+"""Arrows back up that are still there, each with its reason. None may be added, and one that is gone is removed."""
+
+RANK = {name.strip(): rank for rank, line in enumerate(LAYERS.split("\n")) for name in line.split(",") if name.strip()}
+
+
+def entry_of(module: str) -> str:
+    """The entry of the table that a module (without the package's name) belongs to."""
+    parts = module.split(".")
+    found = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    return next((name for name in found if name in RANK), "")
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """The package's modules that run-time code imports, wherever the import stands."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
+            yield from [node.module] if node.module != PACKAGE else [f"{PACKAGE}.{name.name}" for name in node.names]
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        yield from imports(node)
+
+
+def arrows() -> Iterator[tuple[str, str]]:
+    """Every import of one module of the package by another, without the package's name."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = ".".join(path.relative_to(SOURCE / PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+        for imported in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            if module != "__init__" and imported.startswith(f"{PACKAGE}.") and not imported.endswith("__version__"):
+                yield module, imported.removeprefix(f"{PACKAGE}.")
+
+
+def is_allowed(module: str, imported: str) -> bool:
+    here, there = entry_of(module), entry_of(imported)
+    return here == there or RANK[there] < RANK[here]
+
+
+def test_every_module_has_its_layer():
+    assert sorted({name for arrow in arrows() for name in arrow if not entry_of(name)}) == []
+
+
+def test_no_import_goes_back_up():
+    back = sorted({arrow for arrow in arrows() if not is_allowed(*arrow)} - KNOWN.keys())
+    assert back == [], "move what both need to the lower room, or see the table of layers in this file"
+
+
+def test_the_known_arrows_are_still_there_and_have_reasons():
+    assert sorted(KNOWN.keys() - {arrow for arrow in arrows() if not is_allowed(*arrow)}) == []
+    assert all(len(reason.split()) > 3 for reason in KNOWN.values())
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from cooper_rl.data.text import x", ["cooper_rl.data.text"]),
+        ("import cooper_rl.data.text", ["cooper_rl.data.text"]),
+        ("def f():\n    from cooper_rl.step import g", ["cooper_rl.step"]),
+        ("from cooper_rl import step", ["cooper_rl.step"]),
+        ("if TYPE_CHECKING:\n    from cooper_rl.step import g", []),
+    ],
+)
+def test_imports_are_found_where_they_run(source: str, found: list[str]):
+    assert list(imports(ast.parse(source))) == found
+
+
+def test_an_arrow_up_is_one_and_so_is_one_to_a_neighbour():
+    assert is_allowed("step", "rewards.base")
+    assert not is_allowed("rewards.base", "step")
+    assert not is_allowed("rewards.base", "policy.kl")
