@@ -6,39 +6,70 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from cooper_rl.config.base import Config
+    from cooper_rl.config.registry import Kinds
     from cooper_rl.config_loading import build_config, load_config
     from cooper_rl.data.problem import Problem
-    from cooper_rl.engines.sampling import Completion, Group, SamplingParams
+    from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner
+    from cooper_rl.engines.sampling import Completion, Group, Sampler, SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
+    from cooper_rl.rewards.base import Reward, Scores
     from cooper_rl.rewards.rule.verifier import RuleVerifier
+    from cooper_rl.rollouts.answers import Answer, AnswerGroup
+    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts.rollouts import Rollouts
     from cooper_rl.run_config import RunConfig
     from cooper_rl.trainer import CooperTrainer
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
 _HOMES = {
+    "Answer": "cooper_rl.rollouts.answers",
+    "AnswerGroup": "cooper_rl.rollouts.answers",
     "Completion": "cooper_rl.engines.sampling",
+    "Config": "cooper_rl.config.base",
     "CooperTrainer": "cooper_rl.trainer",
     "Group": "cooper_rl.engines.sampling",
     "InputError": "cooper_rl.errors",
+    "Kinds": "cooper_rl.config.registry",
+    "Learner": "cooper_rl.engines.base",
     "MissingExtraError": "cooper_rl.errors",
+    "PolicyLearner": "cooper_rl.engines.base",
     "Problem": "cooper_rl.data.problem",
+    "Ragged": "cooper_rl.rollouts.ragged",
+    "Reward": "cooper_rl.rewards.base",
+    "RewardModelLearner": "cooper_rl.engines.base",
+    "Rollouts": "cooper_rl.rollouts.rollouts",
     "RuleVerifier": "cooper_rl.rewards.rule.verifier",
     "RunConfig": "cooper_rl.run_config",
+    "Sampler": "cooper_rl.engines.sampling",
     "SamplingParams": "cooper_rl.engines.sampling",
+    "Scores": "cooper_rl.rewards.base",
     "build_config": "cooper_rl.config_loading",
     "load_config": "cooper_rl.config_loading",
 }
 
 __all__ = [
+    "Answer",
+    "AnswerGroup",
     "Completion",
+    "Config",
     "CooperTrainer",
     "Group",
     "InputError",
+    "Kinds",
+    "Learner",
     "MissingExtraError",
+    "PolicyLearner",
     "Problem",
+    "Ragged",
+    "Reward",
+    "RewardModelLearner",
+    "Rollouts",
     "RuleVerifier",
     "RunConfig",
+    "Sampler",
     "SamplingParams",
+    "Scores",
     "build_config",
     "load_config",
 ]
