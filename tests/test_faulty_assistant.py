@@ -10,6 +10,7 @@ import torch
 
 from chat_server import ChatServer
 from cooper_rl import CooperTrainer, InputError, RuleVerifier, build_config
+from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.observe.record import read_metrics
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 
@@ -125,6 +126,12 @@ def test_a_server_that_dies_and_comes_back_is_found_again_with_or_without_a_resu
     assert rows[4]["assistant/failures_not_sent"] == rows[4]["assistant/attempts"] - 1
 
 
+def policy_weights(trainer):
+    policy = trainer.parts.policy
+    assert isinstance(policy, TorchPolicyLearner)
+    return list(policy.model.parameters())
+
+
 def test_without_valid_pairs_the_policy_trains_as_with_a_static_reward_model(settings_for):
     with ChatServer(FaultyAssistant("HTTP 500")) as server:
         run = settings_for(server.url, steps=3)
@@ -132,7 +139,7 @@ def test_without_valid_pairs_the_policy_trains_as_with_a_static_reward_model(set
     static = train({**run, "kind": "static", "name": "static"})
     with ChatServer(FaultyAssistant()) as server:
         healthy = train({**settings_for(server.url, steps=3), "name": "healthy"})
-    weights = [list(trainer.parts.policy.model.parameters()) for trainer in (faulty, static, healthy)]
+    weights = [policy_weights(trainer) for trainer in (faulty, static, healthy)]
     assert all(torch.equal(ours, theirs) for ours, theirs, _ in zip(*weights, strict=True))
     assert not all(torch.equal(ours, theirs) for ours, _, theirs in zip(*weights, strict=True))
 

@@ -7,6 +7,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.observe.record import read_metrics
 
 
@@ -57,6 +59,7 @@ def test_rewards_of_a_step_come_from_the_reward_model_before_its_update(settings
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         judge = trainer.parts.judge
         assert judge is not None
+        assert isinstance(judge.learner, TorchRewardModelLearner)
         before = {name: p.clone() for name, p in judge.learner.model.named_parameters()}
         metrics = trainer.step()
         changed = any(not torch.equal(p, before[name]) for name, p in judge.learner.model.named_parameters())
@@ -78,6 +81,7 @@ def test_saved_models_are_plain_hugging_face_folders(settings):
     policy = AutoModelForCausalLM.from_pretrained(folder / "policy")
     reward_model = AutoModelForSequenceClassification.from_pretrained(folder / "reward_model")
     assert reward_model.config.num_labels == 1
+    assert isinstance(trainer.parts.policy, TorchPolicyLearner)
     for saved, trained in zip(policy.parameters(), trainer.parts.policy.model.parameters(), strict=True):
         assert torch.equal(saved, trained.cpu())
 
@@ -104,6 +108,7 @@ def test_the_metrics_of_several_updates_are_their_means(settings, monkeypatch):
 def test_groups_without_spread_leave_the_policy_alone(settings):
     settings = {**settings, "kind": "static", "algorithm": {"min_spread": 1.0, "kl": None}, "evaluation": {"every": 0}}
     with CooperTrainer.from_config(build_config(settings)) as trainer:
+        assert isinstance(trainer.parts.policy, TorchPolicyLearner)
         before = [p.clone() for p in trainer.parts.policy.model.parameters()]
         metrics = trainer.step()
         assert metrics["policy/usable_groups"] == 0

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.step import cooper_step
 
 
@@ -28,6 +29,7 @@ def test_a_steps_samples_and_its_gradient_are_of_one_distribution(half, monkeypa
     config = build_config(half)
     with CooperTrainer.from_config(config) as trainer:
         policy, gradients = trainer.parts.policy, []
+        assert isinstance(policy, TorchPolicyLearner)
         optim_step = policy.optim_step
 
         def watched():

@@ -47,6 +47,12 @@ def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
     return kinds.record(kind) if kinds is not None and isinstance(kind, str) and ":" in kind else None
 
 
+def default_kind(field: FieldInfo) -> str | None:
+    """The kind of settings that name none; None where they have to."""
+    kinds = kinds_of(field)
+    return None if kinds is None else kinds.default
+
+
 def is_mapping(field: FieldInfo) -> bool:
     """Whether the field holds records by name."""
     return get_origin(field.annotation) is dict

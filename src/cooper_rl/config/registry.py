@@ -1,7 +1,7 @@
 """Parts that a configuration selects by `kind`: each is one file, found by itself, in this package or in a user's."""
 
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -17,9 +17,6 @@ Record = TypeVar("Record", bound=type[Config])
 NESTED = "part"
 """Type of the pydantic error that carries the errors inside a part, for `settings.check` to unfold."""
 
-OUTSIDE = "package.module:Class"
-"""How `kind` names a part from anywhere."""
-
 
 class Kinds:
     """The kinds of one sort of part.
@@ -29,12 +26,26 @@ class Kinds:
     when first asked for.
     `kind: package.module:Class` takes a record from anywhere else. As metadata of an annotation,
     `Annotated[Protocol, kinds]`, it makes a field that reads any of them.
+
+    Settings without `kind` are those of `default`, where there is one. `of_function` gives the record for which
+    `kind: package.module:function` names a function instead of a record; its field `kind` holds that name.
     """
 
-    def __init__(self, noun: str, package: str, needs: Sequence[str]) -> None:
+    def __init__(
+        self,
+        noun: str,
+        package: str,
+        needs: Sequence[str],
+        default: str | None = None,
+        of_function: Callable[[], type[Config]] | None = None,
+    ) -> None:
         self.noun = noun
+        self.default = default
+        self.outside = "package.module:Class" if of_function is None else "package.module:function"
+        """How `kind` names a part from anywhere."""
         self._package = package
         self._needs = needs
+        self._of_function = of_function
         self._records: dict[str, type[Config]] = {}
         self._imported = False
         self._described = False
@@ -66,10 +77,12 @@ class Kinds:
         if ":" in kind:
             return self._from_outside(kind)
         known = ", ".join(self.records)
-        raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or {OUTSIDE} for your own")
+        raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or {self.outside} for your own")
 
     def kind_of(self, part: Config) -> str:
         """How a configuration names this part."""
+        if self._of_function is not None and type(part) is self._of_function():
+            return getattr(part, "kind")  # noqa: B009 - the field that `of_function` demands
         named = next((kind for kind, record in self.records.items() if record is type(part)), None)
         return named or f"{type(part).__module__}:{type(part).__qualname__}"
 
@@ -80,14 +93,18 @@ class Kinds:
             return value
         if not isinstance(value, dict):
             raise ValueError(f"expected the settings of a {self.noun}, with kind: one of {', '.join(self.records)}")
+        if "kind" not in value and self.default is not None:
+            value = {"kind": self.default, **value}
         if "kind" not in value:
             raise ValueError(f"kind is missing; write kind: one of {', '.join(self.records)}")
         try:
             record = self.record(str(value["kind"]))
         except InputError as error:
             raise ValueError(str(error)) from error
+        kind = record.model_fields.get("kind")
+        holds_it = kind is not None and kind.is_required()
         try:
-            return record.model_validate({key: setting for key, setting in value.items() if key != "kind"})
+            return record.model_validate(value if holds_it else {key: value[key] for key in value if key != "kind"})
         except ValidationError as error:
             raise PydanticCustomError(NESTED, "{text}", {"text": str(error), "errors": error.errors()}) from error
 
@@ -101,7 +118,9 @@ class Kinds:
         )
 
     def _from_outside(self, path: str) -> type[Config]:
-        record = load_object(path, "class")
+        record = load_object(path, "class" if self._of_function is None else "function")
+        if self._of_function is not None and callable(record) and not isinstance(record, type):
+            return self._of_function()
         if not (isinstance(record, type) and issubclass(record, Config)):
             raise InputError(f"{path}: not a configuration record; a {self.noun} is a subclass of cooper_rl.Config")
         self._check(record, path)
@@ -119,7 +138,7 @@ class Kinds:
         outside = {
             "type": "object",
             "description": f"Your own {self.noun}.",
-            "properties": {"kind": {"type": "string", "pattern": ":", "description": OUTSIDE}},
+            "properties": {"kind": {"type": "string", "pattern": ":", "description": self.outside}},
             "required": ["kind"],
         }
         outermost, self._described = not self._described, True

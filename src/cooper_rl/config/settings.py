@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from cooper_rl.config.base import Config
-from cooper_rl.config.nested import is_mapping, record_of_kind, records_of
+from cooper_rl.config.nested import default_kind, is_mapping, record_of_kind, records_of
 from cooper_rl.config.registry import NESTED
 from cooper_rl.config.strict_yaml import Lines, parse_yaml
 from cooper_rl.errors import InputError
@@ -122,10 +122,11 @@ def _misfits_of_one(value: dict[str, Any], field: FieldInfo, at: tuple[str, ...]
     """The misfits of a nested record; where several records are possible, `kind` says which is meant."""
     candidates = records_of(field)
     kinds = {c.model_fields["kind"].default: c for c in candidates if "kind" in c.model_fields}
-    if len(kinds) > 1 and "kind" not in value:
+    kind = value.get("kind", default_kind(field))
+    if len(kinds) > 1 and kind is None:
         yield at, _missing_kind_message(value, kinds, at)
     try:
-        chosen = record_of_kind(field, value.get("kind"))
+        chosen = record_of_kind(field, kind)
     except InputError as error:  # the module or class that `kind` names
         yield at, f"{'.'.join(at)}.kind: {error}"
         return
