@@ -10,6 +10,7 @@ import torch
 
 from chat_server import ChatServer
 from cooper_rl import CooperTrainer, InputError, RuleVerifier, build_config
+from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.observe.record import read_metrics
 from faulty_assistant import QUICK, SLOW, FaultyAssistant
 from in_process import model_of
@@ -124,6 +125,12 @@ def test_a_server_that_dies_and_comes_back_is_found_again_with_or_without_a_resu
     # While the server is known to be away, a step asks once.
     assert rows[4]["assistant/failures_connection"] == 1
     assert rows[4]["assistant/failures_not_sent"] == rows[4]["assistant/attempts"] - 1
+
+
+def policy_weights(trainer):
+    policy = trainer.parts.policy
+    assert isinstance(policy, TorchPolicyLearner)
+    return list(policy.model.parameters())
 
 
 def test_without_valid_pairs_the_policy_trains_as_with_a_static_reward_model(settings_for):

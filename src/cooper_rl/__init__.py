@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from cooper_rl.config.base import Config
+    from cooper_rl.config.registry import Kinds
     from cooper_rl.config_loading import build_config, load_config
     from cooper_rl.cooptimization.cooper_reward import CooperReward, Scored, Updated
     from cooper_rl.cooptimization.reward_config import CooperRewardConfig
     from cooper_rl.data.problem import Problem
+    from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.sampling import SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
     from cooper_rl.rewards.base import Reward, Scores
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.rule.verifier import RuleVerifier
     from cooper_rl.rollouts.answers import Answer, AnswerGroup
+    from cooper_rl.rollouts.ragged import Ragged
     from cooper_rl.rollouts.rollouts import Rollouts
     from cooper_rl.run_config import RunConfig
     from cooper_rl.trainer import CooperTrainer
@@ -24,16 +28,23 @@ if TYPE_CHECKING:
 _HOMES = {
     "Answer": "cooper_rl.rollouts.answers",
     "AnswerGroup": "cooper_rl.rollouts.answers",
+    "Config": "cooper_rl.config.base",
     "CooperReward": "cooper_rl.cooptimization.cooper_reward",
     "CooperRewardConfig": "cooper_rl.cooptimization.reward_config",
     "CooperTrainer": "cooper_rl.trainer",
     "InputError": "cooper_rl.errors",
+    "Kinds": "cooper_rl.config.registry",
+    "Learner": "cooper_rl.engines.base",
     "MissingExtraError": "cooper_rl.errors",
+    "PolicyLearner": "cooper_rl.engines.base",
     "Problem": "cooper_rl.data.problem",
-    "Rollouts": "cooper_rl.rollouts.rollouts",
+    "Ragged": "cooper_rl.rollouts.ragged",
     "Reward": "cooper_rl.rewards.base",
+    "RewardModelLearner": "cooper_rl.engines.base",
+    "Rollouts": "cooper_rl.rollouts.rollouts",
     "RuleVerifier": "cooper_rl.rewards.rule.verifier",
     "RunConfig": "cooper_rl.run_config",
+    "Sampler": "cooper_rl.engines.base",
     "SamplingParams": "cooper_rl.engines.sampling",
     "Scored": "cooper_rl.cooptimization.cooper_reward",
     "Scores": "cooper_rl.rewards.base",
@@ -46,16 +57,23 @@ _HOMES = {
 __all__ = [
     "Answer",
     "AnswerGroup",
+    "Config",
     "CooperReward",
     "CooperRewardConfig",
     "CooperTrainer",
     "InputError",
+    "Kinds",
+    "Learner",
     "MissingExtraError",
+    "PolicyLearner",
     "Problem",
+    "Ragged",
     "Reward",
+    "RewardModelLearner",
     "Rollouts",
     "RuleVerifier",
     "RunConfig",
+    "Sampler",
     "SamplingParams",
     "Scored",
     "Scores",

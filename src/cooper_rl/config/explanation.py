@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from cooper_rl.config.base import Config
 from cooper_rl.config.nested import is_list, is_mapping, kinds_in, records_in, records_of, whole_annotation
-from cooper_rl.config.registry import OUTSIDE, Kinds
+from cooper_rl.config.registry import Kinds
 from cooper_rl.errors import InputError
 
 _WORDS = {int: "integer", float: "number", str: "text", bool: "true or false", Path: "path", Any: "anything"}
@@ -148,6 +148,6 @@ def _type(annotation: Any) -> str:
 def _kinds(annotation: Any) -> list[str]:
     """What `kind` may say; nothing where there is no choice."""
     records = records_in(annotation)
-    if kinds_in(annotation) is not None:
-        return [*(record.model_fields["kind"].default for record in records), OUTSIDE]
+    if (kinds := kinds_in(annotation)) is not None:
+        return [*(record.model_fields["kind"].default for record in records), kinds.outside]
     return [record.model_fields["kind"].default for record in records] if len(records) > 1 else []

@@ -50,7 +50,7 @@ def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
 def default_kind(field: FieldInfo) -> str | None:
     """The kind of settings that name none; None where they have to."""
     kinds = kinds_of(field)
-    return kinds.default if kinds is not None else None
+    return None if kinds is None else kinds.default
 
 
 def is_mapping(field: FieldInfo) -> bool:

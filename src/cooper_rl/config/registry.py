@@ -17,9 +17,6 @@ Record = TypeVar("Record", bound=type[Config])
 NESTED = "part"
 """Type of the pydantic error that carries the errors inside a part, for `settings.check` to unfold."""
 
-OUTSIDE = "package.module:Class"
-"""How `kind` names a part from anywhere."""
-
 
 class Kinds:
     """The kinds of one sort of part.
@@ -44,6 +41,8 @@ class Kinds:
     ) -> None:
         self.noun = noun
         self.default = default
+        self.outside = "package.module:Class" if of_function is None else "package.module:function"
+        """How `kind` names a part from anywhere."""
         self._package = package
         self._needs = needs
         self._of_function = of_function
@@ -78,8 +77,7 @@ class Kinds:
         if ":" in kind:
             return self._from_outside(kind)
         known = ", ".join(self.records)
-        outside = OUTSIDE if self._of_function is None else "package.module:function"
-        raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or {outside} for your own")
+        raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or {self.outside} for your own")
 
     def kind_of(self, part: Config) -> str:
         """How a configuration names this part."""
@@ -103,8 +101,10 @@ class Kinds:
             record = self.record(str(value["kind"]))
         except InputError as error:
             raise ValueError(str(error)) from error
+        kind = record.model_fields.get("kind")
+        holds_it = kind is not None and kind.is_required()
         try:
-            return record.model_validate({key: setting for key, setting in value.items() if key != "kind"})
+            return record.model_validate(value if holds_it else {key: value[key] for key in value if key != "kind"})
         except ValidationError as error:
             raise PydanticCustomError(NESTED, "{text}", {"text": str(error), "errors": error.errors()}) from error
 
@@ -118,7 +118,7 @@ class Kinds:
         )
 
     def _from_outside(self, path: str) -> type[Config]:
-        record = load_object(path, "function" if self._of_function is not None else "class")
+        record = load_object(path, "class" if self._of_function is None else "function")
         if self._of_function is not None and callable(record) and not isinstance(record, type):
             return self._of_function()
         if not (isinstance(record, type) and issubclass(record, Config)):
@@ -138,7 +138,7 @@ class Kinds:
         outside = {
             "type": "object",
             "description": f"Your own {self.noun}.",
-            "properties": {"kind": {"type": "string", "pattern": ":", "description": OUTSIDE}},
+            "properties": {"kind": {"type": "string", "pattern": ":", "description": self.outside}},
             "required": ["kind"],
         }
         outermost, self._described = not self._described, True

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from cooper_rl.config.explanation import default_text
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.run_config import RunConfig
 
@@ -43,6 +44,7 @@ def _write(folder: Path, template: str, base: str, facts: dict[str, Any], task: 
         autoescape=False,
     )
     environment.filters["python"] = repr
+    environment.filters["kind"] = default_text
     card = environment.get_template(template).render(**facts, base=base, base_card=text)
     (folder / NAME).write_text(f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n{card}", encoding="utf-8")
 

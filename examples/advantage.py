@@ -1,0 +1,28 @@
+"""An advantage of your own: -1, 0 or 1, whatever the size of the reward.
+
+In YAML: algorithm: {advantages: {kind: "advantage:SignOfReward", margin: 0.1}}
+"""
+
+from pydantic import Field
+from tiny_run import train
+
+from cooper_rl import Config, Ragged
+
+
+class SignOfReward(Config):
+    """The sign of a reward's distance from its group's mean, where it is larger than a margin."""
+
+    margin: float = Field(default=0.0, ge=0)
+    """Rewards no further from the mean than this count as average."""
+
+    def of(self, rewards: Ragged) -> Ragged:
+        """Advantages of the step's usable groups, which may differ in size."""
+        distance = rewards.flat - rewards.expand(rewards.mean())
+        return rewards.like(distance.sign().where(distance.abs() > self.margin, 0.0))
+
+
+if __name__ == "__main__":
+    run = train(algorithm={"advantages": SignOfReward(margin=0.1)})
+    used = {completion["advantage"] for problem in run.rollouts for completion in problem["completions"]}
+    assert used <= {-1.0, 0.0, 1.0}
+    print("own advantage: values", sorted(used))

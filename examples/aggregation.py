@@ -1,0 +1,27 @@
+"""An aggregation of your own: between a mean over completions and a mean over tokens.
+
+In YAML: algorithm: {aggregation: {kind: "aggregation:PowerOfLength", exponent: 0.5}}
+"""
+
+import numpy as np
+from pydantic import Field
+from tiny_run import train
+
+from cooper_rl import Config
+
+
+class PowerOfLength(Config):
+    """A completion weighs as much as its length to a power: 0 is the mean over completions, 1 that over tokens."""
+
+    exponent: float = Field(default=0.5, ge=0, le=1)
+    """The power."""
+
+    def weights(self, lengths: np.ndarray, counted: np.ndarray) -> np.ndarray:
+        """The weight of each token of completions of these lengths; `counted` are the lengths in the denominator."""
+        found = lengths ** (self.exponent - 1) / (counted**self.exponent).sum()
+        print("own aggregation: weights of tokens", found.round(4)[:4])
+        return found
+
+
+if __name__ == "__main__":
+    train(algorithm={"aggregation": PowerOfLength()})

@@ -1,0 +1,49 @@
+"""An assistant of your own: it writes the wrong solutions from which the reward model learns.
+
+In YAML: cooptimization: {assistant: {kind: "assistant:OffByOne", by: 1}}
+"""
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from tiny_run import train
+
+from cooper_rl import Config
+from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Request, Rewrites
+
+
+class OffByOne(Config):
+    """Adds a number to the last number of a right solution."""
+
+    by: int = 1
+    """What is added."""
+
+    def build(self, verifier: AnswerVerifier) -> "OffByOneAssistant":
+        """The assistant; `verifier` is the rule, with which to check that a solution is wrong."""
+        return OffByOneAssistant(self.by)
+
+
+class OffByOneAssistant:
+    """Computes its solutions at once; one that asks a server would return futures that are not done."""
+
+    def __init__(self, by: int):
+        self.by = by
+
+    def submit(self, requests: Sequence[Request]) -> Future[Rewrites]:
+        """One negative for each request, or None where there is none."""
+        texts = [re.sub(r"\d+(?!.*\d)", lambda n: str(int(n[0]) + self.by), r.positive, flags=re.S) for r in requests]
+        future: Future[Rewrites] = Future()
+        future.set_result(Rewrites(list(texts), {"attempts": len(texts), "accepted": len(texts)}))
+        return future
+
+    def check(self) -> None:
+        """Called before the models are loaded: raises InputError where a server cannot be reached."""
+
+    def close(self) -> None:
+        """Called at the end of the run."""
+
+
+if __name__ == "__main__":
+    pair = train(kind="cooper", cooptimization={"assistant": OffByOne(), "negatives": ["assistant"]}).pairs[0]
+    print("own assistant:", repr(pair["positive"]), "->", repr(pair["negative"]))

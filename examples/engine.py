@@ -1,0 +1,46 @@
+"""An engine of your own: the local one, with a sampler that counts what it draws.
+
+In YAML: engine: {kind: "engine:CountingEngine"}. A cluster's engine has learners of its own as well; they implement
+PolicyLearner and RewardModelLearner of cooper_rl.engines.base.
+"""
+
+from typing import Any
+
+from tiny_run import train
+
+from cooper_rl import Config, PolicyLearner, RewardModelLearner, Sampler
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local import LocalEngine
+
+
+class CountingEngine(Config):
+    """Builds what a run needs of it."""
+
+    def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:
+        """The policy, or its frozen reference."""
+        return LocalEngine().policy(config, total_steps, trainable)
+
+    def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RewardModelLearner:
+        """A reward model."""
+        return LocalEngine().reward_model(config, total_steps, trainable)
+
+    def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
+        """Draws from the policy's current weights."""
+        return CountingSampler(LocalEngine().sampler(policy, max_rows))
+
+
+class CountingSampler:
+    """Hands everything on to another sampler."""
+
+    def __init__(self, inner: Sampler):
+        self.load_weights = inner.load_weights
+        self._inner = inner
+
+    def sample(self, prompts: Any, n: int, params: Any, seed: int) -> Any:
+        """Completions of the prompts (token ids), n each."""
+        print("own engine:", len(prompts), "prompts,", n, "completions each")
+        return self._inner.sample(prompts, n, params, seed)
+
+
+if __name__ == "__main__":
+    train(engine=CountingEngine())

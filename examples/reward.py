@@ -1,0 +1,31 @@
+"""A reward of your own, as a part with settings: it reads what the step has found out already.
+
+In YAML: rewards: [{kind: rule}, {kind: "reward:RareSuccess", strength: 0.5, weight: 1.0}]
+"""
+
+from tiny_run import train
+
+from cooper_rl import Scores, StepContext
+from cooper_rl.rewards.base import RewardConfig
+
+
+class RareSuccess(RewardConfig):
+    """Pays a right answer more, the fewer of its group are right."""
+
+    strength: float = 0.5
+    """The reward of the only right answer among very many."""
+
+    def build(self) -> "RareSuccess":
+        """The reward; this one has no state, so the settings serve."""
+        return self
+
+    def score(self, context: StepContext) -> Scores:
+        """A reward for every answer. The rule's verdicts are computed once a step, whoever asks."""
+        correct = context.correct
+        bonus = correct.like(self.strength * correct.flat * (1 - correct.expand(correct.mean())))
+        return Scores(bonus, {"rare_success": bonus}, {"rare_success/mean": bonus.flat.mean().item()})
+
+
+if __name__ == "__main__":
+    run = train(kind=None, reward_model=None, rewards=[{"kind": "rule"}, RareSuccess(strength=0.5)])
+    print("own reward: rare_success/mean", run.metrics["rare_success/mean"])

@@ -1,0 +1,19 @@
+"""A reward of your own, as a function: short answers are paid.
+
+In YAML: extra_rewards: [{function: "reward_function:brevity", weight: 0.5}]
+"""
+
+from tiny_run import train
+
+from cooper_rl import Answer, Problem
+
+
+def brevity(problem: Problem, completion: Answer) -> float:
+    """1 for nothing, 0 for 40 characters and more."""
+    return max(0.0, 1 - len(completion.text) / 40)
+
+
+if __name__ == "__main__":
+    run = train(extra_rewards=[{"function": "reward_function:brevity", "weight": 0.5}])
+    completion = run.rollouts[0]["completions"][0]
+    print("own reward function:", {name: completion[name] for name in completion if name not in ("text", "gold")})

@@ -1,0 +1,22 @@
+"""A rule of your own: what the last line says, letter by letter, decides.
+
+In YAML: rule: {kind: "rule:last_line"}
+"""
+
+from tiny_run import train
+
+from cooper_rl import Problem
+
+
+def last_line(problem: Problem, completion_text: str) -> str:
+    """The verdict: correct, wrong, or unparsed where there is no answer to look at."""
+    lines = completion_text.strip().splitlines()
+    if not lines:
+        return "unparsed"
+    return "correct" if lines[-1].endswith(f"answer: {problem.answer}") else "wrong"
+
+
+if __name__ == "__main__":
+    run = train(rule={"kind": "rule:last_line"})
+    verdicts = sorted(one["verdict"] for problem in run.rollouts for one in problem["completions"])
+    print("own rule:", {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)})

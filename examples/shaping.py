@@ -1,0 +1,29 @@
+"""A shaping of your own: a transform of the finished rewards.
+
+In YAML: shaping: [{kind: "shaping:Squash", scale: 2.0}]
+"""
+
+from tiny_run import train
+
+from cooper_rl import Config, Ragged, StepContext
+
+
+class Squash(Config):
+    """tanh(scale * reward): no reward is larger than 1."""
+
+    scale: float = 2.0
+    """Multiplies the reward before."""
+
+    def build(self) -> "Squash":
+        """The shaping; this one has no state, so the settings serve."""
+        return self
+
+    def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
+        """The rewards that the policy learns from."""
+        return rewards.like((self.scale * rewards.flat).tanh())
+
+
+if __name__ == "__main__":
+    run = train(shaping=[Squash()])
+    rewards = {round(one["reward"], 3) for problem in run.rollouts for one in problem["completions"]}
+    print("own shaping: reward/mean", run.metrics["reward/mean"], "rewards", sorted(rewards))
