@@ -95,7 +95,8 @@ class Cooptimizer:
         on the seed, the step and each group alone, and on no order of the groups.
         """
         order = sorted(range(len(groups)), key=lambda p: (groups[p].problem.id, groups[p].id))
-        groups, verdicts, logits = ([given[p] for p in order] for given in (groups, verdicts, rm_logits))
+        groups, verdicts = [groups[p] for p in order], [verdicts[p] for p in order]
+        logits = [rm_logits[p] for p in order]
         choices = [Random(f"pairs {self._seed} {step} {group.problem.id}") for group in groups]
         solved = self._choose_positives(groups, verdicts, logits, choices)
         work = [self._work(*group) for group in zip(groups, verdicts, logits, solved, choices, strict=True)]
