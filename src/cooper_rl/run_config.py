@@ -152,4 +152,4 @@ class RunConfig(CooperRewardConfig):
         limit = self.rollout.max_tokens
         penalty = Overlong(max_tokens=limit, buffer=overlong.buffer, factor=overlong.factor)
         kept = self.algorithm.model_copy(update={"overlong": OverlongConfig()})
-        self.__dict__.update(shaping=(*self.shaping, penalty), algorithm=kept)
+        vars(self).update(shaping=(*self.shaping, penalty), algorithm=kept)

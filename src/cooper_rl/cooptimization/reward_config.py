@@ -65,7 +65,7 @@ class CooperRewardConfig(Config):
     def _expand(self) -> Self:
         from cooper_rl.cooptimization.short_forms import expanded  # noqa: PLC0415 - it reads this module's records
 
-        self.__dict__.update(expanded(self))  # frozen for everyone else
+        vars(self).update(expanded(self))  # frozen for everyone else
         _check_tree(self)
         return self
 

@@ -73,7 +73,7 @@ def stratified(
     return (1 - config.beta + 2 * config.beta * z).where(correct, -config.alpha + 2 * config.alpha * z)
 
 
-def difficulty_weights(sigma: Float[Tensor, P], sigma_mean: float, config: HybridConfig) -> Float[Tensor, P]:
+def difficulty_weights(sigma: Float[Tensor, " P"], sigma_mean: float, config: HybridConfig) -> Float[Tensor, " P"]:
     """w_min + (w_max - w_min) sigmoid(k (sigma - sigma_mean)), one weight a group (equation 4)."""
     return config.w_min + (config.w_max - config.w_min) * (config.k * (sigma - sigma_mean)).sigmoid()
 
