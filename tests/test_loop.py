@@ -7,6 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.observe.record import read_metrics
 
 
@@ -57,6 +58,7 @@ def test_rewards_of_a_step_come_from_the_reward_model_before_its_update(settings
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         model = trainer.parts.reward.learning
         assert model is not None
+        assert isinstance(model.learner, TorchRewardModelLearner)
         before = {name: p.clone() for name, p in model.learner.model.named_parameters()}
         metrics = trainer.step()
         changed = any(not torch.equal(p, before[name]) for name, p in model.learner.model.named_parameters())

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, InputError, Problem
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 
 CORRUPTER = {"kind": "corrupter", "function": "test_cooper_reward:flip"}
 REPLAY = {"pairs_per_step": 3, "capacity": 6}
@@ -51,7 +52,9 @@ def make(tiny_models):
 
 def weights(reward: CooperReward) -> list[torch.Tensor]:
     assert reward.learning is not None
-    return [parameter.detach().clone() for parameter in reward.learning.learner.model.parameters()]
+    learner = reward.learning.learner
+    assert isinstance(learner, TorchRewardModelLearner)
+    return [parameter.detach().clone() for parameter in learner.model.parameters()]
 
 
 def same(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
