@@ -1,14 +1,16 @@
 """Rewards as a tree: what the short forms say, what contradicts, and runs that only the tree can describe."""
 
 import json
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 import yaml
 
-from cooper_rl import CooperTrainer, InputError, StepContext, build_config, load_config
+from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, StepContext, build_config, load_config
 from cooper_rl.config.commented_yaml import commented_yaml
 from cooper_rl.observe.record import read_metrics
+from cooper_rl.rewards.kinds.rule import RuleReward
+from cooper_rl.rewards.rule.verdict import Verdict
 
 TEST_FUNCTION = "test_reward_tree:length"
 
@@ -157,17 +159,15 @@ def test_a_time_out_is_paid_once_and_recorded_as_it_was_paid():
         def __init__(self):
             self.asked = 0
 
-        def verify_groups(self, groups):
+        def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]:
             self.asked += 1
-            return [["timeout" if self.asked == 1 else "correct"] * len(group.answers) for group in groups]
+            verdict: Verdict = "timeout" if self.asked == 1 else "correct"
+            return [[verdict] * len(group.answers) for group in groups]
 
-        def rule_name(self, problem):
+        def rule_name(self, problem: Problem) -> str:
             return "hesitates"
 
-    from cooper_rl import Answer, AnswerGroup, Problem
-    from cooper_rl.rewards.kinds.rule import RuleReward
-
-    rule: Any = Hesitates()
+    rule = Hesitates()
     context = StepContext([AnswerGroup("g", Problem("p", "1 + 1 = ?", "2"), [Answer("2"), Answer("3")])], rule)
     assert RuleReward().score(context).rewards.rows() == [[0.0, 0.0]]
     assert (context.verdicts, rule.asked) == ([["timeout", "timeout"]], 1)

@@ -44,7 +44,7 @@ class AllWrong:
         return [["wrong"] * len(group.answers) for group in groups]
 
 
-MODELS = {"main": RewardModel(cast(Any, LengthModel()), Words())}
+MODELS = {"main": RewardModel(cast(Any, LengthModel()), cast(Any, Words()))}
 
 
 def of(groups: list[AnswerGroup], rule: Any = None) -> StepContext:

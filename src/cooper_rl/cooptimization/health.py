@@ -7,7 +7,8 @@ from typing import Any
 from torch import tensor
 
 from cooper_rl.engines.base import Metrics, RewardModelLearner
-from cooper_rl.rewards.context import InputFormat, StepContext
+from cooper_rl.rewards.context import StepContext
+from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.rollouts.ragged import Ragged
 
@@ -87,7 +88,7 @@ class ProbeSet:
     """(question, reference answer, completion)."""
     first_scores: list[float] = field(default_factory=list)
 
-    def measure(self, learner: RewardModelLearner, encoder: InputFormat, groups: Sequence[AnswerGroup]) -> Metrics:
+    def measure(self, learner: RewardModelLearner, encoder: RewardModelInput, groups: Sequence[AnswerGroup]) -> Metrics:
         """Score drift in [0, 1]: the mean absolute and the mean signed change since the first step."""
         if not self.texts:
             self.texts = [

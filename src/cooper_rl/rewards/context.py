@@ -10,6 +10,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import RewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.gold import gold_labels
+from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.rollouts.ragged import Ragged
@@ -23,18 +24,12 @@ class Rule(Protocol):
     def rule_name(self, problem: Problem) -> str: ...
 
 
-class InputFormat(Protocol):
-    """What a reward model reads (`RewardModelInput`)."""
-
-    def encode(self, question: str, answer: str, completion: str) -> list[int]: ...
-
-
 @dataclass(frozen=True)
 class RewardModel:
     """A reward model with its input format."""
 
     learner: RewardModelLearner
-    encoder: InputFormat
+    encoder: RewardModelInput
 
     def logits(self, groups: Sequence[AnswerGroup]) -> Ragged:
         """The logit of every answer under the current weights; the order of the groups changes none of them."""

@@ -11,7 +11,8 @@ import torch
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import CISPO, GSPO, PolicyLossInputs, PolicyObjective, PPOClip, policy_loss
+from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
+from cooper_rl.policy.losses.clip import CISPO, GSPO, PPOClip
 from cooper_rl.rollouts.columns import Column
 
 PROMPTS = [7, 3, 12, 2, 5, 9]  # tokens
@@ -141,7 +142,11 @@ def test_the_gradient_is_clipped_and_its_norm_told_before(engine, folders, tmp_p
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_non_finite_update_is_skipped_counted_and_forgotten(engine, folders, tmp_path, bad):
     learner = engine.policy(config(folders), 10, True)
-    before, objective, good = plain.weights(learner, tmp_path / "a"), PolicyObjective(kl=None), batch(folders)
+    before, objective, good = (
+        plain.weights(learner, tmp_path / "a"),
+        PolicyObjective(loss=PPOClip(), kl=None),
+        batch(folders),
+    )
     poisoned = replace(good, weights=np.full(TOKENS, bad))
     assert not math.isfinite(learner.forward_backward(poisoned, objective)["loss"])
     assert learner.optim_step()["skipped_updates"] == 1
@@ -158,7 +163,7 @@ def test_the_schedule_is_followed(engine, folders):
     learner = engine.policy(config(folders, learning_rate=1.0, warmup_steps=2, schedule="cosine"), 4, True)
     rates = []
     for _ in range(5):
-        learner.forward_backward(batch(folders), PolicyObjective(kl=None))
+        learner.forward_backward(batch(folders), PolicyObjective(loss=PPOClip(), kl=None))
         rates.append(learner.optim_step()["learning_rate"])
     assert rates == pytest.approx([0.5, 1.0, 1.0, 0.5, 0.0])
 
@@ -167,13 +172,13 @@ def test_a_frozen_learner_scores_and_does_not_learn(engine, folders):
     learner = engine.policy(config(folders), 0, False)
     assert len(learner.logprobs(rows(), LENGTHS)) == TOKENS
     with pytest.raises(RuntimeError, match="frozen"):
-        learner.forward_backward(batch(folders), PolicyObjective(kl=None))
+        learner.forward_backward(batch(folders), PolicyObjective(loss=PPOClip(), kl=None))
 
 
 def test_a_resumed_learner_goes_on_bit_for_bit(engine, folders, tmp_path):
     def train(learner, updates: int) -> None:
         for _ in range(updates):
-            learner.forward_backward(batch(folders), PolicyObjective(kl=None))
+            learner.forward_backward(batch(folders), PolicyObjective(loss=PPOClip(), kl=None))
             learner.optim_step()
 
     settings = config(folders, warmup_steps=3, schedule="cosine")
