@@ -10,7 +10,7 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
 from cooper_rl.evaluation.metrics import classification_metrics
-from cooper_rl.rewards.context import InputFormat
+from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.verifyrm.train.batches import EncodedRow, encode_rows
 from cooper_rl.verifyrm.train.config import MonitorConfig
 
@@ -26,7 +26,7 @@ class Monitor:
         config: MonitorConfig,
         rows: Sequence[LabelledCompletion],
         learner: RewardModelLearner,
-        encoder: InputFormat,
+        encoder: RewardModelInput,
         seed: int = 0,
     ) -> None:
         self.every = config.every

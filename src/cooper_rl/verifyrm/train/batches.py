@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.context import InputFormat
+from cooper_rl.rewards.model.input import RewardModelInput
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class EncodedRow:
     question: str
 
 
-def encode_rows(encoder: InputFormat, rows: Sequence[LabelledCompletion]) -> list[EncodedRow]:
+def encode_rows(encoder: RewardModelInput, rows: Sequence[LabelledCompletion]) -> list[EncodedRow]:
     """Encode rows; those whose question alone fills the input are left out and counted.
 
     Raises InputError where there are rows and none fits.
