@@ -14,19 +14,22 @@ PACKAGE = "cooper_rl"
 SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = """
-errors
+errors, clock
 config
 data
-rollouts, clients, engines.base, engines.config, engines.model_source
+rollouts, clients, engines, engines.config, engines.model_source
 engines.sampling, engines.model_folder
+engines.base
 persist
-rewards, policy
-cooptimization
+policy
+rewards
+cooptimization.losses
 engines.kernels
 engines.local
+cooptimization
 evaluation
 verifyrm.train.robustness
-observe.clock, observe.folder, observe.watch.rules, verifyrm.train.config, cooptimization.presets
+observe.folder, observe.sinks, observe.watch.rules, verifyrm.train.config, cooptimization.presets
 run_config, presets
 config_loading, exactness
 observe, model_cards

@@ -9,6 +9,7 @@ import torch
 from pydantic import ValidationError
 
 from cooper_rl.cooptimization.health import step_health
+from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.gold import gold_labels
@@ -42,6 +43,9 @@ class AllWrong:
 
     def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]:
         return [["wrong"] * len(group.answers) for group in groups]
+
+    def rule_name(self, problem: Problem) -> str:
+        return "all wrong"
 
 
 MODELS = {"main": RewardModel(cast(Any, LengthModel()), cast(Any, Words()))}

@@ -31,7 +31,7 @@ def users_revision(tmp_path, monkeypatch) -> str:
 def test_the_users_revision_is_not_coopers(settings, users_revision):
     CooperTrainer.from_config(build_config({**settings, "kind": "rule"})).close()
     head = (Path(settings["output_dir"]) / "run" / "config.yaml").read_text().split("\nname:")[0]
-    found = dict(line.removeprefix("# ").split(": ") for line in head.splitlines())
+    found = dict(line.removeprefix("# ").split(": ") for line in head.splitlines() if line.startswith("# "))
     assert found.keys() >= {"cooper_version", "working_folder_revision"}
     assert found["working_folder_revision"] == users_revision
     assert found.get("cooper_revision") != users_revision

@@ -285,7 +285,7 @@ class CooperReward:
             "outline": outline(self.config),
             "version": self.version,
             "last_step": self.last_step,
-            "last": asdict(self._last) if self._last is not None else None,
+            "last": _without_times(self._last) if self._last is not None else None,
             "cooptimizer": self._cooptimizer.state() if self._cooptimizer is not None else None,
             "memories": [part.state() for part in self._remembering],
             "probes": self._probes.state(),
@@ -294,3 +294,9 @@ class CooperReward:
     @property
     def _remembering(self) -> list[Remembers]:
         return [part for part in (self._reward, *self._shaping) if isinstance(part, Remembers)]
+
+
+def _without_times(updated: Updated) -> dict[str, Any]:
+    """The update as JSON values, without wall seconds: equal runs have equal checkpoints."""
+    metrics = {name: value for name, value in updated.metrics.items() if not name.startswith("time/")}
+    return asdict(updated) | {"metrics": metrics}
