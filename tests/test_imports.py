@@ -122,4 +122,4 @@ def test_imports_are_found_where_they_run(source: str, found: list[str]):
 def test_an_arrow_up_is_one_and_so_is_one_to_a_neighbour():
     assert is_allowed("step", "rewards.base")
     assert not is_allowed("rewards.base", "step")
-    assert not is_allowed("rewards.base", "policy.kl")
+    assert not is_allowed("clients.chat", "engines.config")
