@@ -278,7 +278,7 @@ class CooperTrainer:
 
     @property
     def _ends_in_a_fault(self) -> bool:
-        """Whether the run ended because it could not go back from a fault, which no checkpoint shall hold."""
+        """Whether the run ended because it could not go back from a fault. No checkpoint may hold that fault."""
         return self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
 
     def _due(self, every: int) -> bool:
