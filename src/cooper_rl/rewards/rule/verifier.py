@@ -98,7 +98,7 @@ class RuleVerifier:
         return unverified(self.verify(problem.answer, boxed(answer)))
 
     def self_check(self, problem: Problem) -> bool:
-        """Whether the problem's reference answer verifies against itself. A policy cannot learn from one that does not."""
+        """Whether the problem's reference answer verifies against itself. If not, nothing can be learned from it."""
         return self.verify(problem.answer, rf"\boxed{{{reference_text(problem.answer)}}}") == "correct"
 
     def close(self) -> None:
