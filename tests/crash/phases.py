@@ -3,18 +3,19 @@
 import re
 
 PHASES = [
-    ("sample", "cooper_rl/step.py", "_sample_groups"),
-    ("verify", "rule_verifier.py", "verify_groups"),
-    ("reward", "rewards/reward_model.py", "score"),
+    ("sample", "cooper_rl/step.py", "_sample"),
+    ("verify", "rewards/rule/routing.py", "verify_groups"),
+    ("health", "cooptimization/health.py", ""),
     ("stage 1", "policy/update.py", "update_policy"),
-    ("stage 2", "stage2.py", ""),
-    ("health", "cooper_rl/step.py", "_health"),
-    ("evaluate", "loop.py", "evaluate"),
-    ("record", "recorder.py", ""),
-    ("checkpoint", "checkpoint.py", "save"),
-    ("restore", "loop.py", "_restore"),
-    ("load", "assembly.py", ""),
-    ("report", "report.py", ""),
+    ("stage 2", "cooptimization/stage2.py", ""),
+    ("stage 2", "cooptimization/cooper_reward.py", "update"),
+    ("reward", "cooptimization/cooper_reward.py", "score"),
+    ("evaluate", "cooper_rl/trainer.py", "evaluate"),
+    ("record", "observe/record.py", ""),
+    ("checkpoint", "persist/checkpoint.py", "save"),
+    ("restore", "cooper_rl/trainer.py", "_restore"),
+    ("load", "cooper_rl/build.py", ""),
+    ("report", "observe/report/report.py", ""),
 ]
 """Name, file and function (any, if empty) of each part; the innermost of a stack counts."""
 
