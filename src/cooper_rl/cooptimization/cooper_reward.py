@@ -16,7 +16,7 @@ from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.engines.base import Metrics
-from cooper_rl.engines.local.models import check_reward_model, load_tokenizer
+from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Remembers, Scores
 from cooper_rl.rewards.context import RewardModel, StepContext
@@ -114,7 +114,6 @@ class CooperReward:
         for name, settings in config.used_models.items():
             if steps is None and settings.learns and settings.schedule == "cosine":
                 raise InputError(f"reward_models.{name}.schedule: cosine ends with the run; give total_steps")
-            check_reward_model(settings.model)
             updates = (steps or 0) * config.cooptimization.epochs
             learner = config.engine.reward_model(settings, updates, settings.learns)
             encoder = RewardModelInput(load_tokenizer(settings.model), settings.max_input_tokens)
