@@ -21,6 +21,7 @@ class StepResult:
     rollouts: Rollouts
     scored: Scored
     advantages: Ragged
+    after_kl: Ragged | None
     pairs: list[Pair]
     metrics: Metrics
 
@@ -38,7 +39,7 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
         stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, config.algorithm, config.rollout)
     stage2 = parts.reward.update(step)
     metrics = rollout_metrics(rollouts) | scored.metrics | stage1.metrics | stage2.metrics
-    return StepResult(rollouts, scored, stage1.advantages, stage2.pairs, metrics | clock.metrics())
+    return StepResult(rollouts, scored, stage1.advantages, stage1.after_kl, stage2.pairs, metrics | clock.metrics())
 
 
 def _sample(config: RunConfig, parts: Parts, seed: int, version: int) -> Rollouts:

@@ -78,7 +78,7 @@ class CooperTrainer:
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
         prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.rollouts.prompts]
-        rollouts = self.recorder.rollouts(step, done.scored, done.advantages, prompts)
+        rollouts = self.recorder.rollouts(step, done.scored, done.advantages, prompts, done.after_kl)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)

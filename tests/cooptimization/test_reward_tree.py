@@ -152,6 +152,18 @@ def test_before_and_after_shaping_are_both_recorded(settings):
     assert row["reward/shaped_mean"] == pytest.approx(sum(paid) / len(paid))
 
 
+def test_the_reward_after_a_kl_penalty_is_recorded_and_measured(settings):
+    kl = {"kl": {"coefficient": 0.5, "kind": "k1", "where": "reward"}}
+    trainer = _fit(settings, steps=2, kind="static", algorithm=kl, policy={**settings["policy"], "learning_rate": 0.01})
+    start = _completions(trainer, step=1)  # the policy still is the reference
+    assert [c["after_kl"] for c in start] == pytest.approx([c["reward"] for c in start], abs=1e-4)
+    found = _completions(trainer, step=2)
+    assert any(abs(c["after_kl"] - c["reward"]) > 1e-3 for c in found)
+    row = read_metrics(trainer.directory)[1]
+    assert row["reward/after_kl_mean"] == pytest.approx(sum(c["after_kl"] for c in found) / len(found))
+    assert row["reward/mean"] == pytest.approx(sum(c["reward"] for c in found) / len(found))
+
+
 def test_a_time_out_is_paid_once_and_recorded_as_it_was_paid():
     class Hesitates:
         """A rule that takes too long the first time only."""

@@ -3,6 +3,7 @@
 import pkgutil
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
@@ -22,8 +23,8 @@ class Kinds:
     """The kinds of one sort of part.
 
     A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and
-    fields `needs`. The ones in `package` register themselves with the decorator `register`; its modules are imported
-    when first asked for.
+    fields `needs`. The ones in `package` register themselves with the decorator `register`. Asking for one kind imports
+    the module of that name alone where there is one; asking for all of them imports every module of `package`.
     `kind: package.module:Class` takes a record from anywhere else. As metadata of an annotation,
     `Annotated[Protocol, kinds]`, it makes a field that reads any of them.
 
@@ -72,8 +73,9 @@ class Kinds:
 
     def record(self, kind: str) -> type[Config]:
         """The record of a kind, or of `package.module:Class`. Raises InputError where there is none."""
-        if kind in self.records:
-            return self.records[kind]
+        found = self._named(kind)
+        if found is not None:
+            return found
         if ":" in kind:
             return self._from_outside(kind)
         known = ", ".join(self.records)
@@ -83,7 +85,7 @@ class Kinds:
         """How a configuration names this part."""
         if self._of_function is not None and type(part) is self._of_function():
             return getattr(part, "kind")  # noqa: B009 - the field that `of_function` demands
-        named = next((kind for kind, record in self.records.items() if record is type(part)), None)
+        named = next((kind for kind, record in self._records.items() if record is type(part)), None)
         return named or f"{type(part).__module__}:{type(part).__qualname__}"
 
     def read(self, value: Any) -> Config:
@@ -116,6 +118,13 @@ class Kinds:
         return core_schema.no_info_plain_validator_function(
             self.read, serialization=core_schema.plain_serializer_function_ser_schema(self.dump)
         )
+
+    def _named(self, kind: str) -> type[Config] | None:
+        """The package's record of this kind. Most files are named after their kind: the rest need no import."""
+        module = f"{self._package}.{kind}"
+        if kind not in self._records and kind.isidentifier() and find_spec(module) is not None:
+            import_module(module)
+        return self._records.get(kind) or self.records.get(kind)
 
     def _from_outside(self, path: str) -> type[Config]:
         record = load_object(path, "class" if self._of_function is None else "function")

@@ -53,14 +53,18 @@ class Recorder:
         for sink in self._sinks:
             sink.metrics(step, metrics)
 
-    def rollouts(self, step: int, scored: Scored, advantages: Ragged, prompts: Sequence[str]) -> list[dict[str, Any]]:
+    def rollouts(
+        self, step: int, scored: Scored, advantages: Ragged, prompts: Sequence[str], after_kl: Ragged | None = None
+    ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one problem a line; returns the lines.
 
-        `reward` is what was paid, `unshaped` what it was before shaping, where there is any. `prompts` are the groups'
-        prompts as the policy read them.
+        `reward` is what was paid, `unshaped` what it was before shaping, where there is any, `after_kl` what it is
+        after a KL penalty, where there is one. `prompts` are the groups' prompts as the policy read them.
         """
         paid_for = advantages.rows()
         columns = {name: part.rows() for name, part in scored.scores.parts.items()}
+        if after_kl is not None:
+            columns["after_kl"] = after_kl.rows()
         gold = scored.context.gold.rows() if scored.context.gold is not None else None
         rows = []
         for p, group in enumerate(scored.context.groups):

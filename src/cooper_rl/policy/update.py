@@ -12,8 +12,8 @@ from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.policy.advantages import advantages, usable_groups
 from cooper_rl.policy.aggregation import token_weights
 from cooper_rl.policy.config import AlgorithmConfig
+from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.overlong import overlong_penalty
 from cooper_rl.policy.step_logprobs import StepLogprobs, learner_logprobs
 from cooper_rl.rollouts.ragged import Ragged
 from cooper_rl.rollouts.rollouts import Rollouts
@@ -21,10 +21,13 @@ from cooper_rl.rollouts.rollouts import Rollouts
 
 @dataclass(frozen=True)
 class PolicyUpdate:
-    """What stage 1 did: the advantages it used (float32) and the step's metrics."""
+    """What stage 1 did."""
 
     advantages: Ragged
+    """Float32."""
     metrics: Metrics
+    after_kl: Ragged | None = None
+    """The rewards that the advantages come from, where a KL penalty was taken off what was paid."""
 
 
 def update_policy(
@@ -48,8 +51,13 @@ def update_policy(
     if reference is not None:  # on all rows: those without advantage are measured too
         logprobs = _logprobs(learner, reference, rollouts, every, config, sampling)
         metrics["policy/reference_kl"] = logprobs.mean_kl()
-    rewards = _penalised(rewards.like(rewards.flat.double()), rollouts, logprobs, config, sampling.max_tokens)
+    rewards = rewards.like(rewards.flat.double())
+    after_kl = None
+    if config.kl is not None and config.pulls_in("reward"):
+        rewards = after_kl = _after_kl(rewards, rollouts, logprobs, config.kl)
     rewards = _zero_where_not_finite(rewards)
+    if after_kl is not None:
+        metrics |= _reward_metrics(rewards)
     usable_P = usable_groups(rewards, config.min_spread)
     found = advantages(rewards, config.advantages, usable_P)
     counted_B = rollouts.stopped if config.overlong.kind == "mask" else np.ones(len(every), bool)
@@ -71,7 +79,7 @@ def update_policy(
         # Without gradients too: the learning rate of a step does not depend on what earlier steps had to learn from.
         updates.append(trained | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
-    return PolicyUpdate(found.like(found.flat.float()), metrics)
+    return PolicyUpdate(found.like(found.flat.float()), metrics, after_kl)
 
 
 def _logprobs(
@@ -92,18 +100,21 @@ def _logprobs(
     )
 
 
-def _penalised(
-    rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs | None, config: AlgorithmConfig, max_tokens: int
-) -> Ragged:
-    """Rewards after what is taken off for length and for distance from the reference."""
-    lengths_B, flat_B = rollouts.token_ids.lengths, rewards.flat
-    if config.overlong.kind == "penalise":
-        flat_B = flat_B + overlong_penalty(torch.from_numpy(lengths_B), max_tokens, config.overlong)
-    if config.kl is not None and config.pulls_in("reward"):
-        if logprobs is None:
-            raise ValueError("a KL term in the reward needs the reference policy")
-        flat_B = flat_B - logprobs.penalties(lengths_B, config.kl)
-    return rewards.like(flat_B)
+def _after_kl(rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs | None, kl: KLConfig) -> Ragged:
+    """Rewards less each completion's KL penalty."""
+    if logprobs is None:
+        raise ValueError("a KL term in the reward needs the reference policy")
+    return rewards.like(rewards.flat - logprobs.penalties(rollouts.token_ids.lengths, kl))
+
+
+def _reward_metrics(rewards: Ragged) -> Metrics:
+    """Metrics of the rewards after the KL penalty; a group with a reward that is not finite counts as zeros."""
+    spread = rewards.amax() - rewards.amin()
+    return {
+        "reward/after_kl_mean": rewards.flat.mean().item(),
+        "reward/after_kl_std": rewards.flat.std(unbiased=False).item(),
+        "reward/after_kl_group_spread": spread.nanmean().item(),
+    }
 
 
 def _zero_where_not_finite(rewards: Ragged) -> Ragged:

@@ -86,9 +86,3 @@ class Ragged:
         if self.uniform:
             return self.flat.reshape(len(self.sizes), self.sizes[0] if self.sizes else 0)
         return torch.nn.utils.rnn.pad_sequence(list(self.groups()), batch_first=True, padding_value=fill)
-
-    def unpadded(self, padded: Shaped[Tensor, "P N"]) -> "Ragged":
-        """The inverse of `padded`: drops what stands behind each group's end."""
-        if self.uniform:
-            return Ragged(padded.reshape(-1), self.sizes)
-        return Ragged(torch.cat([row[:size] for row, size in zip(padded, self.sizes, strict=True)]), self.sizes)

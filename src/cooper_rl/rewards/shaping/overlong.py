@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Self
 
+from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.policy.overlong import OverlongConfig, overlong_penalty
 from cooper_rl.rewards.base import SHAPINGS
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rollouts.ragged import Ragged
 
@@ -43,6 +45,13 @@ class Overlong(Config):
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
         """See the class. Raises InputError where an answer does not say how many tokens it has."""
-        settings = OverlongConfig(kind="penalise", buffer=self.buffer, factor=self.factor)
-        penalty = overlong_penalty(context.lengths.flat, self.max_tokens, settings)
-        return rewards.like(rewards.flat.double() + penalty)
+        return rewards.like(rewards.flat.double() + self.penalty(context.lengths.flat))
+
+    def penalty(self, lengths: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Added to the reward of completions of these lengths (tokens): float64, between -factor and 0.
+
+        0 up to max_tokens - buffer, then falling linearly to -factor at max_tokens (L_max = max_tokens and
+        L_cache = buffer in the paper).
+        """
+        excess = lengths.double() - (self.max_tokens - self.buffer)
+        return -self.factor * (excess / self.buffer).clamp(0, 1)
