@@ -154,7 +154,9 @@ def test_before_and_after_shaping_are_both_recorded(settings):
 
 def test_the_reward_after_a_kl_penalty_is_recorded_and_measured(settings):
     kl = {"kl": {"coefficient": 0.5, "kind": "k1", "where": "reward"}}
-    trainer = _fit(settings, steps=2, kind="static", algorithm=kl, policy={**settings["policy"], "learning_rate": 0.01})
+    policy = {**settings["policy"], "learning_rate": 0.01}
+    rewards = {"kind": "function", "extra_rewards": [{"function": TEST_FUNCTION}]}
+    trainer = _fit(settings, steps=2, algorithm=kl, policy=policy, **rewards)
     start = _completions(trainer, step=1)  # the policy still is the reference
     assert [c["after_kl"] for c in start] == pytest.approx([c["reward"] for c in start], abs=1e-4)
     found = _completions(trainer, step=2)
