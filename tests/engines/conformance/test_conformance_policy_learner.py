@@ -173,6 +173,8 @@ def test_a_frozen_learner_scores_and_does_not_learn(engine, folders):
     assert len(learner.logprobs(rows(), LENGTHS)) == TOKENS
     with pytest.raises(RuntimeError, match="frozen"):
         learner.forward_backward(batch(folders), PolicyObjective(loss=PPOClip(), kl=None))
+    with pytest.raises(RuntimeError, match="frozen"):
+        learner.optim_step()
 
 
 def test_a_resumed_learner_goes_on_bit_for_bit(engine, folders, tmp_path):

@@ -72,14 +72,6 @@ def test_first_and_second_tokens_follow_the_exact_distribution(llama, tokenizer)
         assert float(chi_square) < 107  # 63 degrees of freedom: exceeded four times in ten thousand
 
 
-def test_the_seed_decides_the_text(llama, tokenizer):
-    sampler, params = NativeSampler(tokenizer, llama), SamplingParams(max_tokens=20)
-    first = draw(sampler, PROMPTS, 4, params, seed=1)
-    assert draw(sampler, PROMPTS, 4, params, seed=1) == first
-    assert draw(sampler, PROMPTS, 4, params, seed=2) != first
-    assert len({completion.text for completion in first[0]}) > 1
-
-
 @pytest.mark.parametrize("max_rows", [1, 3, 7, 100])
 def test_a_completion_does_not_depend_on_what_shares_its_batch(llama, tokenizer, max_rows):
     params = SamplingParams(max_tokens=24)
@@ -90,19 +82,6 @@ def test_a_completion_does_not_depend_on_what_shares_its_batch(llama, tokenizer,
     texts = [[completion.text for completion in group] for group in together]
     assert [[completion.text for completion in group] for group in in_waves] == texts
     assert [completion.text for completion in alone[0]] == texts[0]
-
-
-def test_end_of_sequence_is_the_last_token_and_not_in_the_text(llama, tokenizer):
-    groups = draw(NativeSampler(tokenizer, llama), PROMPTS, 8, SamplingParams(max_tokens=60), seed=0)
-    completions = [completion for group in groups for completion in group]
-    stopped = [completion for completion in completions if completion.stopped]
-    assert stopped
-    for completion in completions:
-        assert (completion.token_ids[-1] == 1) == (completion.stopped)
-        assert 1 not in completion.token_ids[:-1]
-        assert len(completion.logprobs) == len(completion.token_ids) <= 60
-        assert completion.text == tokenizer.decode(completion.token_ids, skip_special_tokens=True)
-    assert {len(c.token_ids) for c in completions if not c.stopped} <= {60}
 
 
 def test_every_end_of_sequence_token_of_the_generation_config_stops(llama, tokenizer):
@@ -141,11 +120,6 @@ def test_a_completion_ends_where_the_context_does(llama, tokenizer):
     assert all(len(completion.token_ids) <= 6 for completion in long)
     assert any(len(completion.token_ids) == 6 and not completion.stopped for completion in long)
     assert any(len(completion.token_ids) > 6 for completion in short)
-
-
-def test_nothing_to_sample_gives_nothing(llama, tokenizer):
-    sampler = NativeSampler(tokenizer, llama)
-    assert draw(sampler, [], 4, SamplingParams(), seed=0) == []
 
 
 def test_weights_are_taken_by_reference_and_the_model_keeps_its_mode(model, tokenizer):
