@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-slow crash-test fuzz endurance bench lint format clean
+.PHONY: demo test test-slow crash-test fuzz endurance bench gpu-check lint format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py $(BENCH)
 	$(BIN)/python benchmarks/growth.py
+
+# The engine on a GPU, into benchmarks/results/gpu.json; says so where there is none. GPU='--model FOLDER' takes a model.
+gpu-check: $(INSTALLED)
+	$(BIN)/python benchmarks/gpu_check.py $(GPU)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

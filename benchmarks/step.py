@@ -24,6 +24,7 @@ def options_parser():
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--kind", choices=["rule", "cooper"], default="rule")
     parser.add_argument("--reward-model")
+    parser.add_argument("--device", default="cpu")
     return parser
 
 
@@ -47,7 +48,7 @@ def cooper(options) -> None:
         "threads": options.threads,
         "steps": options.steps + 1,
         "problems_per_step": options.problems,
-        "policy": {"model": model_folder(options.model), "learning_rate": 1e-6, "device": "cpu"},
+        "policy": {"model": model_folder(options.model), "learning_rate": 1e-6, "device": options.device},
         "problems": {"source": str(data), "prompt": {"template": "{question}", "chat": False}},
         "rollout": {"n": options.n, "max_tokens": options.new_tokens, "min_tokens": options.new_tokens},
         "algorithm": {
@@ -62,7 +63,7 @@ def cooper(options) -> None:
     if options.kind == "cooper":
         reward_model = options.reward_model or model_folder(options.model, "reward_model")
         settings |= {
-            "reward_model": {"model": reward_model, "max_input_tokens": 512, "device": "cpu"},
+            "reward_model": {"model": reward_model, "max_input_tokens": 512, "device": options.device},
             "cooptimization": {"negatives": ["on_policy"], "replay": {"pairs_per_step": 0}},
         }
     meter = Meter()
@@ -116,7 +117,7 @@ def trl(options) -> None:
         temperature=1.0,
         gradient_checkpointing=False,
         bf16=False,
-        use_cpu=True,
+        use_cpu=options.device == "cpu",
         save_strategy="no",
         report_to=[],
         logging_strategy="no",
