@@ -1,4 +1,4 @@
-"""How far a run is, said in Python programs and in logs, without anything a log file cannot hold."""
+"""Progress lines in Python programs and in logs, without control characters."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def short_run(settings):
 
 
 def _run(program, *arguments, **environment):
-    """What a program of its own writes to the two streams."""
+    """What a separate program writes to the two streams."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
     environment = {**os.environ, **environment}
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

@@ -1,4 +1,4 @@
-"""The policy of a run is softmax(logits / rollout.temperature): in samples, ratios, gradient and metrics alike."""
+"""The policy of a run is softmax(logits / rollout.temperature), in samples, ratios, gradient and metrics alike."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from in_process import model_of
 
 
 def length(problem, completion):
-    """Something to learn for a policy that never answers right."""
+    """A reward that a policy can learn from even if it never answers right."""
     return completion.tokens / 10 + sum(map(ord, completion.text[:1])) % 7
 
 
