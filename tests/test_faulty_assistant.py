@@ -145,7 +145,7 @@ def test_without_valid_pairs_the_policy_trains_as_with_a_static_reward_model(set
     assert not all(torch.equal(ours, theirs) for ours, _, theirs in zip(*weights, strict=True))
 
 
-def test_a_mistyped_address_is_told_before_any_weights_are_loaded(settings_for, tmp_path):
+def test_a_mistyped_address_is_reported_before_any_weights_are_loaded(settings_for, tmp_path):
     run = settings_for("http://127.0.0.1:9/v1")
     broken = Path(shutil.copytree(run["reward_model"]["model"], tmp_path / "broken"))
     (broken / "model.safetensors").write_bytes(b"no weights")

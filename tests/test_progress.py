@@ -28,7 +28,7 @@ def test_quick_steps_share_a_line_and_the_first_and_last_have_their_own():
     assert told == [1, 21, 41, 61, 81, 100]
 
 
-def test_a_run_that_rolled_back_is_still_told():
+def test_a_run_that_rolled_back_still_prints_lines():
     now = [0.0]
     lines = ProgressLines("run", every_s=0, clock=lambda: now[0])
     assert lines.line(5, 10) == "run 5/10"

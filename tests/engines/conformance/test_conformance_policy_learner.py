@@ -124,7 +124,7 @@ def test_loss_metrics_and_gradient_are_the_plain_ones(engine, folders, tmp_path,
     torch.testing.assert_close(plain.revealed_gradient(learner, tmp_path), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_gradient_is_clipped_and_its_norm_told_before(engine, folders, tmp_path):
+def test_the_gradient_is_clipped_and_its_norm_is_from_before(engine, folders, tmp_path):
     objective, given = PolicyObjective(loss=PPOClip(), kl=None), batch(folders)
     model = plain.causal(folders / "policy")
     expected = plain.gradient(model, plain_outputs(model, given, objective)[0])

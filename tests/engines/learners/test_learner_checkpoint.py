@@ -116,7 +116,7 @@ def test_a_checkpoint_of_another_model_is_an_input_error(make_policy, tmp_path):
         TorchPolicyLearner(make_policy(hidden_size=64), config(), 6).load(tmp_path)
 
 
-def test_a_changed_run_length_is_told(make_policy, tmp_path, caplog):
+def test_a_changed_run_length_is_reported(make_policy, tmp_path, caplog):
     TorchPolicyLearner(make_policy(), config(), 6).save(tmp_path)
     with caplog.at_level(logging.WARNING, logger="cooper_rl"):
         TorchPolicyLearner(make_policy(), config(), 9).load(tmp_path)

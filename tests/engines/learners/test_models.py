@@ -93,7 +93,7 @@ def hub():
 
 
 @pytest.mark.parametrize("reachable", [True, False])
-def test_a_name_that_is_neither_folder_nor_model_is_told_at_once(tmp_path, hub, reachable):
+def test_a_name_that_is_neither_folder_nor_model_is_reported_at_once(tmp_path, hub, reachable):
     """Transformers alone retries for 46 s if the hub cannot be reached."""
     code = """
 import time

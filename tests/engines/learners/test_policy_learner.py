@@ -176,7 +176,7 @@ def test_a_non_finite_update_is_skipped_counted_and_forgotten(make_policy, bad):
     assert not torch.equal(learner.model.get_parameter("lm_head.weight"), before["lm_head.weight"])
 
 
-def test_the_gradient_is_clipped_and_its_norm_told_before(make_policy):
+def test_the_gradient_is_clipped_and_its_norm_is_from_before(make_policy):
     """AdamW cancels a common scale, so clipping shows only in its first moment: 0.1 times the clipped gradient."""
     learner = TorchPolicyLearner(make_policy(), config(max_grad_norm=1e-3, betas=(0.9, 0.999)), 10)
     learner.forward_backward(random_batch(learner.model), OBJECTIVE)
