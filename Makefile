@@ -1,4 +1,4 @@
-# Two commands do everything: `make demo` and `make test`.
+# Start with `make demo` and `make test`.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -21,18 +21,18 @@ test: lint
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto -m slow
 
-# Kills a training run N times and compares it with one that was left alone; see docs/resume.md.
+# Kills training runs N times and compares them with one that was left alone; see docs/resume.md.
 N ?= 20
 crash-test: $(INSTALLED)
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m crash $(N)
 
-# Coverage-guided fuzzing, SECONDS for each target (docs/fuzzing.md).
+# Coverage-guided fuzzing with SECONDS for each target; see docs/fuzzing.md.
 SECONDS ?= 30
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,fuzz]'
 	$(BIN)/python tests/fuzz/coverage_guided.py $(SECONDS)
 
-# What a process holds over STEPS tiny steps with every part on.
+# Takes STEPS tiny steps with every part on, and fails if what the process holds grows.
 STEPS ?= 10000
 endurance: $(INSTALLED)
 	COOPER_ENDURANCE_STEPS=$(STEPS) $(BIN)/python -m pytest tests/test_endurance.py -m slow -s

@@ -1,9 +1,9 @@
-"""Which part of stage 2 mends the demo's reward model: the demo's world with parts of stage 2 added and taken away.
+"""Which part of stage 2 repairs the demo's reward model: the demo's world with parts of stage 2 added and removed.
 
     python benchmarks/ablation.py --seeds 0 1 2 3 4 --output-dir runs/ablation
 
-Every run shares the demo's policy, reward model, problems and settings; only what its row names differs. Runs that are
-on disk already are not repeated. Prints gold accuracy on test problems after the last step, by seed.
+Every run shares the demo's policy, reward model, problems and settings, and differs only in what its row names. Runs
+that are already on disk are not repeated. Prints gold accuracy on test problems after the last step, by seed.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def settings_of(row: str, output_dir: Path, seed: int) -> dict[str, Any]:
 
 
 def gold(settings: dict[str, Any]) -> list[float]:
-    """Gold accuracy on the test problems at every evaluation; nothing for a run that has not ended."""
+    """Gold accuracy on the test problems at every evaluation; empty for a run that has not ended."""
     rows = read_metrics(Path(settings["output_dir"]) / settings["name"])
     done = bool(rows) and rows[-1]["step"] == settings["steps"]
     return [row["test/gold_avg"] for row in rows if "test/gold_avg" in row] if done else []

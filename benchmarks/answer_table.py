@@ -1,8 +1,8 @@
-"""The rule's verdicts on the table of answers that its tests hold, by class.
+"""Counts the rule's verdicts on the table of answers in its tests, by class.
 
     python benchmarks/answer_table.py tests/rewards/answers.jsonl
 
-Uses `rule_judge.judge` only, so that PYTHONPATH may point at an older checkout's `src`.
+Uses only `judge` of `cooper_rl.rewards.rule.maths`, so PYTHONPATH may point at an older checkout that has it.
 """
 
 import argparse

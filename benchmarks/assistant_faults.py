@@ -1,8 +1,8 @@
-"""What each fault of the assistant's server does to a co-training run of the embedded world, as a table.
+"""Prints a table of what each fault of the assistant's server does to a co-training run of the embedded world.
 
 PYTHONPATH=tests python benchmarks/assistant_faults.py
 
-A run a fault: step 1 with a working server, steps 2 and 3 with the fault, step 4 with a working server again.
+Each fault gets a run: step 1 has a working server, steps 2 and 3 have the fault, and step 4 has a working server again.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ CHAT = {"kind": "chat", "model": "assistant", "timeout_s": 2.0, "max_retries": 1
 
 
 def run_with(fault: str) -> dict[int, Metrics]:
-    """The metrics of the run's steps."""
+    """Train with one fault; returns the metrics of the run's steps."""
     assistant = FaultyAssistant()
     servers = [ChatServer(assistant)]
 
@@ -46,14 +46,14 @@ def run_with(fault: str) -> dict[int, Metrics]:
 
 
 def counted(metrics: Metrics) -> str:
-    """What became of a step's attempts."""
+    """What became of a step's attempts, as the metrics count it."""
     names = ("assistant/accepted", "assistant/failures_", "assistant/rejected_")
     found = {name: int(value) for name, value in metrics.items() if name.startswith(names) and value}
     return ", ".join(f"`{name.removeprefix('assistant/')}` {value}" for name, value in found.items())
 
 
 def main() -> None:
-    """Run them all."""
+    """Run every fault and print the table."""
     print("| fault | step 2 | step 3 | waited, steps 2 and 3 | pairs, steps 1 to 4 |\n|---|---|---|---|---|")
     for fault in [GONE, *QUICK, *SLOW]:
         steps = run_with(fault)

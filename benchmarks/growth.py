@@ -1,8 +1,8 @@
-"""How a GRPO step grows with completions, their length, and the model: CPU seconds, peak memory, fitted exponents.
+"""Measures how a GRPO step grows with the completions, their length and the model: CPU seconds and peak memory.
 
     python benchmarks/growth.py
 
-Each point is a run of `step.py` in a process of its own; the exponent is the slope of log seconds over log size.
+Each point is a run of `step.py` in a process of its own. The fitted exponent is the slope of log seconds over log size.
 """
 
 import argparse
@@ -25,7 +25,7 @@ WIDTHS = (96, 192, 384, 768)
 
 
 def random_model(folder: Path, width: int) -> tuple[Path, int]:
-    """A Llama of four layers with random weights and the embedded tokenizer; its folder and parameters."""
+    """A Llama of four layers with random weights and the embedded tokenizer; returns its folder and parameter count."""
     tokenizer = AutoTokenizer.from_pretrained(model_folder(EMBEDDED))
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=width, intermediate_size=3 * width, num_hidden_layers=4,
@@ -45,7 +45,7 @@ def measure(changes: dict[str, str | int]) -> dict[str, float]:
 
 
 def exponent(points: list[dict[str, float]], value: str) -> float:
-    """Least-squares slope in logarithms."""
+    """The least-squares slope of the logarithms."""
     x = [math.log(point["size"]) for point in points]
     y = [math.log(point[value]) for point in points]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)

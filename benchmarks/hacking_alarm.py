@@ -1,10 +1,10 @@
-"""When the reward-hacking alarm goes off in recorded demo runs, and how much accuracy was lost by then.
+"""Tells when the reward-hacking alarm goes off in recorded demo runs, and how much accuracy was lost by then.
 
     for seed in 0 1 2 3 4; do cooper demo --seed $seed --output-dir runs/demo-$seed; done
     python benchmarks/hacking_alarm.py runs/demo-0 runs/demo-1 runs/demo-2 runs/demo-3 runs/demo-4
 
 Reads each run's `metrics.jsonl` with the code that watches a run, and prints a table. Gold accuracy is that of a step's
-256 training completions; half of it is lost at the first step that has at most half of the best step before it.
+256 training completions. Half of it is lost at the first step whose accuracy is at most half of the best before it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Answers made to stall, crash or take over a verifier: how each ends, the longest stall, and memory.
+"""Tries answers made to stall, crash or take over a verifier; prints how each ends, the longest stall, and memory.
 
 python benchmarks/hostile_answers.py --timeout 2
 """

@@ -1,4 +1,4 @@
-"""Resident memory as one layer of a 0.5 B model meets ever new row counts, in bfloat16 autocast.
+"""Measures resident memory while one layer of a 0.5 B model gets more and more row counts, in bfloat16 autocast.
 
 ONEDNN_PRIMITIVE_CACHE_CAPACITY=1024 LRU_CACHE_CAPACITY=1024 python benchmarks/kernel_memory.py
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-import cooper_rl.engines.local.device  # noqa: F401 - sets the capacities that the environment does not
+import cooper_rl.engines.local.device  # noqa: F401 - sets the capacities that the environment leaves unset
 
 REPORTED = (1, 100, 200, 300)
 

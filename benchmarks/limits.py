@@ -1,6 +1,6 @@
-"""What the machine can do, and what share of it training and decoding reach. Engines: gemm, training, decoding.
+"""Measures what the machine can do, and what training and decoding reach of it. Engines: gemm, training, decoding.
 
-`gemm` multiplies matrices of the model's shapes with PyTorch's own kernels and with oneDNN, for `--rows` rows.
+`gemm` multiplies matrices of the model's shapes, with `--rows` rows, by PyTorch's own kernels and by oneDNN.
 """
 
 import numpy as np
@@ -52,7 +52,7 @@ def gemm(options) -> None:
 
 
 def training(options) -> None:
-    """Forward and backward of `--rows` tokens in rows of 128; FLOP = 6 x parameters x tokens, attention left out."""
+    """Forward and backward of `--rows` tokens in rows of 128. FLOP = 6 x parameters x tokens, without attention."""
     folder = model_folder(options.model)
     config = LearnerConfig(model=folder, device="cpu", cpu_kernels=options.kernels)
     learner = TorchPolicyLearner.from_config(config, 10)
@@ -76,7 +76,7 @@ def training(options) -> None:
 
 
 def decoding(options) -> None:
-    """One more token for each of `--rows` completions, eight to a prompt; FLOP = 2 x parameters x rows."""
+    """One more token for each of `--rows` completions, eight for each prompt. FLOP = 2 x parameters x rows."""
     sampler = NativeSampler.from_folder(model_folder(options.model), device="cpu")
     model = sampler._model
     assert model is not None

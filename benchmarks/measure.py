@@ -1,4 +1,4 @@
-"""CPU seconds, wall time and memory of a block, and how a candidate reports them."""
+"""Measures CPU seconds, wall time and memory of a block, and prints them as a candidate's result."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass
 class Meter:
-    """Seconds of a block: `cpu` of this process and its children, `wall` on the clock."""
+    """Seconds spent in blocks: `cpu` is for this process and its children, `wall` is clock time."""
 
     cpu: float = 0.0
     wall: float = 0.0
@@ -27,14 +27,14 @@ class Meter:
 
 
 def report(meter: Meter, units: float, **more: float | str) -> None:
-    """Print a candidate's one line of JSON: seconds in all, and the units of work (tokens, steps, rows) they bought."""
+    """Print a candidate's one line of JSON: total seconds, and the units of work (tokens, steps, rows) done in them."""
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
     found = {"cpu": meter.cpu, "wall": meter.wall, "units": units, "peak_mib": peak, **more}
     print("RESULT " + json.dumps(found), flush=True)
 
 
 def _cpu_seconds() -> float:
-    """Of this process, of its ended children, and of those that live (a verifier's processes)."""
+    """CPU seconds of this process, its ended children and its living ones (a verifier's processes)."""
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     living = 0.0
     for children in Path("/proc/self/task").glob("*/children"):

@@ -1,10 +1,10 @@
-"""What carrying a step's samples from the sampler to the update costs, and from one process to another.
+"""Measures what it costs to carry a step's samples from the sampler to the update, and from one process to another.
 
     python benchmarks/rollout_columns.py --problems 64 --n 8 --tokens 1024
 
-The tokens and log-probabilities are random numbers in place of a sampler's; collecting them, the update and the
-serialisation are the real code. The policy is one Llama layer of width 16, and the time in its forward and backward
-pass is left out of `update`. Memory is the process's peak above what it held before the first token.
+Tokens and log-probabilities are random numbers in place of a sampler's. The collection, the update and the
+serialisation are the real code. The policy is one Llama layer of width 16, and `update` leaves out the time in its
+forward and backward pass. Memory is the process's peak above what it held before the first token.
 """
 
 import argparse
@@ -38,7 +38,7 @@ MODEL_SECONDS = [0.0]
 
 
 def as_model(function: Callable) -> Callable:
-    """Count a function's time as the model's."""
+    """Count the time of a function as time of the model."""
 
     @wraps(function)
     def timed(*args, **kwargs):
@@ -51,7 +51,7 @@ def as_model(function: Callable) -> Callable:
 
 
 def no_hidden_states(model, packed) -> torch.Tensor:
-    """In place of the layer's forward pass, whose attention would be most of the memory."""
+    """Replaces the layer's forward pass, whose attention would take most of the memory."""
     return torch.zeros(packed.token_ids.shape[1], model.config.hidden_size, requires_grad=True)
 
 
@@ -78,7 +78,7 @@ def tiny_learner(vocabulary: int, tokens: int) -> TorchPolicyLearner:
 
 
 def collected(options, tokenizer, tokens: np.ndarray, logprobs: np.ndarray) -> Rollouts:
-    """Rollouts of the given numbers, [tokens, completions], gathered token by token as the sampler does."""
+    """Rollouts with the given numbers [tokens, completions], collected token by token as the sampler does."""
     params = SamplingParams(max_tokens=options.tokens)
     rule = StopRule(tokenizer, params, [tokenizer.eos_token_id])
     drafts = Drafts.of([options.tokens] * options.problems, options.n)
@@ -91,7 +91,7 @@ def collected(options, tokenizer, tokens: np.ndarray, logprobs: np.ndarray) -> R
 
 
 def serialisation(rollouts: Rollouts, repeats: int = 20) -> dict[str, float]:
-    """To bytes, back, and to another process and back as a whole, beside copies of as many bytes."""
+    """Time packing, unpacking and a round trip to another process, beside plain copies of as many bytes."""
     data = rollouts.to_bytes()
     plain = np.frombuffer(data, np.uint8)
     ours, theirs = multiprocessing.Pipe()

@@ -1,8 +1,9 @@
-"""The rule verifier against labels, beside raw Math-Verify: precision, recall, speed, and every disagreement.
+"""Compares the rule verifier and raw Math-Verify with labels: precision, recall, speed, and every disagreement.
 
     python benchmarks/rule_verifier.py real_completions.parquet --disagreements out.jsonl
 
-Raw is what the library's documentation shows: gold between dollar signs, the completion as it is, its own time-outs.
+Raw is the use that the library's documentation shows: the reference between dollar signs, the completion as it is, the
+library's own time-outs.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def main() -> None:
     rows = [row.fields for row in read_file(options.data)][: options.limit]
     pairs = [(row["reference_answer"], row["completion"]) for row in rows]
     with RuleVerifier() as verifier:
-        verifier.verify("1", r"\boxed{x^2}")  # the process starts here
+        verifier.verify("1", r"\boxed{x^2}")  # starts the worker process, outside the measured time
         start = time.perf_counter()
         ours = verifier.verify_many(pairs)
         seconds = {"ours": time.perf_counter() - start}

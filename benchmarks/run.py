@@ -1,9 +1,9 @@
-"""Every benchmark in one run: candidates take turns, each in a process of its own, and ratios are of neighbours.
+"""Runs every benchmark. Candidates take turns, each in its own process; ratios compare runs that followed each other.
 
     python benchmarks/run.py --model MODEL_FOLDER --data real_completions.parquet --vllm PYTHON --repeats 3
 
-Without `--model` only the embedded model is measured; without `--data` or `--vllm` what needs them is left out and
-said. Writes `benchmarks/results/latest.json` and prints it as Markdown.
+Without `--model` only the embedded model is measured. Without `--data` or `--vllm` the comparisons that need them are
+left out, and the output says so. Writes `benchmarks/results/latest.json` and prints it as Markdown.
 """
 
 import argparse
@@ -26,14 +26,14 @@ PACKAGES = ("cooper-rl", "torch", "transformers", "trl", "math-verify")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A script with its arguments, and the interpreter that runs it."""
+    """A benchmark script with its arguments, and the interpreter that runs it."""
 
     script: str
     arguments: tuple[str, ...]
     python: str = sys.executable
 
     def run(self, threads: int, core: str | None) -> dict[str, Any]:
-        """Its result line. Raises CalledProcessError with its output where it fails."""
+        """Run it and return its result line. Raises CalledProcessError, with the output, if it fails."""
         source = str(HERE.parent / "src")
         environment = os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1", "PYTHONPATH": source}
         pinned = ["taskset", "-c", core] if core else []
@@ -47,7 +47,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ours against a peer: CPU seconds per unit of work, ours divided by theirs (below 1 is faster), or the reverse."""
+    """Ours and a peer, by CPU seconds per unit of work: ours divided by theirs (below 1 is faster), or the reverse."""
 
     name: str
     ours: Candidate
@@ -97,7 +97,7 @@ def _sampler(
 
 
 def limits(options: argparse.Namespace) -> dict[str, Any]:
-    """GFLOP/s of one core: what matrices of the model's shapes reach, and what training and decoding reach."""
+    """GFLOP/s of one core for matrix products of the model's shapes, for training and for decoding."""
     found = {}
     for model in ["embedded", *([str(options.model.resolve())] if options.model else [])]:
         name = "tiny" if model == "embedded" else "smollm2"
@@ -114,11 +114,11 @@ STABLE = {
     "sampler_vs_generate": "sampler_vs_generate_128_equal",
     "sampler_vs_vllm": "sampler_vs_vllm_128_equal",
 }
-"""Stable name -> the comparison that stands for it."""
+"""Stable name -> the comparison it stands for."""
 
 
 def headline(found: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """The figures that are followed over time, each with min, median and max, those that were measured."""
+    """The figures that are followed over time, each with min, median and max; those not measured are left out."""
     comparisons = found["comparisons"]
     ratios = {name: comparisons[of]["ratio"] for name, of in STABLE.items() if of in comparisons}
     if "verdicts_vs_raw" in comparisons:
@@ -129,7 +129,7 @@ def headline(found: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def shares(options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Stage 2 in a step of the demo, and training against the best matrix product of the same shapes."""
+    """The share of stage 2 in a step of the demo, and training against the best matrix product of the same shapes."""
     stage2 = Candidate("stage2.py", ("cooper",))
     model = str(options.model.resolve()) if options.model else "embedded"
     gemm, training = [], []
@@ -164,13 +164,13 @@ def machine() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, help="folder of a real model, SmolLM2-135M-Instruct for our figures")
+    parser.add_argument("--model", type=Path, help="folder of a real model; our figures use SmolLM2-135M-Instruct")
     parser.add_argument("--data", type=Path, help="labelled completions for the rule verdicts")
-    parser.add_argument("--vllm", help="a Python with vLLM for the CPU")
+    parser.add_argument("--vllm", help="a Python interpreter that has vLLM for the CPU")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--core", help="pin every candidate to this core")
-    parser.add_argument("--only", help="only comparisons whose name holds this")
+    parser.add_argument("--only", help="only comparisons whose name contains this")
     options = parser.parse_args()
 
     found: dict[str, Any] = {"machine": machine(), "threads": options.threads, "comparisons": {}}

@@ -1,9 +1,10 @@
-"""Sampling from one model: a batch of completions of equal or of very unequal lengths. Engines: cooper, generate, vllm.
+"""Samples a batch of completions of equal or of very unequal lengths. Engines: cooper, generate, vllm.
 
     python benchmarks/sampler.py cooper --model MODEL --batch 128 --n 8 --new-tokens 64 --lengths equal
 
-`equal`: every completion has `--new-tokens` tokens. `unequal`: each token of a random fiftieth of the vocabulary ends a
-completion, so lengths are spread geometrically up to `--new-tokens`. `--n` completions share a prompt.
+With `equal` lengths every completion has `--new-tokens` tokens. With `unequal` lengths each token of a random fiftieth
+of the vocabulary ends a completion, so lengths are spread geometrically up to `--new-tokens`. `--n` completions share a
+prompt.
 """
 
 import os
@@ -23,7 +24,7 @@ def options_parser():
 
 
 def stop_ids(options, vocabulary: int) -> list[int]:
-    """A random fiftieth of the vocabulary, or nothing."""
+    """The tokens that end a completion: a random fiftieth of the vocabulary, or none."""
     if options.lengths == "equal":
         return []
     return random.Random(options.seed).sample(range(vocabulary), max(1, vocabulary // 50))

@@ -1,6 +1,6 @@
-"""Reward-model scores of groups of completions. Engines: cooper, padded.
+"""Scores groups of completions with a reward model. Engines: cooper, padded.
 
-`padded` is the plain loop: batches of eight in the order given, padded to the longest, with an attention mask.
+`padded` is a plain loop over batches of eight in the order given, padded to the longest, with an attention mask.
 """
 
 import random

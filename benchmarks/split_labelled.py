@@ -1,8 +1,8 @@
-"""Draw a training and a test file from labelled completions, evenly over models and data sets, no problem in both.
+"""Draws a training and a test file from labelled completions, evenly over models and data sets. No problem is in both.
 
     python benchmarks/split_labelled.py real_completions.parquet MODEL_FOLDER OUT_DIR --train 2000 --test 800
 
-`MODEL_FOLDER` gives the tokenizer that measures inputs; longer ones than `--max-tokens` are left out.
+The tokenizer of `MODEL_FOLDER` measures the inputs; those longer than `--max-tokens` are left out.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from cooper_rl.rewards.model.input import RewardModelInput
 
 
 def draw_evenly(rows: list[dict[str, Any]], count: int, random: Random) -> list[dict[str, Any]]:
-    """`count` rows, as many from each (data set, model) as there are to be had."""
+    """Draw `count` rows as evenly as possible over the pairs of data set and model."""
     groups = defaultdict(list)
     for row in rows:
         groups[row["dataset"], row["model"]].append(row)

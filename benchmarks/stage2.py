@@ -1,9 +1,9 @@
-"""What stage 2 adds to a step of the demo's arm `cooper` or `paper` (which replays nothing): the reward model's update
-and the wait for the assistant, against the whole step.
+"""Measures what stage 2 adds to a step of the demo's arm `cooper` or `paper`. The arm `paper` replays nothing.
 
     python benchmarks/stage2.py cooper
 
-The unit is a step; `share` is the reward model's update and the wait for the assistant over the step's wall time.
+The unit is a step. `share` is the time of the reward model's update and of the wait for the assistant, divided by the
+step's wall time.
 """
 
 import torch

@@ -1,11 +1,11 @@
-"""One GRPO step: sampling, rewards, loss, update. Engines: cooper, trl.
+"""Measures one GRPO step: sampling, rewards, loss, update. Engines: cooper, trl.
 
     python benchmarks/step.py cooper --problems 8 --n 8 --new-tokens 32 --steps 3
 
-Every completion has exactly `--new-tokens` tokens. The reward is the rule's verdict (TRL: raw Math-Verify, as its own
-`accuracy_reward` has it) and one more function; the loss is PPO-clip with token-mean aggregation and no KL term. The
-first step is not measured. `cooper --kind cooper` adds the reward model, of the folder `--reward-model` where `--model`
-is not the embedded one, and stage 2.
+Every completion has exactly `--new-tokens` tokens. The reward is the rule's verdict (for TRL raw Math-Verify, as in its
+`accuracy_reward`) and one more function. The loss is PPO-clip with token-mean aggregation and no KL term. The first
+step is not measured. `cooper --kind cooper` adds the reward model and stage 2; if `--model` is not the embedded model,
+the reward model comes from the folder `--reward-model`.
 """
 
 import json
@@ -29,7 +29,7 @@ def options_parser():
 
 
 def reward(problem, completion):
-    """The benchmark's reward in Cooper's form."""
+    """The benchmark's reward in the form that Cooper takes."""
     return even_characters(completion.text)
 
 

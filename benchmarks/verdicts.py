@@ -1,4 +1,4 @@
-"""Rule verdicts on labelled completions. Engines: cooper, raw (Math-Verify as its documentation shows it).
+"""Gives rule verdicts on labelled completions. Engines: cooper, raw (Math-Verify as its documentation shows it).
 
 python benchmarks/verdicts.py cooper --data real_completions.parquet --rows 1500
 """

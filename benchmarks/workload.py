@@ -1,4 +1,4 @@
-"""The work that every engine is given: the same model, prompts, group size and number of tokens."""
+"""The work that every engine gets: the same model, prompts, group size and number of tokens."""
 
 import argparse
 import tempfile
@@ -13,7 +13,7 @@ PREAMBLE = (
     "Solve the problem. Write down one short step for every operation, keep track of the intermediate results, and "
     "state the final answer at the end of your solution.\n"
 )
-"""Makes the prompts of a real model about as long as those of word problems."""
+"""Makes the prompts for a real model about as long as those of word problems."""
 
 
 def arguments(description: str | None, *engines: str) -> argparse.ArgumentParser:
@@ -27,7 +27,7 @@ def arguments(description: str | None, *engines: str) -> argparse.ArgumentParser
 
 
 def model_folder(name: str, kind: str = "policy") -> str:
-    """The folder of a model; `embedded` are the demo's."""
+    """The folder of a model; `embedded` means the demo's."""
     return str(ASSETS / kind) if name == EMBEDDED else name
 
 
@@ -38,10 +38,10 @@ def prompts(count: int, model: str, seed: int = 0) -> list[str]:
 
 
 def even_characters(text: str) -> float:
-    """A reward that costs nothing and differs between completions: the share of characters with an even code."""
+    """A reward that is nearly free and differs between completions: the share of characters with an even code."""
     return sum(ord(character) % 2 == 0 for character in text) / max(1, len(text))
 
 
 def scratch() -> Path:
-    """A folder for what a candidate writes."""
+    """A temporary folder for what a candidate writes."""
     return Path(tempfile.mkdtemp(prefix="bench-"))

@@ -1,4 +1,4 @@
-"""An advantage of your own: -1, 0 or 1, whatever the size of the reward.
+"""An advantage of your own: it is -1, 0 or 1, whatever the size of the reward.
 
 In YAML: algorithm: {advantages: {kind: "advantage:SignOfReward", margin: 0.1}}
 """
@@ -13,10 +13,10 @@ class SignOfReward(Config):
     """The sign of a reward's distance from its group's mean, where it is larger than a margin."""
 
     margin: float = Field(default=0.0, ge=0)
-    """Rewards no further from the mean than this count as average."""
+    """A reward this close to the mean, or closer, counts as average."""
 
     def of(self, rewards: Ragged) -> Ragged:
-        """Advantages of the step's usable groups, which may differ in size."""
+        """The advantages of the step's usable groups, which may differ in size."""
         distance = rewards.flat - rewards.expand(rewards.mean())
         return rewards.like(distance.sign().where(distance.abs() > self.margin, 0.0))
 

@@ -11,13 +11,13 @@ from cooper_rl import Config
 
 
 class PowerOfLength(Config):
-    """A completion weighs as much as its length to a power: 0 is the mean over completions, 1 that over tokens."""
+    """A completion's weight is its length to a power: 0 gives the mean over completions, 1 the mean over tokens."""
 
     exponent: float = Field(default=0.5, ge=0, le=1)
     """The power."""
 
     def weights(self, lengths: np.ndarray, counted: np.ndarray) -> np.ndarray:
-        """The weight of each token of completions of these lengths; `counted` are the lengths in the denominator."""
+        """The weight of each token, for completions of these lengths; `counted` are the lengths in the denominator."""
         found = lengths ** (self.exponent - 1) / (counted**self.exponent).sum()
         print("own aggregation: weights of tokens", found.round(4)[:4])
         return found

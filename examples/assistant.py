@@ -1,4 +1,4 @@
-"""An assistant of your own: it writes the wrong solutions from which the reward model learns.
+"""An assistant of your own: it writes wrong solutions for the reward model to learn from.
 
 In YAML: cooptimization: {assistant: {kind: "assistant:OffByOne", by: 1}}
 """
@@ -17,28 +17,28 @@ class OffByOne(Config):
     """Adds a number to the last number of a right solution."""
 
     by: int = 1
-    """What is added."""
+    """The number to add."""
 
     def build(self, verifier: AnswerVerifier) -> "OffByOneAssistant":
-        """The assistant; `verifier` is the rule, with which to check that a solution is wrong."""
+        """The assistant. `verifier` is the rule; use it to check that a solution is wrong."""
         return OffByOneAssistant(self.by)
 
 
 class OffByOneAssistant:
-    """Computes its solutions at once; one that asks a server would return futures that are not done."""
+    """Computes its solutions at once. An assistant that asks a server would return futures that are not done yet."""
 
     def __init__(self, by: int):
         self.by = by
 
     def submit(self, requests: Sequence[Request]) -> Future[Rewrites]:
-        """One negative for each request, or None where there is none."""
+        """A negative for each request, or None where none could be made."""
         texts = [re.sub(r"\d+(?!.*\d)", lambda n: str(int(n[0]) + self.by), r.positive, flags=re.S) for r in requests]
         future: Future[Rewrites] = Future()
         future.set_result(Rewrites(list(texts), {"attempts": len(texts), "accepted": len(texts)}))
         return future
 
     def check(self) -> None:
-        """Called before the models are loaded: raises InputError where a server cannot be reached."""
+        """Called before the models are loaded. An assistant with a server raises InputError if it cannot be reached."""
 
     def close(self) -> None:
         """Called at the end of the run."""

@@ -1,7 +1,9 @@
 """An engine of your own: the local one, with a sampler that counts what it draws.
 
-In YAML: engine: {kind: "engine:CountingEngine"}. A cluster's engine has learners of its own as well; they implement
-PolicyLearner and RewardModelLearner of cooper_rl.engines.base.
+In YAML: engine: {kind: "engine:CountingEngine"}
+
+An engine for a cluster also has its own learners, which implement PolicyLearner and RewardModelLearner from
+cooper_rl.engines.base.
 """
 
 from typing import Any
@@ -14,7 +16,7 @@ from cooper_rl.engines.local import LocalEngine
 
 
 class CountingEngine(Config):
-    """Builds what a run needs of it."""
+    """Builds the learners and the sampler of a run."""
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:
         """The policy, or its frozen reference."""
@@ -25,19 +27,19 @@ class CountingEngine(Config):
         return LocalEngine().reward_model(config, total_steps, trainable)
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
-        """Draws from the policy's current weights."""
+        """A sampler that draws from the policy's current weights."""
         return CountingSampler(LocalEngine().sampler(policy, max_rows))
 
 
 class CountingSampler:
-    """Hands everything on to another sampler."""
+    """Passes every call on to another sampler and prints the counts."""
 
     def __init__(self, inner: Sampler):
         self.load_weights = inner.load_weights
         self._inner = inner
 
     def sample(self, prompts: Any, n: int, params: Any, seed: int) -> Any:
-        """Completions of the prompts (token ids), n each."""
+        """`n` completions for each of the prompts (token ids)."""
         print("own engine:", len(prompts), "prompts,", n, "completions each")
         return self._inner.sample(prompts, n, params, seed)
 

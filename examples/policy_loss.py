@@ -1,4 +1,4 @@
-"""A policy loss of your own: a squared distance to the old policy in the place of clipping.
+"""A policy loss of your own: a squared distance to the old policy instead of clipping.
 
 In YAML: algorithm: {loss: {kind: "policy_loss:Proximal", strength: 0.5}}
 """
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Proximal(PolicyLoss):
-    """-A r + strength / 2 (log r)^2 for each token, with r = exp(logprobs - old_logprobs)."""
+    """The loss of a token is -A r + strength / 2 (log r)^2, with r = exp(logprobs - old_logprobs)."""
 
     strength: float = 0.5
-    """Weight of the squared log-ratio."""
+    """The weight of the squared log-ratio."""
 
     def of_tokens(self, inputs: PolicyLossInputs, log_ratio: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Losses [B, T], and metrics of the same shape that are averaged over the tokens."""
+        """Losses [B, T], and metrics of the same shape, which are averaged over the tokens."""
         distance = self.strength / 2 * log_ratio.square()
         return distance - inputs.advantages * log_ratio.exp(), {"distance": distance}
 

@@ -1,4 +1,4 @@
-"""A reward of your own, as a part with settings: it reads what the step has found out already.
+"""A reward of your own, as a part with settings: it reuses the verdicts that the step has computed.
 
 In YAML: rewards: [{kind: rule}, {kind: "reward:RareSuccess", strength: 0.5, weight: 1.0}]
 """
@@ -10,17 +10,17 @@ from cooper_rl.rewards.base import RewardConfig
 
 
 class RareSuccess(RewardConfig):
-    """Pays a right answer more, the fewer of its group are right."""
+    """Pays more for a right answer if few answers of its group are right."""
 
     strength: float = 0.5
-    """The reward of the only right answer among very many."""
+    """The reward of a right answer that is the only one in a very large group."""
 
     def build(self) -> "RareSuccess":
-        """The reward; this one has no state, so the settings serve."""
+        """The reward. This one has no state, so the settings record itself is returned."""
         return self
 
     def score(self, context: StepContext) -> Scores:
-        """A reward for every answer. The rule's verdicts are computed once a step, whoever asks."""
+        """A reward for every answer. The rule's verdicts are computed once a step, however many rewards read them."""
         correct = context.correct
         bonus = correct.like(self.strength * correct.flat * (1 - correct.expand(correct.mean())))
         return Scores(bonus, {"rare_success": bonus}, {"rare_success/mean": bonus.flat.mean().item()})

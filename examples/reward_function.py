@@ -1,4 +1,4 @@
-"""A reward of your own, as a function: short answers are paid.
+"""A reward of your own, as a function: it pays for short answers.
 
 In YAML: extra_rewards: [{function: "reward_function:brevity", weight: 0.5}]
 """
@@ -9,7 +9,7 @@ from cooper_rl import Answer, Problem
 
 
 def brevity(problem: Problem, completion: Answer) -> float:
-    """1 for nothing, 0 for 40 characters and more."""
+    """1 for an empty completion, falling to 0 at 40 characters and more."""
     return max(0.0, 1 - len(completion.text) / 40)
 
 

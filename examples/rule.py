@@ -1,4 +1,4 @@
-"""A rule of your own: what the last line says, letter by letter, decides.
+"""A rule of your own: the last line must end in the answer, letter by letter.
 
 In YAML: rule: {kind: "rule:last_line"}
 """

@@ -12,10 +12,10 @@ class Squash(Config):
     """tanh(scale * reward): no reward is larger than 1."""
 
     scale: float = 2.0
-    """Multiplies the reward before."""
+    """The reward is multiplied by this before tanh."""
 
     def build(self) -> "Squash":
-        """The shaping; this one has no state, so the settings serve."""
+        """The shaping. This one has no state, so the settings record itself is returned."""
         return self
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:

@@ -1,4 +1,4 @@
-"""A sink of your own: a CSV file of a few metrics in the run's folder.
+"""A sink of your own: it writes a few metrics to a CSV file in the run's folder.
 
 In YAML: sinks: [{kind: "sink:Csv", columns: [reward/mean, policy/loss]}]
 """
@@ -17,19 +17,19 @@ class Csv(SinkConfig):
     """The metrics to write."""
 
     def open(self, run: SinkRun) -> Sink:
-        """The open sink; `run.purge_step` says from where a resumed run goes over its steps again."""
+        """The open sink. `run.purge_step` is the first step that a resumed run repeats."""
         return CsvSink(run.directory / "metrics.csv", self.columns)
 
 
 class CsvSink(Sink):
-    """An open file."""
+    """Holds the open file."""
 
     def __init__(self, path: Path, columns: tuple[str, ...]):
         self.columns = columns
         self.file = path.open("a", encoding="utf-8")
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        """Write a step's line."""
+        """Write the line of a step."""
         line = ",".join([str(step), *(f"{metrics[name]:.4g}" for name in self.columns)])
         self.file.write(line + "\n")
         print("own sink:", line)

@@ -1,4 +1,4 @@
-"""The run that the other examples change: one step of the embedded arithmetic world, on a CPU, in a few seconds."""
+"""The run that the other examples modify: one step in the embedded arithmetic world, in a few seconds on a CPU."""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Run:
-    """What a run recorded of its last step: metrics, completions and pairs."""
+    """What a run recorded for its last step: metrics, completions and pairs."""
 
     metrics: dict[str, float]
     rollouts: list[dict[str, Any]]

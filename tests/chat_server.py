@@ -1,4 +1,4 @@
-"""A chat server on loopback that speaks the OpenAI protocol, well or badly, as a test wants it."""
+"""A chat server on loopback that speaks the OpenAI protocol, correctly or with the faults a test asks for."""
 
 import json
 import threading
@@ -10,10 +10,10 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """What the server sends: after `delay` seconds, `body`, of which it announces `missing` bytes more than it has.
+    """What the server sends: `body`, after `delay` seconds. Its Content-Length is `missing` bytes too large.
 
-    `drip` is the seconds after every byte; `endless` repeats the body for a gigabyte; `hang_up` ends the connection
-    without a word.
+    `drip` is the pause after every byte, in seconds. `endless` repeats the body for a gigabyte. `hang_up` ends the
+    connection without an answer.
     """
 
     body: str
@@ -29,7 +29,7 @@ class HttpAnswer:
 def completion(
     text: str | None, finish_reason: str = "stop", first_token: dict[str, float] | None = None, **how: Any
 ) -> HttpAnswer:
-    """A proper chat completion; `first_token` are the log-probabilities sent with it."""
+    """A proper chat completion; `first_token` holds the log-probabilities sent with it."""
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     if first_token is not None:
@@ -40,9 +40,9 @@ def completion(
 
 
 class ChatServer:
-    """`respond(request body, number of the request from 0) -> HttpAnswer`, one thread a connection.
+    """Answers each request with `respond(request body, number of the request from 0)`, in one thread per connection.
 
-    `port` is where an earlier server stood; by default a free one.
+    `port` can be the port of an earlier server; by default a free one is taken.
     """
 
     def __init__(self, respond: Callable[[dict[str, Any], int], HttpAnswer], port: int = 0):
@@ -70,7 +70,7 @@ class ChatServer:
             request_queue_size = 64
 
             def handle_error(self, *arguments: object) -> None:
-                """Clients hang up on slow answers; that is no error of the server."""
+                """Clients hang up on slow answers. That is not an error of the server."""
 
         self._server = Server(("127.0.0.1", port), Handler)
         self.port = self._server.server_address[1]
@@ -87,7 +87,7 @@ class ChatServer:
         self._closing.wait(answer.delay)
         with self._lock:
             self._busy -= 1
-        if answer.hang_up or self._closing.is_set():  # a server that is gone answers on no open connection either
+        if answer.hang_up or self._closing.is_set():  # a stopped server does not answer on open connections either
             handler.close_connection = True
             return
         body = answer.body.encode()
@@ -117,7 +117,7 @@ class ChatServer:
         self.stop()
 
     def stop(self) -> None:
-        """HttpAnswer nothing more, on no connection."""
+        """Stop answering, also on open connections."""
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()

@@ -1,4 +1,4 @@
-"""Tests run in parallel processes: one tensor thread each, or they spin against each other."""
+"""Tests run in parallel processes. Each uses one tensor thread; with more they would slow each other down."""
 
 import os
 from typing import Any
@@ -21,7 +21,7 @@ CORRUPTER = {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corrupt
 
 @pytest.fixture(scope="session")
 def tiny_models(tmp_path_factory):
-    """Random models of the embedded world's shape, much smaller."""
+    """Random models like those of the embedded world, but much smaller."""
     folder = tmp_path_factory.mktemp("models")
     tokenizer = build_tokenizer()
     shape: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""A sampler's columns as records, for tests that look at single completions."""
+"""Turns a sampler's columns into records, for tests that look at single completions."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Drawn:
 
 
 def draw(sampler: Sampler, prompts: list[list[int]], n: int, params: SamplingParams, seed: int) -> list[list[Drawn]]:
-    """`n` completions of each prompt."""
+    """Sample `n` completions of each prompt."""
     samples = sampler.sample(prompts, n, params, seed)
     columns = zip(samples.texts, samples.token_ids, samples.logprob_rows, samples.stopped, strict=True)
     rows = [Drawn(text, ids.tolist(), logprobs.tolist(), bool(stopped)) for text, ids, logprobs, stopped in columns]

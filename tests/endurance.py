@@ -1,8 +1,8 @@
-"""A long run of tiny steps with every part at work, and what the process holds as it goes. Linux only.
+"""A long run of tiny steps with every part at work; tells what the process holds on the way. Linux only.
 
     python tests/endurance.py STEPS
 
-Prints one JSON line every 500 steps (or twenty times in a shorter run): memory, open files, threads, child processes.
+Prints a JSON line every 500 steps, or twenty lines in a shorter run: memory, open files, threads, child processes.
 """
 
 import json
@@ -22,7 +22,7 @@ from cooper_rl.engines.base import Metrics
 
 
 def held() -> dict[str, float]:
-    """What this process holds: resident memory, open files, threads, children (dead ones not waited for too)."""
+    """What this process holds: resident memory, open files, threads, children (also ended ones not yet waited for)."""
     status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     resident_kib = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
     tasks = list(Path("/proc/self/task").iterdir())
@@ -59,11 +59,11 @@ def settings(folder: Path, steps: int, assistant_url: str) -> dict[str, Any]:
 
 
 def run(steps: int, folder: Path) -> None:
-    """Take the steps, telling what is held on the way."""
+    """Take the steps and print on the way what the process holds."""
     every = min(500, max(1, steps // 20))
 
     def respond(_: dict[str, Any], number: int) -> HttpAnswer:
-        server.requests.clear()  # the server remembers every request for the tests; here that would be the leak
+        server.requests.clear()  # the server keeps every request for the tests; here that would grow
         return completion(f"The answer is {number}0007.")
 
     def tell(step: int, metrics: Metrics) -> None:

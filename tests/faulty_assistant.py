@@ -1,4 +1,4 @@
-"""An assistant for the embedded world that misbehaves in every way on the list, behind a real server."""
+"""An assistant for the embedded world, behind a real server, that misbehaves in every way listed here."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from cooper_rl.data.problem import Problem
 
 
 def question_and_positive(request: dict[str, Any]) -> tuple[Problem, str]:
-    """What a rewriting request asks about."""
+    """The question and the right solution in a rewriting request."""
     task = request["messages"][-1]["content"]
     question = task.split("Problem:\n")[1].split("\n\nCorrect final answer: ")[0]
     answer = task.split("Correct final answer: ")[1].split("\n\nCorrect solution:\n")[0]
@@ -19,7 +19,7 @@ def question_and_positive(request: dict[str, Any]) -> tuple[Problem, str]:
 
 
 def wrong(request: dict[str, Any]) -> str:
-    """A good assistant's reply."""
+    """The reply of a good assistant: a wrong solution."""
     problem, positive = question_and_positive(request)
     return corrupt(problem, positive, seed=request["seed"])
 
@@ -65,7 +65,7 @@ QUICK: dict[str, tuple[Respond, str]] = {
     "the positive itself": (lambda r: completion(question_and_positive(r)[1]), "rejected_equals_positive"),
     "the right answer": (lambda r: completion(right(r)), "rejected_correct"),
 }
-"""Fault -> (what the server sends, the metric `assistant/…` that counts it). None of them takes time."""
+"""Fault -> (what the server sends, the metric `assistant/…` that counts it). These faults come without delay."""
 
 SLOW: dict[str, tuple[Respond, str]] = {
     "accepts and never answers": (lambda r: completion(wrong(r), delay=60), "failures_timeout"),
@@ -75,11 +75,11 @@ SLOW: dict[str, tuple[Respond, str]] = {
         "failures_deadline",
     ),
 }
-"""Faults that a time limit ends."""
+"""Faults that end with a time limit."""
 
 
 class FaultyAssistant:
-    """Responds as `fault` says, a key of QUICK or SLOW, or well where it is None; the check at start is passed."""
+    """Responds with `fault`, a key of QUICK or SLOW, or properly if it is None. Passes the check at the start."""
 
     def __init__(self, fault: str | None = None):
         self.fault = fault

@@ -1,4 +1,4 @@
-"""What the local engine's learners have and the protocol does not promise: a model in this process."""
+"""Access to the model of the local engine's learners, which the protocol does not offer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A run of many steps holds no more at its end than near its beginning."""
+"""A run of many steps holds no more memory, files and processes at its end than near its beginning."""
 
 import json
 import os
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 STEPS = int(os.environ.get("COOPER_ENDURANCE_STEPS", "500"))
-"""`make endurance` takes 10,000."""
+"""`make endurance` sets this to 10,000."""
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is read from /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="the test reads /proc to see what a process holds")
 def test_memory_files_threads_and_processes_do_not_grow_with_steps():
     script = Path(__file__).parent / "endurance.py"
     done = subprocess.run([sys.executable, script, str(STEPS)], stdout=subprocess.PIPE, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Intervals of accuracies: by hand, in the extreme, and by how often they hold the truth."""
+"""Intervals of accuracies: computed by hand, at the extremes, and by how often they contain the truth."""
 
 import math
 
@@ -24,8 +24,8 @@ def test_the_bounds_are_where_the_score_test_begins_to_reject(share, trials):
 
 def test_samples_of_one_problem_count_as_far_as_they_tell_more_than_one():
     solved_or_not = np.array([0.0, 1.0] * 10)
-    assert effective_problems(solved_or_not, draws=8) == 20  # eight samples that agree are worth one
-    assert effective_problems(np.full(20, 0.5), draws=8) == 160  # eight coins a problem are worth eight
+    assert effective_problems(solved_or_not, draws=8) == 20  # eight samples that agree count as one
+    assert effective_problems(np.full(20, 0.5), draws=8) == 160  # eight coin tosses a problem count as eight
     assert effective_problems(np.zeros(20), draws=8) == 20
     between = np.array([0.25, 0.75] * 10)
     assert effective_problems(between, draws=8) == pytest.approx(20 * 0.25 / (0.0625 * 20 / 19))
@@ -36,7 +36,7 @@ def test_samples_of_one_problem_count_as_far_as_they_tell_more_than_one():
 @pytest.mark.parametrize("k", [1, 8])
 @pytest.mark.parametrize("difficulty", [(0.3, 0.3), (0.1, 0.9), (0.2, 4), (5, 5)])
 def test_about_nineteen_of_twenty_intervals_hold_the_truth(problems, k, difficulty):
-    """Problems of very unequal, unequal and equal difficulty, few and many; a bootstrap holds it in 22 % at worst."""
+    """Few and many problems of different spreads of difficulty. A bootstrap contains the truth in 22 % at worst."""
     generator = np.random.default_rng(0)
     truth = difficulty[0] / sum(difficulty)
     held = 0

@@ -1,4 +1,4 @@
-"""Accuracy estimates: against counting, known values, and a sampler of known skill."""
+"""Accuracy estimates, compared with counting, with known values, and with a sampler of known skill."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -43,7 +43,7 @@ def test_pass_at_k_needs_at_least_k_completions(k: int):
 
 
 class EvenSampler:
-    """Answers each prompt with its number, wrong for every odd draw, and cut off for the last."""
+    """Answers each prompt with its number. Every odd draw is wrong, and the last draw is cut off."""
 
     def __init__(self):
         self.calls: list[tuple[int, SamplingParams, int]] = []

@@ -1,4 +1,4 @@
-"""Every file in examples/ runs by itself and says that its part was used."""
+"""Every file in examples/ runs by itself and prints that its part was used."""
 
 import os
 import subprocess
@@ -24,4 +24,4 @@ def test_an_example_runs_and_its_part_is_used(path, tmp_path):
     words = path.stem.replace("_", " ")
     found = [line for line in ended.stdout.splitlines() if line.startswith((f"own {words}:", f"{words}:"))]
     assert found != [], ended.stdout + ended.stderr
-    assert list(tmp_path.iterdir()) == [], "what it wrote stays behind"
+    assert list(tmp_path.iterdir()) == [], "the example left files behind"

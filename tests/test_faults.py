@@ -1,4 +1,4 @@
-"""Faults of training, brought about for real: the run survives, counts them, and its weights stay finite."""
+"""Training faults, caused in real runs: the run survives and counts them, and its weights stay finite."""
 
 import json
 import math
@@ -13,17 +13,17 @@ from cooper_rl.observe.record import read_events, read_metrics
 
 
 def length(problem, completion):
-    """Something to learn for a policy that never answers right."""
+    """A reward that a policy can learn from even if it never answers right."""
     return completion.tokens / 10
 
 
 def infinite(problem, completion):
-    """Finite in Python, infinite in float32, for one completion in two."""
+    """Finite in Python but infinite in float32, for about one completion in two."""
     return 1e39 if len(completion.text) % 2 else 0.0
 
 
 def huge(problem, completion):
-    """Rewards that are finite and whose loss is not."""
+    """Finite rewards whose loss is not finite."""
     return 1e38 if len(completion.text) % 2 else -1e38
 
 
@@ -39,19 +39,19 @@ CALLS: list[int] = []
 
 
 def saturating(problem, completion):
-    """Something to learn in the first two steps of four groups of four, then the same for everything."""
+    """Varied rewards in the first two steps (four groups of four each), then the same reward for every completion."""
     CALLS.append(1)
     return float(len(completion.text) % 7) if len(CALLS) <= 2 * 16 else 1.0
 
 
 def glitch(problem, completion):
-    """One wrong value, at the first completion of the fourth step of four groups of four."""
+    """One outlier, at the first completion of the fourth step (four groups of four each)."""
     CALLS.append(1)
     return 50.0 if len(CALLS) == 3 * 16 + 1 else 0.0
 
 
 def _config(settings, **changes):
-    """A run without evaluation; `rewards` are functions of this file."""
+    """A run without evaluation; `rewards` names functions of this file."""
     functions = [{"function": f"test_faults:{name}"} for name in changes.pop("rewards", ())]
     quick = {"evaluation": {"every": 0}, "test_problems": None, "extra_rewards": functions}
     return build_config({**settings, **quick, **changes})
@@ -190,7 +190,7 @@ def test_a_stop_rule_ends_the_run_with_a_checkpoint(settings):
     assert (trainer.stopped_by.since, trainer.stopped_by.values) == (1, [0, 0])
     assert (trainer.directory / "checkpoints" / "000002" / "state.json").exists()
     resumed = _fit(config, resume=True)
-    assert resumed.completed_steps == 4  # the fault is still there: stopped again, after its patience
+    assert resumed.completed_steps == 4  # the fault is still there, so the run stops again after the rule's patience
     stops = [event["step"] for event in read_events(trainer.directory) if event["action"] == "stop"]
     assert stops == [2, 4]
 
@@ -220,7 +220,7 @@ def test_a_rollback_repeats_the_steps_with_other_samples_and_one_record(settings
 
 @pytest.mark.parametrize("stop_after", [3, 5])
 def test_a_run_that_rolled_back_resumes_exactly(settings, stop_after):
-    """Stopped at step 3 again, after the rollback from step 4; and at step 5, after another checkpoint."""
+    """The run stops at step 3, reached again by the rollback from step 4, and at step 5, after another checkpoint."""
     whole = _fit(_glitching(settings, "whole"))
     config = _glitching(settings, "half")
     with CooperTrainer.from_config(config) as trainer:
@@ -245,4 +245,4 @@ def test_rollbacks_end_when_no_other_checkpoint_is_left(settings):
     trainer = _fit(config)
     assert trainer.stopped_by is not None
     assert trainer.completed_steps == 3
-    assert not list((trainer.directory / "checkpoints").glob("0*"))  # none is written while the rule is being broken
+    assert not list((trainer.directory / "checkpoints").glob("0*"))  # a broken rule holds them back

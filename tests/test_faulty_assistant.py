@@ -1,4 +1,4 @@
-"""Co-training through every fault of the assistant's server: the run goes on, counts it, and uses no wrong pair."""
+"""Co-training with every fault of the assistant's server: the run goes on, counts the fault, and uses no wrong pair."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ CHAT = {"kind": "chat", "model": "assistant", "max_retries": 1, "retry_wait_s": 
 
 @pytest.fixture
 def settings_for(settings):
-    """A tiny co-training run whose negatives are the assistant's alone, each for a reference solution."""
+    """A tiny co-training run in which only the assistant writes negatives, each for a reference solution."""
 
     def settings_for(url: str, assistant: dict[str, Any] | None = None, **changes) -> dict[str, Any]:
         stage2 = {"negatives": ["assistant"], "assistant": {**CHAT, "base_url": url, **(assistant or {})}}
@@ -55,7 +55,7 @@ def check_pairs(pairs: list[dict[str, Any]]) -> None:
 
 
 def test_a_run_meets_every_fault_counts_it_and_recovers(settings_for):
-    """One run: each fault has a step, and after each comes a step with a working server."""
+    """One run in which every step with a fault is followed by a step with a working server."""
     faults = list(QUICK)
     assistant = FaultyAssistant(faults[0])
 
@@ -64,7 +64,7 @@ def test_a_run_meets_every_fault_counts_it_and_recovers(settings_for):
 
     with ChatServer(assistant) as server:
         trainer = train(settings_for(server.url, steps=2 * len(faults)), next_fault)
-        assert server.sent < 2**28  # of the gigabytes that it would have sent
+        assert server.sent < 2**28  # a small part of the gigabytes that it would have sent
     rows = {row["step"]: row for row in read_metrics(trainer.directory)}
     assert len(rows) == 2 * len(faults)
     for row in rows.values():
@@ -105,7 +105,7 @@ def test_a_server_that_dies_and_comes_back_is_found_again_with_or_without_a_resu
 
         trainer.fit(dies_after_step_1)
     with pytest.raises(InputError, match="base_url"):
-        train(run, resume=True)  # nothing answers at the start
+        train(run, resume=True)  # no server answers at the start
     second = ChatServer(FaultyAssistant(), first.port)
     with CooperTrainer.from_config(build_config(run), resume=True) as trainer:
         second.stop()
@@ -122,7 +122,7 @@ def test_a_server_that_dies_and_comes_back_is_found_again_with_or_without_a_resu
     assert rows[2]["assistant/failures_connection"] == rows[2]["assistant/attempts"]
     for row in rows.values():
         check_counts(row)
-    # While the server is known to be away, a step asks once.
+    # While the server is known to be down, a step asks once.
     assert rows[4]["assistant/failures_connection"] == 1
     assert rows[4]["assistant/failures_not_sent"] == rows[4]["assistant/attempts"] - 1
 
@@ -145,7 +145,7 @@ def test_without_valid_pairs_the_policy_trains_as_with_a_static_reward_model(set
     assert not all(torch.equal(ours, theirs) for ours, _, theirs in zip(*weights, strict=True))
 
 
-def test_a_mistyped_address_is_told_before_any_weights_are_loaded(settings_for, tmp_path):
+def test_a_mistyped_address_is_reported_before_any_weights_are_loaded(settings_for, tmp_path):
     run = settings_for("http://127.0.0.1:9/v1")
     broken = Path(shutil.copytree(run["reward_model"]["model"], tmp_path / "broken"))
     (broken / "model.safetensors").write_bytes(b"no weights")

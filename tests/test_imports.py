@@ -1,7 +1,7 @@
-"""Imports go down: no room reaches back up.
+"""Imports go down: no module imports from a higher layer.
 
-A module may import from its own layer's entry and from the layers below. Entries are prefixes of module names inside
-the package, and the most specific one counts. Imports for type checkers only do not count.
+A module may import from its own entry and from the layers below. Entries are prefixes of module names inside the
+package, and the most specific one applies. Imports that only type checkers read do not count.
 """
 
 import ast
@@ -41,19 +41,19 @@ trainer
 arena
 cli
 """
-"""From bottom to top; entries on one line may not import each other."""
+"""The layers from bottom to top. Entries on one line may not import each other."""
 
 KNOWN: dict[tuple[str, str], str] = {
-    ("evaluation.attacks", "verifyrm.train.robustness"): "the number that an attack states beside the right one is "
-    "made as training's robustness rows make theirs",
-    ("evaluation.monitor", "verifyrm.train.batches"): "the monitor encodes its rows as training does, or it would "
-    "measure another input",
+    ("evaluation.attacks", "verifyrm.train.robustness"): "attacks and robustness rows make their wrong answers with "
+    "the same function",
+    ("evaluation.monitor", "verifyrm.train.batches"): "the monitor must encode its rows as training does, or it "
+    "would measure other inputs",
     ("evaluation.monitor", "verifyrm.train.config"): "MonitorConfig stands beside the other scoring settings",
     ("evaluation.monitor_rows", "verifyrm.train.config"): "MonitorConfig stands beside the other scoring settings",
-    ("model_cards.reward_model", "verifyrm.train.calibration"): "the card says from how many rows on a temperature is "
-    "fitted, which calibration decides",
+    ("model_cards.reward_model", "verifyrm.train.calibration"): "the card states the number of rows that a temperature "
+    "needs, which calibration defines",
 }
-"""Arrows back up that are still there, each with its reason. None may be added, and one that is gone is removed."""
+"""The remaining imports from higher layers, each with its reason. Add none; remove an entry when its import is gone."""
 
 RANK = {name.strip(): rank for rank, line in enumerate(LAYERS.split("\n")) for name in line.split(",") if name.strip()}
 
@@ -66,7 +66,7 @@ def entry_of(module: str) -> str:
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """The package's modules that run-time code imports, wherever the import stands."""
+    """The package's modules that run-time code imports, at the top of a file or inside a function."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
@@ -78,7 +78,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 def arrows() -> Iterator[tuple[str, str]]:
-    """Every import of one module of the package by another, without the package's name."""
+    """Every pair of a module and a module of the package that it imports, without the package's name."""
     for path in sorted(SOURCE.rglob("*.py")):
         module = ".".join(path.relative_to(SOURCE / PACKAGE).with_suffix("").parts).removesuffix(".__init__")
         for imported in imports(ast.parse(path.read_text(encoding="utf-8"))):
@@ -97,7 +97,7 @@ def test_every_module_has_its_layer():
 
 def test_no_import_goes_back_up():
     back = sorted({arrow for arrow in arrows() if not is_allowed(*arrow)} - KNOWN.keys())
-    assert back == [], "move what both need to the lower room, or see the table of layers in this file"
+    assert back == [], "move what both need into the lower room, or see the table of layers in this file"
 
 
 def test_the_known_arrows_are_still_there_and_have_reasons():

@@ -1,4 +1,4 @@
-"""The journal: what is finished survives, what is not is done again, and nothing is mixed."""
+"""The journal: finished work survives, unfinished work is done again, and results of different settings never mix."""
 
 import pytest
 

@@ -88,7 +88,7 @@ def test_one_run_mixes_maths_choice_and_a_function_of_the_users(settings, tmp_pa
                 assert completion["verdict"] == ("correct" if even else "wrong")
 
 
-def test_a_name_that_is_no_rule_is_told_with_its_row(settings, tmp_path: Path):
+def test_a_name_that_is_no_rule_is_reported_with_its_row(settings, tmp_path: Path):
     (tmp_path / "rows.jsonl").write_text('{"question": "q", "answer": "A", "by": "chioce"}\n')
     problems = {"source": str(tmp_path / "rows.jsonl"), "rule_field": "by"}
     run = {**settings, "problems": problems, "test_problems": None, "evaluation": {"every": 0}}
@@ -111,7 +111,7 @@ def test_a_problem_without_a_name_gets_the_default_and_a_name_its_own_settings()
         assert [verifier.rule_name(problem) for problem, _ in named] == ["lenient", "choice"]
 
 
-def test_an_async_function_is_awaited_and_another_value_is_told(functions: str):
+def test_an_async_function_is_awaited_and_another_value_is_refused(functions: str):
     config = build_rules(functions)
     with Verifier(config.rule, config.rules) as verifier:
         problem = Problem("p", "q", "yes")
@@ -144,12 +144,12 @@ def test_todays_settings_are_those_of_maths_and_the_written_ones_read_back(funct
         ({"kind": "json:nothing"}, "nothing does not exist in json"),
     ],
 )
-def test_wrong_settings_of_a_rule_are_told(rule: dict, message: str):
+def test_wrong_settings_of_a_rule_are_reported(rule: dict, message: str):
     with pytest.raises(InputError, match=message):
         build_config({"policy": {"model": "m"}, "kind": "rule", "problems": {"source": "arithmetic"}, "rule": rule})
 
 
-def test_a_missing_rule_field_is_told(settings, tmp_path: Path):
+def test_a_missing_rule_field_is_reported(settings, tmp_path: Path):
     (tmp_path / "rows.jsonl").write_text(
         '{"question": "q", "answer": "A", "by": null}\n{"question": "r", "answer": 1}\n'
     )

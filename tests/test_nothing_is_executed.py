@@ -1,4 +1,4 @@
-"""The package runs no code that came with data: no pickle, no eval, no shell, no foreign model code."""
+"""The package runs no code that comes with data: no pickle, no eval, no shell, no foreign model code."""
 
 import ast
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ EVALUATING = {"eval", "exec", "compile", "os.system", "os.popen", "yaml.load", "
 
 
 def faults(source: str) -> Iterator[str]:
-    """The calls and imports in a module's text that could run what somebody else wrote."""
+    """The calls and imports in a module's source that could run someone else's code."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]

@@ -1,4 +1,4 @@
-"""How far a run is, said in Python programs and in logs, without anything a log file cannot hold."""
+"""Progress lines in Python programs and in logs, without control characters."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def test_quick_steps_share_a_line_and_the_first_and_last_have_their_own():
     assert told == [1, 21, 41, 61, 81, 100]
 
 
-def test_a_run_that_rolled_back_is_still_told():
+def test_a_run_that_rolled_back_still_prints_lines():
     now = [0.0]
     lines = ProgressLines("run", every_s=0, clock=lambda: now[0])
     assert lines.line(5, 10) == "run 5/10"
@@ -42,7 +42,7 @@ def short_run(settings):
 
 
 def _run(program, *arguments, **environment):
-    """What a program of its own writes to the two streams."""
+    """What a separate program writes to the two streams."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
     environment = {**os.environ, **environment}
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

@@ -1,4 +1,4 @@
-"""The policy of a run is softmax(logits / rollout.temperature): in samples, ratios, gradient and metrics alike."""
+"""The policy of a run is softmax(logits / rollout.temperature), in samples, ratios, gradient and metrics alike."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from in_process import model_of
 
 
 def length(problem, completion):
-    """Something to learn for a policy that never answers right."""
+    """A reward that a policy can learn from even if it never answers right."""
     return completion.tokens / 10 + sum(map(ord, completion.text[:1])) % 7
 
 
@@ -64,7 +64,7 @@ def test_a_steps_samples_and_its_gradient_are_of_one_distribution(half, monkeypa
 
 
 @pytest.mark.parametrize("setting", [{"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}, {"min_tokens": 2}])
-def test_filters_that_truncate_the_samples_are_told_once(half, caplog, setting):
+def test_filters_that_truncate_the_samples_are_reported_once(half, caplog, setting):
     config = build_config({**half, "steps": 2, "evaluation": {"every": 0}, "rollout": {**half["rollout"], **setting}})
     with CooperTrainer.from_config(config) as trainer:
         trainer.fit()

@@ -1,4 +1,4 @@
-"""The size of the tests' random models, in the words of transformers' configs."""
+"""The size of the tests' random models, with the field names of transformers' configs."""
 
 from typing import Any
 

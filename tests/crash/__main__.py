@@ -1,4 +1,4 @@
-"""`python -m crash KILLS [SEED]`: kill a training run so many times and say whether it came out the same."""
+"""`python -m crash KILLS [SEED]`: kills training runs KILLS times and says whether they came out the same."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""Two runs of the same configuration, compared in all they left on disk but their timings."""
+"""Compares everything that two runs of the same configuration left on disk, except timings."""
 
 import json
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from typing import Any
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 OF_ITS_OWN = {"config.yaml", "report.html"}
-"""Files that name the run's folder or its timings."""
+"""Files that contain the run's folder or timings."""
 
 
 def differences(one: Path, other: Path) -> list[str]:
-    """What differs, in words: models, optimizers and states bit for bit, metrics line for line, every log."""
+    """The differences, in words. Compares models and states bit for bit, metrics line for line, and every log."""
     names = {path: set(_files(path)) for path in (one, other)}
     found = [f"{name} is in one run only" for name in sorted(names[one] ^ names[other])]
     for name in sorted(names[one] & names[other] - OF_ITS_OWN - {"metrics.jsonl"}):

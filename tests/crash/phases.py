@@ -1,4 +1,4 @@
-"""Which part of a run a stack belongs to."""
+"""Tells which part of a run a stack belongs to."""
 
 import re
 
@@ -17,11 +17,11 @@ PHASES = [
     ("load", "cooper_rl/build.py", ""),
     ("report", "observe/report/report.py", ""),
 ]
-"""Name, file and function (any, if empty) of each part; the innermost of a stack counts."""
+"""Name, file and function of each part; an empty function means any. The innermost match of a stack counts."""
 
 
 def phase_of(stack: str) -> str:
-    """The part of the run in a stack as `faulthandler` writes it, innermost frame first."""
+    """The part of the run that a stack belongs to. `faulthandler` writes stacks with the innermost frame first."""
     for file, function in re.findall(r'File "(.*)", line \d+ in (\S+)', stack):
         for name, phase_file, phase_function in PHASES:
             if "cooper_rl" in file and file.endswith(phase_file) and phase_function in ("", function):

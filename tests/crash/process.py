@@ -1,7 +1,7 @@
-"""`cooper train` in a process of its own that can be killed, and that tells where it was.
+"""Runs `cooper train` in its own process, which can be killed and which writes down where it was.
 
-Importing torch and transformers takes seconds. A fork server does it once; every run is then a real process of its
-own within milliseconds.
+Importing torch and transformers takes seconds. A fork server does it once; after that every run starts as a real
+process within milliseconds.
 """
 
 import faulthandler
@@ -22,10 +22,10 @@ CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate"}
 
 
 def start(config: Path, directory: Path, log: Path, die_at: int = 0) -> BaseProcess:
-    """Start the run of `config`, or resume it where its folder `directory` exists; returns when it is about to begin.
+    """Start the run of `config`, or resume it if its folder `directory` exists. Returns when it is about to begin.
 
-    Its output goes to `log`, its stack on SIGUSR1 to `log.stack`. It kills itself before its `die_at`-th change to the
-    folder; with 0 it lives, and leaves the number of its changes in `log.changes`.
+    The process writes its output to `log`, and on SIGUSR1 its stack to `log.stack`. It kills itself before its
+    `die_at`-th change to the folder. With 0 it lives, and writes the number of its changes to `log.changes`.
     """
     log.unlink(missing_ok=True)
     resume = ["--resume"] if directory.exists() else []
@@ -38,7 +38,7 @@ def start(config: Path, directory: Path, log: Path, die_at: int = 0) -> BaseProc
 
 
 def kill(process: BaseProcess, log: Path) -> None:
-    """SIGKILL, after the process has written down its stack."""
+    """Send SIGKILL after the process has written down its stack."""
     stack = log.with_suffix(".stack")
     assert process.pid is not None
     try:
@@ -46,7 +46,7 @@ def kill(process: BaseProcess, log: Path) -> None:
         while process.is_alive() and not stack.read_bytes().endswith(b"in <module>\n"):
             time.sleep(0.0002)
         os.kill(process.pid, signal.SIGKILL)
-    except ProcessLookupError:  # it has just ended
+    except ProcessLookupError:  # the process has just ended
         pass
     process.join()
 
@@ -77,7 +77,7 @@ def _run(arguments: list[str], directory: str, log: str, die_at: int) -> None:
 
 
 def _changes(event: str, details: tuple[Any, ...], directory: str) -> bool:
-    """Whether an audit event is a change to the folder, or a file in it opened for writing."""
+    """Whether an audit event changes the folder or opens a file in it for writing."""
     if event == "open":
         writes = isinstance(details[2], int) and details[2] & (os.O_WRONLY | os.O_RDWR)
     else:

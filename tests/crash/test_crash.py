@@ -1,4 +1,4 @@
-"""A run that is killed again and again comes out as the run that was not."""
+"""A run that is killed again and again comes out like the run that was not killed."""
 
 from pathlib import Path
 

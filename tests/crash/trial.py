@@ -1,4 +1,4 @@
-"""Runs that are killed at random moments, resumed, and compared with one that was left alone."""
+"""Kills runs at random moments, resumes them, and compares them with one that was left alone."""
 
 import logging
 import shutil
@@ -19,7 +19,7 @@ from crash.process import kill, start
 logger = logging.getLogger(__name__)
 
 MOST_KILLS = 3
-"""Kills in one run."""
+"""The most kills in one run."""
 SETTINGS = {
     "steps": 5,
     "problems_per_step": 3,
@@ -30,12 +30,12 @@ SETTINGS = {
     "evaluation": {"every": 2, "k": 1},
     "checkpoint": {"every": 2, "keep": 2, "keep_best": "test/cut_off_rate", "best": "min"},
 }
-"""Over the demo's Cooper arm: small enough for a tenth of a second a step."""
+"""Changes to the demo's Cooper arm that make a step take about a tenth of a second."""
 
 
 @dataclass
 class Result:
-    """`kills` and the kills whose runs came out `equal`; where the kills fell; what differed."""
+    """The number of `kills` and of those whose runs came out `equal`; the parts in which they fell; the differences."""
 
     kills: int = 0
     equal: int = 0
@@ -44,7 +44,7 @@ class Result:
 
 
 class CrashTest:
-    """Works in `folder`; the uninterrupted run is made first."""
+    """Works in `folder`. Makes the uninterrupted run first."""
 
     def __init__(self, folder: Path, seed: int):
         self.folder = folder
@@ -70,12 +70,12 @@ class CrashTest:
         return result
 
     def _kill_and_resume(self, name: str, kills: int) -> list[str]:
-        """Run to the end with at most so many kills on the way; in which parts they fell."""
+        """Run to the end with at most so many kills on the way. Returns the parts in which they fell."""
         self._configure(name)
         phases: list[str] = []
         while len(phases) < kills:
             process = self._killed(name)
-            if process.exitcode == 0:  # it was through before its time came
+            if process.exitcode == 0:  # the run was through before the time to kill it
                 return phases
             if process.exitcode != -9:
                 raise RuntimeError(self._log(name).read_text())
@@ -84,7 +84,7 @@ class CrashTest:
         return phases
 
     def _killed(self, name: str) -> BaseProcess:
-        """A process that has ended: usually killed, one way or another, sometimes too quick for that."""
+        """A process that has ended. Usually one of several ways has killed it; sometimes it finished before that."""
         ways = [self._kill_at_a_time, self._kill_in_a_checkpoint, self._kill_at_a_change]
         (way,) = self._rng.choices(ways, weights=[3, 1, 1])
         return way(name)
@@ -116,14 +116,14 @@ class CrashTest:
         return process
 
     def _configure(self, name: str) -> Path:
-        """Write the configuration of a run that has not begun; returns its folder."""
+        """Write the configuration of a new run; returns its folder."""
         shutil.rmtree(self.folder / name, ignore_errors=True)
         settings = arm_settings("cooper", self.folder / name, 0, SETTINGS)
         (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
         return self._directory(name)
 
     def _directory(self, name: str) -> Path:
-        """A run's folder. Runs have one name and folders of their own: model cards name the run, not the folder."""
+        """A run's folder. All runs have the same name but different folders, because model cards name the run."""
         return self.folder / name / "cooper"
 
     def _begin(self, name: str, die_at: int = 0) -> BaseProcess:

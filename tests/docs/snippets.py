@@ -1,4 +1,4 @@
-"""The fenced blocks of the documentation, and the shell commands in them."""
+"""Finds the fenced blocks of the documentation and the shell commands in them."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True)
 class Snippet:
-    """A fenced block: its language, and why it cannot be run where `<!-- not run: … -->` stands above it."""
+    """A fenced block, its language, and the reason of a `<!-- not run: … -->` above it."""
 
     place: str
     language: str
@@ -25,7 +25,7 @@ class Snippet:
 
 
 def all_snippets() -> list[Snippet]:
-    """Every fenced block of the README, of CONTRIBUTING and of docs/."""
+    """Every fenced block of README.md, CONTRIBUTING.md and docs/."""
     return [snippet for page in PAGES for snippet in snippets_of(page.read_text(encoding="utf-8"), page.name)]
 
 
@@ -43,7 +43,7 @@ def snippets_of(page: str, name: str) -> list[Snippet]:
 
 
 def shell_commands(text: str) -> list[list[str]]:
-    """The words of every command, without comments, loops and `NAME=value` in front; a variable reads as 0."""
+    """The words of every command, without comments, loops and leading `NAME=value`. A variable is replaced by 0."""
     commands: list[list[str]] = []
     for line in text.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(re.sub(r"\$\w+", "0", line), posix=True, punctuation_chars=";&|")
@@ -58,7 +58,7 @@ def shell_commands(text: str) -> list[list[str]]:
 
 
 def _without_frame(words: list[str]) -> list[str]:
-    """A command without what a loop or an assignment puts around it; nothing where that was all."""
+    """A command without the words of a loop or an assignment around it; empty if nothing else is left."""
     if words[:1] in (["for"], ["done"]):
         return []
     while words and (words[0] == "do" or re.fullmatch(r"\w+=.*", words[0])):

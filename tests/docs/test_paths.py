@@ -1,4 +1,4 @@
-"""Files that the docs name exist, under the name that the docs give them."""
+"""The files that the docs name exist under that name."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *s
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|yaml|j2))`")
 LINKED = re.compile(r"\]\(((?!https?:)[^)#]+)[^)]*\)")
 ELSEWHERE = {"config.yaml", "my_rewards.py", "utils.py", "tests/test_all.py"}
-"""Names of files that a run or a user writes, that another project has, or that must not exist."""
+"""Names of files that a run or a user writes, that belong to another project, or that must not exist."""
 
 
 def named_files(page: Path) -> list[str]:

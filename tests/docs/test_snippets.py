@@ -1,4 +1,4 @@
-"""What the README and the docs print works as printed: settings fit their records, code runs, commands parse."""
+"""The blocks in the README and the docs work as printed: settings fit their records, code runs, commands parse."""
 
 import json
 import os
@@ -31,7 +31,7 @@ from docs.snippets import PAGES, ROOT, all_snippets, shell_commands, snippets_of
 
 SNIPPETS = all_snippets()
 LANGUAGES = {"yaml", "python", "bash", "text"}
-"""What a block may be; `text` is what is not read by a machine, such as a listing of files."""
+"""The languages a block may have. `text` is for blocks that no machine reads, such as a listing of files."""
 MINIMAL: dict[str, Any] = {
     "policy": {"model": "models/my-policy"},
     "reward_model": {"model": "models/my-verifyrm"},
@@ -39,9 +39,9 @@ MINIMAL: dict[str, Any] = {
     "test_problems": {"source": "test.jsonl"},
     "evaluation": {"every": 20},
 }
-"""A run to which a page shows one section."""
+"""A minimal run, completed by the section that a page shows."""
 SETTINGS_OF = {"eval": ProblemsConfig, "verifyrm train": VerifyRMConfig, "verifyrm bench": ScoringConfig}
-"""What the option --setting of a command sets."""
+"""The record that a command's option --setting sets."""
 
 
 def _of(language: str) -> Any:
@@ -75,7 +75,7 @@ def test_settings_fit_their_records(snippet):
 
 @_of("python")
 def test_code_runs_and_gives_what_it_says(snippet, tiny_models, tmp_path):
-    """As a user would run it, in a folder with models and problems; a run is ended by Ctrl-C after its first step."""
+    """Runs as a user would run it, in a folder with models and problems. Ctrl-C ends a run after its first step."""
     code = _with_checks(snippet.text)
     compile(code, snippet.place, "exec")
     if snippet.reason:
@@ -127,7 +127,7 @@ def test_a_wrong_command_is_found():
 
 
 def _check_cooper(arguments: list[str]) -> None:
-    """The words parse, and the settings among them fit."""
+    """Check that the words parse and that the settings among them fit."""
     command, names = get_command(commands), []
     while arguments and (inner := getattr(command, "commands", {}).get(arguments[0])) is not None:
         command, names = inner, [*names, arguments[0]]
@@ -135,7 +135,7 @@ def _check_cooper(arguments: list[str]) -> None:
     assert not (arguments and hasattr(command, "commands")), f"cooper has no command {arguments[0]!r}"
     try:
         given = command.make_context(" ".join(["cooper", *names]), list(arguments)).params
-    except typer.Exit:  # an option such as --help that does its work while it is read
+    except typer.Exit:  # an option such as --help, which acts while it is parsed
         return
     name = " ".join(names)
     if name == "train":
@@ -180,7 +180,7 @@ def _page(name: str) -> str:
 
 
 def _with_checks(code: str) -> str:
-    """A line `expression  # value` becomes an assertion that the expression has this value."""
+    """Turn each line `expression  # value` into an assertion that the expression has this value."""
     return "\n".join(map(_with_check, code.splitlines())) + "\n"
 
 
@@ -198,7 +198,7 @@ def _with_check(line: str) -> str:
 
 
 def _fill(folder: Path, tiny_models: Path) -> None:
-    """The models and problems that the pages name, tiny, with room for completions of any default length."""
+    """Write tiny models and problems under the names of the pages, with room for completions of default length."""
     for source, name in (("policy", "my-policy"), ("reward_model", "my-verifyrm")):
         target = folder / "models" / name
         shutil.copytree(tiny_models / source, target)

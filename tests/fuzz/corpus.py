@@ -1,4 +1,4 @@
-"""Where each target starts from: valid input to bend, and what is known to be nasty."""
+"""The seeds of each target: valid input to mutate, and input known to be nasty."""
 
 import io
 import json
@@ -35,7 +35,7 @@ _NASTY = [
 
 
 def _changed(key: str, *values: str) -> list[bytes]:
-    """The row with `key` set to each value, given as JSON text."""
+    """Copies of the row with `key` set to each of the values, which are JSON text."""
     rest = json.dumps({name: value for name, value in _ROW.items() if name != key})[:-1]
     return [f'{rest}, "{key}": {value}}}'.encode() for value in values]
 

@@ -1,9 +1,9 @@
-"""Atheris drives the targets: input that reaches new lines of the project's code is kept and bent further.
+"""Drives the targets with Atheris, which keeps and mutates input that reaches new lines of the project's code.
 
     python tests/fuzz/coverage_guided.py SECONDS [TARGET …]
 
-Every target gets its seconds in a process of its own. Prints the executions of each; exits with 1 where an input broke
-a promise or took longer than ten seconds, and tells where that input is saved.
+Every target gets SECONDS in its own process. Prints the executions of each. If an input broke a promise or took longer
+than ten seconds, prints where that input is saved and exits with 1.
 """
 
 import re
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 
 def fuzz(target: str, seconds: str, folder: str) -> None:
-    """Never returns: libFuzzer ends the process."""
+    """Fuzz in this process. Never returns, because libFuzzer ends the process."""
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["cooper_rl"]):
         from corpus import SEEDS
@@ -36,7 +36,7 @@ def fuzz(target: str, seconds: str, folder: str) -> None:
 
 
 def report(target: str, seconds: str) -> bool:
-    """Fuzz one target and print how it went; whether it kept its promise."""
+    """Fuzz one target and print the result; returns whether it kept its promise."""
     folder = tempfile.mkdtemp(prefix=f"fuzz-{target}-")
     command = [sys.executable, __file__, "--one", target, seconds, folder]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)

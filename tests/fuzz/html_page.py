@@ -1,4 +1,4 @@
-"""What a browser would run or fetch in an HTML page."""
+"""Finds what a browser would run or fetch in an HTML page."""
 
 from html.parser import HTMLParser
 

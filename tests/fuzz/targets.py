@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes any bytes and fails unless the outcome is a valid object or a proper refusal.
+"""The fuzz targets. Each takes any bytes and fails unless the outcome is a valid object or a proper refusal.
 
 `test_properties.py` drives the targets with Hypothesis, `coverage_guided.py` with Atheris.
 """
@@ -38,7 +38,7 @@ from cooper_rl.verifyrm.label.judge_prompt import parse_reply
 
 Target = Callable[[bytes], None]
 SEPARATOR = "\x1e"
-"""Between the two texts of a target that takes two."""
+"""Separates the two texts of a target that takes two."""
 
 
 @cache
@@ -47,7 +47,7 @@ def scratch() -> Path:
 
 
 def read_or_refuse(name: str, data: bytes, read: Callable[[Path], Any]) -> Any:
-    """What `read` makes of a file that holds `data`; None where it refuses, naming the file."""
+    """The result of `read` on a file that holds `data`; None if it refuses with a message that names the file."""
     path = scratch() / name
     path.write_bytes(data)
     try:
@@ -58,7 +58,7 @@ def read_or_refuse(name: str, data: bytes, read: Callable[[Path], Any]) -> Any:
 
 
 def is_writable(value: Any) -> None:
-    """Plain JSON values that a file can hold: no half characters."""
+    """Assert that these are plain JSON values that a file can hold, without half characters."""
     json.dumps(value, ensure_ascii=False, default=str).encode()
 
 
@@ -80,7 +80,7 @@ def config_override(data: bytes) -> None:
     path = scratch() / "minimal.yaml"
     if not path.exists():
         path.write_text(yaml.safe_dump({"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}))
-    override = data.decode(errors="surrogateescape")  # as a command line is decoded
+    override = data.decode(errors="surrogateescape")  # command lines are decoded like this
     try:
         config = load_config(path, [override])
     except InputError as error:
@@ -148,7 +148,7 @@ def journal(data: bytes) -> None:
 
 
 class _OddServer:
-    """A chat server that sends the body it was given, and a client and a judge that ask it."""
+    """A chat server that sends the body it was given, with a client and a judge that ask it."""
 
     def __init__(self) -> None:
         self.body = ""
@@ -224,7 +224,7 @@ def rule_verifier(data: bytes) -> None:
 
 
 def report_page(data: bytes) -> None:
-    """Model text, whatever it is, adds nothing that runs to the page."""
+    """No model text adds anything to the page that a browser would run."""
     text = data.decode(errors="replace")
     folder = scratch() / "run"
     for name in ("rollouts", "pairs"):

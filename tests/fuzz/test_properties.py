@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from targets import TARGETS, close
 
 EXAMPLES = int(os.environ.get("COOPER_FUZZ_EXAMPLES", "1000"))
-"""Of each target in the slow suite, a tenth of it where one takes its time."""
+"""Examples of each target in the slow suite. Slow targets get a tenth."""
 UNHURRIED = {"chat_reply", "rule_verifier", "rows.parquet", "report_page", "earlier_verdicts", "config_file"}
 
 
@@ -22,12 +22,12 @@ def _closed():
 @pytest.mark.parametrize("target", TARGETS)
 def test_known_nasty_input(target: str):
     for seed in SEEDS[target]:
-        print(seed[:200])  # noqa: T201 - pytest shows the last one where it fails
+        print(seed[:200])  # noqa: T201 - if the test fails, pytest shows the last one
         TARGETS[target](seed)
 
 
 def bent(target: str) -> st.SearchStrategy[bytes]:
-    """A seed with a stretch of it cut out, doubled or replaced, or no seed at all."""
+    """A seed with a part of it cut out, doubled or replaced, or any other bytes."""
     short = [seed for seed in SEEDS[target] if len(seed) < 2000]
     any_bytes = st.one_of(st.binary(max_size=30), st.text(max_size=20).map(lambda t: t.encode(errors="replace")))
 

@@ -1,7 +1,7 @@
 """The engines that the suite runs on, and the tiny models it gives them.
 
-An engine is one entry of `ENGINES`: three functions that take a Hugging Face folder. The tests know an engine by the
-protocols of `engines/base.py` alone; what it computes is compared with plain transformers in float64.
+An engine is one entry of `ENGINES`: three functions that take a Hugging Face folder. The tests use only the protocols
+of `engines/base.py`, and compare what an engine computes with plain transformers in float64.
 """
 
 from collections.abc import Callable
@@ -25,14 +25,14 @@ from tiny_size import TINY
 
 @dataclass(frozen=True)
 class Engine:
-    """How one engine is built. Learners read `config.model`; a sampler gets its weights from a policy learner."""
+    """Builds one engine's parts. Learners read `config.model`; a sampler gets its weights from a policy learner."""
 
     name: str
     policy: Callable[[LearnerConfig, int, bool], PolicyLearner]
-    """From a configuration, the run's steps, and whether it is trained."""
+    """Takes a configuration, the number of steps of the run, and whether the learner is trained."""
     reward_model: Callable[[LearnerConfig, int, bool], RewardModelLearner]
     sampler: Callable[[Path], Sampler]
-    """Of the tokenizer in a folder."""
+    """Takes the folder of the tokenizer."""
 
 
 ENGINES = [
@@ -52,7 +52,7 @@ def engine(request) -> Engine:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory) -> Path:
-    """`policy`, `other_policy` and `reward_model`: random Llamas with a tokenizer of one token a character."""
+    """`policy`, `other_policy` and `reward_model`: random Llamas whose tokenizer has one token per character."""
     folder = tmp_path_factory.mktemp("conformance")
     characters = Tokenizer(models.WordLevel({c: i for i, c in enumerate(VOCABULARY)}, unk_token="<unk>"))
     characters.pre_tokenizer = pre_tokenizers.Split(Regex("."), behavior="isolated")

@@ -1,4 +1,4 @@
-"""What the suite compares engines with: plain transformers in float64, one row at a time."""
+"""The reference for engines: plain transformers in float64, one row at a time."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def classifier(folder: Path) -> PreTrainedModel:
 
 
 def logprobs(model: PreTrainedModel, row: np.ndarray, completion: int, temperature: float = 1.0) -> Tensor:
-    """Of the last `completion` tokens of a row."""
+    """Log-probabilities of the last `completion` tokens of a row."""
     tokens = torch.from_numpy(row.astype(np.int64))
     logits = model(tokens[None]).logits[0, :-1] / temperature
     return logits.log_softmax(-1).gather(-1, tokens[1:, None])[:, 0][-completion:]
@@ -40,20 +40,20 @@ def gradient(model: PreTrainedModel, loss: Tensor) -> Weights:
 
 
 def weights(learner: Learner, folder: Path) -> Weights:
-    """A learner's weights, from the Hugging Face folder it saves."""
+    """A learner's weights, read from the Hugging Face folder it saves."""
     learner.save(folder)
     has_score = "Classification" in (folder / "config.json").read_text()
     return {name: p.detach() for name, p in (classifier if has_score else causal)(folder).named_parameters()}
 
 
 def revealing(folder: Path, **changes) -> LearnerConfig:
-    """Settings under which AdamW's first step is g / (|g| + 1) for a gradient g, which nothing clips."""
+    """Settings with which AdamW's first step is g / (|g| + 1) for a gradient g, without clipping."""
     settings = {"learning_rate": 1.0, "eps": 1.0, "weight_decay": 0.0, "max_grad_norm": 1e9, "device": "cpu"}
     return LearnerConfig.model_validate({"model": str(folder), **settings, **changes})
 
 
 def revealed_gradient(learner: Learner, folder: Path) -> Weights:
-    """The gradient that a `revealing` learner has accumulated, read off the weights before and after its first step."""
+    """The gradient that a `revealing` learner has accumulated, from its weights before and after its first step."""
     before = weights(learner, folder / "before")
     learner.optim_step()
     after = weights(learner, folder / "after")

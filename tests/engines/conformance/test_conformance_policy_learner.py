@@ -26,7 +26,7 @@ def config(folder, **changes) -> LearnerConfig:
 
 
 def rows() -> Column:
-    """The second and the fourth row share a prefix with the first."""
+    """Rows of which the second and the fourth share a prefix with the first."""
     random = np.random.default_rng(1)
     drawn = [random.integers(1, 40, size=p + c) for p, c in zip(PROMPTS, LENGTHS, strict=True)]
     drawn[1][:3], drawn[3][:5] = drawn[0][:3], drawn[0][:5]
@@ -38,7 +38,7 @@ def plain_logprobs(model, temperature: float) -> torch.Tensor:
 
 
 def batch(folder, temperature: float = 1.0) -> PolicyBatch:
-    """Old log-probabilities a little off the model's, so that ratios differ from 1 and some are clipped."""
+    """Old log-probabilities that differ a little from the model's, so ratios differ from 1 and some are clipped."""
     random = np.random.default_rng(2)
     with torch.no_grad():
         exact = plain_logprobs(plain.causal(folder / "policy"), temperature).numpy()
@@ -49,7 +49,7 @@ def batch(folder, temperature: float = 1.0) -> PolicyBatch:
 
 
 def plain_outputs(model, given: PolicyBatch, objective: PolicyObjective):
-    """Loss and metrics of every row alone."""
+    """Loss and metrics, computed for every row alone."""
     lengths = LENGTHS.tolist()
     names = ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs")
     columns = {name: torch.from_numpy(getattr(given, name)).split(lengths) for name in names}
@@ -124,7 +124,7 @@ def test_loss_metrics_and_gradient_are_the_plain_ones(engine, folders, tmp_path,
     torch.testing.assert_close(plain.revealed_gradient(learner, tmp_path), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_gradient_is_clipped_and_its_norm_told_before(engine, folders, tmp_path):
+def test_the_gradient_is_clipped_and_its_norm_is_from_before(engine, folders, tmp_path):
     objective, given = PolicyObjective(loss=PPOClip(), kl=None), batch(folders)
     model = plain.causal(folders / "policy")
     expected = plain.gradient(model, plain_outputs(model, given, objective)[0])

@@ -34,7 +34,7 @@ def test_scores_are_those_of_each_row_alone_in_any_order(engine, folders):
 
 
 def test_a_row_may_end_with_the_padding_token(engine, folders):
-    """End-of-sequence often doubles as padding; it is still the token the score is read at."""
+    """End-of-sequence is often also the padding token. The score is still read at that token."""
     learner = engine.reward_model(config(folders), 10, False)
     ended, bare = learner.score([[5, 6, 0], [5, 6]])
     assert abs(ended - bare) > 1e-3

@@ -1,4 +1,4 @@
-"""A sampler: the model's own distribution, log-probabilities that compare with a learner's, seeds and stops."""
+"""A sampler: the model's own distribution, log-probabilities that agree with the learner's, seeds and stops."""
 
 from itertools import product
 
@@ -57,7 +57,7 @@ def test_greedy_logprobs_are_at_temperature_one(sampler, policy):
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 def test_samples_follow_the_exact_distribution(sampler, folders, temperature):
-    """Every completion of two tokens, enumerated; the unlikely ones are counted together."""
+    """Enumerates every completion of two tokens; unlikely ones are counted together."""
     prompt, n, model = [5, 9, 12], 6000, plain.causal(folders / "policy")
     size = model.config.vocab_size
     with torch.no_grad():
@@ -76,7 +76,7 @@ def test_samples_follow_the_exact_distribution(sampler, folders, temperature):
     freedom = len(likely)
     chi_square = ((observed - mean) ** 2 / mean).sum()
     assert len(likely) > 20
-    assert chi_square < freedom + 4 * (2 * freedom) ** 0.5  # four standard deviations above its mean
+    assert chi_square < freedom + 4 * (2 * freedom) ** 0.5  # its mean plus four standard deviations
 
 
 def test_the_seed_decides_the_text(sampler):

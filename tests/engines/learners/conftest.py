@@ -33,14 +33,14 @@ def tiny_config(**changes) -> LlamaConfig:
 
 @pytest.fixture
 def tokenizer() -> PreTrainedTokenizerFast:
-    """One token a character; end-of-sequence is id 0 and there is no padding token."""
+    """One token per character. End-of-sequence is id 0, and there is no padding token."""
     characters = Tokenizer(models.WordLevel({c: i for i, c in enumerate(VOCABULARY)}, unk_token="_"))
     characters.pre_tokenizer = pre_tokenizers.Split(Regex("."), behavior="isolated")
     return PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<eos>", unk_token="_")
 
 
 def in_precision(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
-    """The model in `dtype` throughout: Llama's own norms compute in float32 whatever they are given."""
+    """The model with every computation in `dtype`; Llama's own norms would compute in float32."""
     if dtype == torch.float64:
         for parent in list(model.modules()):
             for name, module in list(parent.named_children()):

@@ -1,4 +1,4 @@
-"""What a row scores, and the gradient of a batch, do not depend on how rows are put together."""
+"""The score of a row and the gradient of a batch do not depend on how rows are batched."""
 
 import math
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def config(budget: int, kernels: str = "torch") -> LearnerConfig:
 
 
 def reward_learner(make: Callable[..., PreTrainedModel], dtype: torch.dtype, kernels: str) -> TorchRewardModelLearner:
-    # Large enough that oneDNN takes over from a few tokens on.
+    # Large enough that oneDNN is used from a few tokens on.
     model = make(dtype, hidden_size=128, intermediate_size=768, num_hidden_layers=1)
     learner = TorchRewardModelLearner(model, config(1, kernels), 10)
     assert any(isinstance(module, FastLinear) for module in model.modules()) == (kernels == "onednn")
@@ -43,7 +43,7 @@ def reward_learner(make: Callable[..., PreTrainedModel], dtype: torch.dtype, ker
 
 
 def loss_of_row(learner: TorchRewardModelLearner, rows: list[list[int]], row: int) -> float:
-    """-log sigmoid(logit) of one row in the company of the others, in the model's own precision."""
+    """-log sigmoid(logit) of one row in a batch with the others, in the model's own precision."""
     weights = [float(i == row) for i in range(len(rows))]
     batch = LabelledBatch(rows, [1.0] * len(rows), weights)
     return learner.forward_backward(batch, BinaryCrossEntropyLoss())["loss"]

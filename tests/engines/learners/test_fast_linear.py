@@ -1,4 +1,4 @@
-"""oneDNN's linear layers give what PyTorch's give, forward and backward, and a learner trains the same with them."""
+"""oneDNN's linear layers equal PyTorch's, forward and backward, and a learner trains the same with them."""
 
 import copy
 

@@ -95,9 +95,9 @@ def test_auto_finds_a_device_that_works():
 
 
 def test_ever_new_batch_sizes_do_not_fill_the_memory():
-    """oneDNN keeps what it compiled for each number of rows: by default 290 MiB for these."""
+    """oneDNN keeps a compiled kernel for each number of rows: by default 290 MiB for these."""
     if not Path("/proc/self/status").exists() or not has_onednn():
-        pytest.skip("memory is read from /proc, and this is about oneDNN")
+        pytest.skip("the test reads memory from /proc and needs oneDNN")
     code = """
 from pathlib import Path
 import torch, cooper_rl.engines.local.device

@@ -66,7 +66,7 @@ def test_a_resumed_reward_model_equals_an_uninterrupted_one_bit_for_bit(reward_m
     first = TorchRewardModelLearner.from_config(settings, 6)
     train(first, range(2))
     first.save(tmp_path / "checkpoint")
-    # The run that resumes may also name the checkpoint as its model.
+    # A resuming run may also name the checkpoint as its model.
     second = TorchRewardModelLearner.from_config(config(model=str(tmp_path / "checkpoint")), 6)
     second.load(tmp_path / "checkpoint")
     train(second, range(2, 4))
@@ -75,7 +75,7 @@ def test_a_resumed_reward_model_equals_an_uninterrupted_one_bit_for_bit(reward_m
 
 def test_loading_goes_back_to_the_saved_state_and_forgets_pending_gradients(make_policy, tmp_path):
     learner = TorchPolicyLearner(make_policy(), config(), 6)
-    learner.save(tmp_path)  # before any step: there are no moments yet
+    learner.save(tmp_path)  # before any step there are no moments
     start = {name: value.clone() for name, value in learner.model.state_dict().items()}
     train_policy(learner, range(1))
     moved = {name: value.clone() for name, value in learner.model.state_dict().items()}
@@ -116,7 +116,7 @@ def test_a_checkpoint_of_another_model_is_an_input_error(make_policy, tmp_path):
         TorchPolicyLearner(make_policy(hidden_size=64), config(), 6).load(tmp_path)
 
 
-def test_a_changed_run_length_is_told(make_policy, tmp_path, caplog):
+def test_a_changed_run_length_is_reported(make_policy, tmp_path, caplog):
     TorchPolicyLearner(make_policy(), config(), 6).save(tmp_path)
     with caplog.at_level(logging.WARNING, logger="cooper_rl"):
         TorchPolicyLearner(make_policy(), config(), 9).load(tmp_path)

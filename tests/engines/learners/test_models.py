@@ -20,7 +20,7 @@ from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.errors import InputError
 
 load_base = partial(load_reward_model, new_head_seed=0)
-"""What `cooper verifyrm train` does."""
+"""Loads a model as `cooper verifyrm train` does."""
 
 
 def edit_config(folder: Path, **changes) -> None:
@@ -69,7 +69,7 @@ def test_what_can_be_no_name_on_the_hub_is_a_missing_folder(path):
 
 
 class NoSuchModel(BaseHTTPRequestHandler):
-    """The hub's answer about a model it does not have."""
+    """The hub's answer for a model that it does not have."""
 
     def do_HEAD(self):
         self.send_response(404)
@@ -82,7 +82,7 @@ class NoSuchModel(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub():
-    """A hub at `server_port` of this machine that has no models."""
+    """A hub on this machine, at port `server_port`, that has no models."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), NoSuchModel)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -93,8 +93,8 @@ def hub():
 
 
 @pytest.mark.parametrize("reachable", [True, False])
-def test_a_name_that_is_neither_folder_nor_model_is_told_at_once(tmp_path, hub, reachable):
-    """Transformers alone retries for 46 s where the hub cannot be reached."""
+def test_a_name_that_is_neither_folder_nor_model_is_reported_at_once(tmp_path, hub, reachable):
+    """Transformers alone retries for 46 s if the hub cannot be reached."""
     code = """
 import time
 from cooper_rl.errors import InputError
@@ -243,7 +243,7 @@ def test_a_reward_model_cannot_be_a_policy(reward_model_folder):
 
 
 class Malicious:
-    """Runs a command when it is unpickled."""
+    """Unpickling this object runs a command."""
 
     def __init__(self, marker: Path):
         self.marker = marker
@@ -264,7 +264,7 @@ def test_pickled_weights_are_refused_and_never_read(policy_folder, tmp_path, loa
         load(str(policy_folder))
     assert not marker.exists()
     pickle.loads((policy_folder / "pytorch_model.bin").read_bytes())
-    assert marker.exists(), "the file would have done harm"
+    assert marker.exists(), "the file runs code when it is unpickled"
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])

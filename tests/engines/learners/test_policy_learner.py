@@ -27,7 +27,7 @@ def random_rows() -> Column:
 
 
 def rows_of(flat: np.ndarray) -> list[torch.Tensor]:
-    """The numbers of each completion."""
+    """The values of each completion."""
     return list(torch.from_numpy(flat).split(LENGTHS.tolist()))
 
 
@@ -38,7 +38,7 @@ def plain_logprobs(model, row: np.ndarray, completion: int, temperature: float =
 
 
 def random_batch(model) -> PolicyBatch:
-    """Old log-probabilities a little off the model's, so that ratios differ from 1 and some are clipped."""
+    """Old log-probabilities that differ a little from the model's, so ratios differ from 1 and some are clipped."""
     rows, random = random_rows(), np.random.default_rng(2)
     with torch.no_grad():
         exact = torch.cat([plain_logprobs(model, row, c).double() for row, c in zip(rows, LENGTHS, strict=True)])
@@ -52,7 +52,7 @@ def gradients(model) -> dict[str, torch.Tensor]:
 
 
 def plain_gradients(model, batch: PolicyBatch) -> tuple[float, dict[str, torch.Tensor]]:
-    """Every row alone and unpadded, one loss over all, one backward pass."""
+    """The reference: every row alone and unpadded, one loss over all rows, one backward pass."""
     model.zero_grad()
     losses = []
     numbers = (rows_of(values) for values in (batch.old_logprobs, batch.advantages, batch.weights))
@@ -103,7 +103,7 @@ def test_gradient_checkpointing_changes_nothing_but_memory(make_policy):
     model.base_model.layers[0].mlp.register_forward_pre_hook(lambda *_: calls.append(torch.is_grad_enabled()))
     learner.forward_backward(batch, OBJECTIVE)
     torch.testing.assert_close(gradients(model), expected, rtol=0, atol=1e-10)
-    assert len(calls) == 2, "the layer is computed again in the backward pass"
+    assert len(calls) == 2, "the layer should be computed again in the backward pass"
     assert not any(module.training for module in model.modules())
     assert model(torch.tensor([[1, 2]]), use_cache=True).past_key_values.get_seq_length() == 2
 
@@ -113,7 +113,7 @@ def gpt2() -> GPT2LMHeadModel:
 
 
 def gemma2() -> Gemma2ForCausalLM:
-    """Caps its logits, so its head cannot be applied to the hidden states alone."""
+    """A model that caps its logits, so its head cannot be applied to the hidden states alone."""
     return Gemma2ForCausalLM(
         Gemma2Config(
             vocab_size=64,
@@ -155,7 +155,7 @@ def test_updates_raise_the_probability_of_advantaged_completions(make_policy):
 
 
 def test_only_matrices_decay(make_policy):
-    """With a zero gradient AdamW only decays: by lr * weight_decay of the weight."""
+    """With a zero gradient AdamW only decays a weight, by lr * weight_decay of it."""
     learner = TorchPolicyLearner(make_policy(), config(learning_rate=0.1, weight_decay=0.5), 10)
     before = {name: p.detach().clone() for name, p in learner.model.named_parameters()}
     for p in learner.model.parameters():

@@ -1,4 +1,4 @@
-"""Stage 1 with a real learner in float64, against gradients written out by hand."""
+"""Stage 1 with a real learner in float64, compared with gradients derived by hand."""
 
 from itertools import product
 
@@ -25,7 +25,7 @@ PROMPT = [3, 1]
 
 
 class WatchedLearner(TorchPolicyLearner):
-    """Keeps the gradient of the last update."""
+    """A learner that keeps the gradient of its last update."""
 
     gradient = torch.empty(0)
 
@@ -49,7 +49,7 @@ def gradient_of(loss: Tensor, model) -> Tensor:
 
 
 def rollouts_of(model, groups: list[list[list[int]]], temperature: float = 1.0, cut: tuple[int, ...] = ()) -> Rollouts:
-    """A sampler that agrees with the model; the completions of these indices in their group reached the limit."""
+    """Rollouts of a sampler that agrees with the model; in each group the completions of these indices were cut off."""
     completions = [completion for group in groups for completion in group]
     with torch.no_grad():
         known = torch.cat([logprobs(model, completion, temperature) for completion in completions])
@@ -67,7 +67,7 @@ def rollouts_of(model, groups: list[list[list[int]]], temperature: float = 1.0, 
 
 @pytest.mark.parametrize("temperature", [0.5, 0.7, 1.0, 1.5])
 def test_the_gradient_is_that_of_the_expected_reward_at_the_sampling_temperature(make_policy, temperature):
-    """All 216 completions of three tokens, each weighted by its probability: the expectation is exact."""
+    """The expectation is exact: all 216 completions of three tokens, each weighted by its probability."""
     model = make_policy(torch.float64, vocab_size=6)
     completions = [list(tokens) for tokens in product(range(6), repeat=3)]
     values = torch.randn(216, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
@@ -76,7 +76,7 @@ def test_the_gradient_is_that_of_the_expected_reward_at_the_sampling_temperature
     true = gradient_of((probabilities * values).sum(), model)
 
     weights = probabilities.detach()
-    rewards = 216 * weights * (values - (weights * values).sum())  # of mean 0, so they are their own advantages
+    rewards = 216 * weights * (values - (weights * values).sum())  # their mean is 0: they are their own advantages
     algorithm = AlgorithmConfig(
         advantages=DrGRPO(), kl=None, aggregation=SequenceMeanTokenSum(normaliser=1), min_spread=0
     )
@@ -93,7 +93,7 @@ COMPLETIONS = [[[5, 6, 7], [8, 9], [4]], [[2, 2, 2, 2], [9], [7, 3]]]
 
 
 def step(model, reference, rewards, cut: tuple[int, ...] = (), temperature: float = 0.7, **algorithm):
-    """One update on two groups; returns the learner and the metrics."""
+    """Runs one update on two groups; returns the learner and the metrics."""
     rollouts = rollouts_of(model, COMPLETIONS, temperature, cut)
     learner = learner_of(model)
     frozen = None if reference is None else TorchPolicyLearner(reference, learner.config, 0, trainable=False)
@@ -110,7 +110,7 @@ def k3(model, reference, completion: list[int], temperature: float = 0.7) -> Ten
 
 @pytest.fixture
 def models(make_policy):
-    """A policy in float64 and a reference that it has left."""
+    """A policy in float64 and a reference that differs from it."""
     return make_policy(torch.float64, seed=0), make_policy(torch.float64, seed=1)
 
 
@@ -129,7 +129,7 @@ def test_rewards_that_are_all_alike_keep_their_pull_to_the_reference(models):
 @pytest.mark.parametrize("where", ["loss", "reward"])
 @pytest.mark.parametrize("cut", [(), (0, 1, 2)])
 def test_the_distance_to_the_reference_is_measured_on_all_rows(models, where, cut):
-    """Without spread, and with completions that are masked because they were cut off."""
+    """Includes groups without spread, and completions that are masked because they were cut off."""
     model, reference = models
     with torch.no_grad():
         expected = torch.cat([k3(model, reference, c) for group in COMPLETIONS for c in group]).mean().item()
@@ -140,11 +140,11 @@ def test_the_distance_to_the_reference_is_measured_on_all_rows(models, where, cu
 
 
 def test_without_a_kl_term_groups_without_spread_are_only_counted(models):
-    """They stay out of the backward pass, and the other group's gradient is what it is beside them."""
+    """They stay out of the backward pass, and the gradient of the other group does not change."""
     model, _ = models
     advantages = [0.4, -0.4, 0.0]
     terms = [-a * logprobs(model, c, 0.7).sum() for a, c in zip(advantages, COMPLETIONS[0], strict=True)]
-    expected = gradient_of(torch.stack(terms).sum() / 13, model)  # all 13 tokens of the step
+    expected = gradient_of(torch.stack(terms).sum() / 13, model)  # the step has 13 tokens in all
     learner, metrics = step(model, None, [[0.9, 0.1, 0.5], [0.2] * 3], kl=None, advantages=DrGRPO())
     torch.testing.assert_close(learner.gradient, expected, rtol=0, atol=1e-12)
     assert metrics["policy/trained_completions"] == 0.5
@@ -152,7 +152,7 @@ def test_without_a_kl_term_groups_without_spread_are_only_counted(models):
 
 
 def test_kl_in_the_reward_takes_the_recomputed_log_probabilities(models):
-    """A sampler that reports other numbers, here the reference's own, must not hide the distance."""
+    """A sampler that reports other log-probabilities, here the reference's own, must not hide the distance."""
     model, reference = models
     rollouts = rollouts_of(reference, COMPLETIONS)
     with torch.no_grad():
@@ -178,7 +178,7 @@ RAGGED_REWARDS = [[1.0, 0.0, 0.25, 0.5], [0.3, 0.8], [0.0, 1.0, 0.0]]
 
 
 def test_ragged_groups_have_baselines_of_their_own(models):
-    """Groups of 4, 2 and 3: nine rewards would also fill 3 x 3, with other baselines and another gradient."""
+    """Groups of 4, 2 and 3. Nine rewards would also fill 3 x 3, with other baselines and another gradient."""
     model, _ = models
     centred = [torch.tensor(row, dtype=torch.float64) - sum(row) / len(row) for row in RAGGED_REWARDS]
     terms = [

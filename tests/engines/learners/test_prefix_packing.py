@@ -52,7 +52,7 @@ def shared(division, rows) -> int:
 
 
 def best_by_trying(rows) -> int:
-    """Most tokens that any division of the ordered rows shares."""
+    """The most tokens that any division of the ordered rows can share."""
     ordered = sorted(rows)
     best = 0
     for cuts in range(2 ** (len(rows) - 1)):

@@ -50,7 +50,7 @@ def test_scores_equal_plain_transformers_on_single_rows(make_reward_model, kind)
 
 
 def test_a_row_may_end_with_the_padding_token(make_reward_model):
-    """End-of-sequence often doubles as padding; it is still the token the score is read at."""
+    """End-of-sequence is often also the padding token. The score is still read at that token."""
     scores = {}
     for pad in (0, 63, None):
         learner = TorchRewardModelLearner(make_reward_model(pad_token_id=pad), config(), 10)

@@ -19,7 +19,7 @@ SIZE = {
 
 @pytest.fixture(scope="session")
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Ids 0 and 1 are padding and end of sequence; then one token a character."""
+    """Ids 0 and 1 are padding and end of sequence; after them comes one token per character."""
     vocabulary = {"<pad>": 0, "<eos>": 1, **{character: index + 2 for index, character in enumerate(CHARACTERS)}}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
     backend.decoder = decoders.Fuse()  # pyright: ignore[reportAttributeAccessIssue]
@@ -28,7 +28,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 @pytest.fixture(params=["llama", "qwen2"])
 def model(request):
-    """A random model, in training mode as a learner's would be."""
+    """A random model, in training mode like a learner's."""
     torch.manual_seed(0)
     if request.param == "llama":
         return LlamaForCausalLM(LlamaConfig(**SIZE)).train()
@@ -37,6 +37,6 @@ def model(request):
 
 @pytest.fixture
 def llama():
-    """One random Llama."""
+    """A random Llama."""
     torch.manual_seed(1)
     return LlamaForCausalLM(LlamaConfig(**SIZE))

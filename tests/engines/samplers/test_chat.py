@@ -77,13 +77,13 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_is_a_counted_failure_and_only_passing_ones_are_retried(name):
     answer, kind, requests = FAULTS[name]
-    # Only the slow servers are to be met by the time-out: a busy machine must not turn another fault into one.
+    # Only the slow servers may run into the time-out: a busy machine must not turn another fault into one.
     timeout_s = 0.5 if kind == "timeout" else 5.0
     with ChatServer(lambda request, number: answer) as server, client_of(server.url, timeout_s=timeout_s) as client:
         [reply] = client.submit([say("hello")]).result(timeout=10)
     assert (reply.text, reply.failure) == ("1 + 1 =" if kind == "truncated" else "", kind)
     assert len(server.requests) == requests
-    assert server.sent < 2**28  # a quarter of what an endless one would send
+    assert server.sent < 2**28  # a quarter of what an endless answer would send
 
 
 def test_a_server_that_is_not_there_is_a_connection_failure():
@@ -163,7 +163,7 @@ def test_requests_finish_while_the_caller_computes():
     with ChatServer(echo) as server, client_of(server.url) as client:
         future = client.submit([say("hello")])
         busy_until = time.perf_counter() + 0.5
-        while time.perf_counter() < busy_until:  # holds the interpreter as a training step would
+        while time.perf_counter() < busy_until:  # keeps the interpreter busy as a training step would
             sum(range(1000))
         assert future.done()
 

@@ -1,4 +1,4 @@
-"""Filters keep exactly the tokens their definitions name, and drawing follows the filtered distribution."""
+"""Filters keep exactly the tokens that their definitions require, and drawing follows the filtered distribution."""
 
 import pytest
 import torch
@@ -34,8 +34,8 @@ def test_min_p_is_relative_to_the_most_likely_token(min_p, tokens):
 
 
 def test_filters_act_in_the_documented_order():
-    # Top-k 3 leaves 0.4, 0.25, 0.2 of 0.85; the first two are 0.76 of it, which top-p 0.7 keeps.
-    # Without renormalising (top-p first), 0.65 < 0.7 would have kept the third as well.
+    # Top-k 3 leaves 0.4, 0.25 and 0.2, in all 0.85. The first two are 0.76 of that, and top-p 0.7 keeps them.
+    # With top-p first, 0.65 < 0.7 would have kept the third as well.
     params = SamplingParams(top_k=3, top_p=0.7)
     assert kept(filter_logits(LOGITS, params)) == [1, 3]
 
@@ -48,7 +48,7 @@ def test_top_p_gives_the_same_set_whether_or_not_the_whole_vocabulary_is_sorted(
     before = probabilities.cumsum(-1) - probabilities
     expected = torch.zeros(3, vocabulary, dtype=torch.bool).scatter_(-1, order, before < 0.9)
     difference = torch.isfinite(keep_top_p(logits, 0.9)) ^ expected
-    assert int(difference.sum(-1).max()) <= 1  # one token may sit on the border of fp32
+    assert int(difference.sum(-1).max()) <= 1  # float32 may put one token on either side of the border
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_drawn_frequencies_match_the_distribution_computed_by_hand(params):
     possible = expected > 0
     assert int(counts[~possible].sum()) == 0
     chi_square = ((counts - draws * expected)[possible] ** 2 / (draws * expected)[possible]).sum()
-    assert float(chi_square) < 22.5  # 6 degrees of freedom: exceeded once in a thousand
+    assert float(chi_square) < 22.5  # 6 degrees of freedom: chance exceeds this once in a thousand
     torch.testing.assert_close(logprobs.double(), unfiltered[tokens].log(), atol=1e-5, rtol=0)
 
 
@@ -115,7 +115,7 @@ def test_noise_of_a_row_does_not_depend_on_the_other_rows():
     own = [float(alone.uniforms(step, [0])[0]) for step in range(150)]
     shared = []
     for step in range(150):
-        rows = [0, 1, 2] if step < 40 else [1]  # its neighbours leave early
+        rows = [0, 1, 2] if step < 40 else [1]  # its neighbours end early
         shared.append(float(together.uniforms(step, rows)[rows.index(1)]))
     assert own == shared
     assert len(set(own)) == 150
@@ -132,7 +132,7 @@ def test_drawing_by_blocks_takes_the_token_that_a_plain_cumulative_sum_takes(voc
     cumulative = weights.double().cumsum(dim=1)
     plain = torch.searchsorted(cumulative, uniforms[:, None] * cumulative[:, -1:], right=True)
     drawn = invert_cumulative(weights, uniforms)
-    assert (drawn == plain).float().mean() > 0.98  # a number within 1e-7 of a border may fall on either side of it
+    assert (drawn == plain).float().mean() > 0.98  # a number within 1e-7 of a border may fall on either side of it,
     assert (drawn - plain).abs().max() <= 1 + 2  # and then takes the neighbour, past the two of weight 0
     assert bool((weights.gather(1, drawn) > 0).all())
 

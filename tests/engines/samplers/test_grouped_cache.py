@@ -1,4 +1,4 @@
-"""Grouped attention against plain attention over every row's own copy of its prompt."""
+"""Compares grouped attention with plain attention over every row's own copy of its prompt."""
 
 import pytest
 import torch

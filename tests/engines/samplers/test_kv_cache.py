@@ -1,4 +1,4 @@
-"""The buffered cache holds what transformers' own would, and does not copy at every token."""
+"""The buffered cache holds what transformers' own cache would hold, and does not copy at every token."""
 
 import torch
 from transformers import AutoConfig, DynamicCache

@@ -1,4 +1,4 @@
-"""The native sampler: true log-probabilities, the model's own distribution, reproducible text, honest stops."""
+"""The native sampler: true log-probabilities, the model's own distribution, reproducible text, correct stops."""
 
 import copy
 from itertools import chain
@@ -16,7 +16,7 @@ PROMPTS = [[5, 6, 7], list(range(10, 31)), [40], [9, 8, 9, 8, 9, 8]]
 
 
 def teacher_forced(model, prompt: list[int], completion: list[int], temperature: float = 1.0) -> torch.Tensor:
-    """Log-probabilities of a completion in one plain forward pass of that row alone."""
+    """Log-probabilities of a completion, from one plain forward pass of that row alone."""
     model.eval()
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([prompt + completion])).logits[0]
@@ -35,7 +35,7 @@ def test_logprobs_equal_a_teacher_forced_forward(model, tokenizer):
     params = SamplingParams(temperature=0.8, top_p=0.95, top_k=30, max_tokens=40)
     groups = draw(NativeSampler(tokenizer, model), PROMPTS, 5, params, seed=3)
     lengths = {len(completion.token_ids) for group in groups for completion in group}
-    assert len(lengths) > 3  # rows must have left at different times for the test to mean anything
+    assert len(lengths) > 3  # the test only means something if rows ended at different times
     assert_logprobs_are_the_models(model, PROMPTS, groups, temperature=0.8)
 
 
@@ -69,7 +69,7 @@ def test_first_and_second_tokens_follow_the_exact_distribution(llama, tokenizer)
     ]:
         counts = torch.bincount(torch.tensor(drawn), minlength=64).double()
         chi_square = ((counts - len(drawn) * expected) ** 2 / (len(drawn) * expected)).sum()
-        assert float(chi_square) < 107  # 63 degrees of freedom: exceeded four times in ten thousand
+        assert float(chi_square) < 107  # 63 degrees of freedom: chance exceeds this four times in ten thousand
 
 
 @pytest.mark.parametrize("max_rows", [1, 3, 7, 100])
@@ -77,7 +77,7 @@ def test_a_completion_does_not_depend_on_what_shares_its_batch(llama, tokenizer,
     params = SamplingParams(max_tokens=24)
     together = draw(NativeSampler(tokenizer, llama), PROMPTS, 4, params, seed=5)
     in_waves = draw(NativeSampler(tokenizer, llama, max_rows=max_rows), PROMPTS, 4, params, seed=5)
-    # The first group alone: its neighbours, who finished before and after it, are gone.
+    # The first group alone, without the neighbours that finished before and after it.
     alone = draw(NativeSampler(tokenizer, llama), PROMPTS[:1], 4, params, seed=5)
     texts = [[completion.text for completion in group] for group in together]
     assert [[completion.text for completion in group] for group in in_waves] == texts
@@ -107,7 +107,7 @@ def test_a_stop_string_keeps_its_tokens_and_leaves_the_text(llama, tokenizer):
 
 
 def test_a_prompt_that_fills_the_context_is_refused_before_any_forward(llama, tokenizer):
-    llama.forward = None  # any use of the model would fail with another error
+    llama.forward = None  # using the model at all would fail with another error
     with pytest.raises(InputError, match=r"prompt 1 has 96 tokens and the model's context is 96"):
         draw(NativeSampler(tokenizer, llama), [[4], [5] * 96], 2, SamplingParams(max_tokens=4), seed=0)
     with pytest.raises(InputError, match="prompt 0 is empty"):
@@ -137,7 +137,7 @@ def test_weights_are_taken_by_reference_and_the_model_keeps_its_mode(model, toke
         model.lm_head.weight.neg_()
     assert draw(sampler, [[5]], 1, SamplingParams(temperature=0, max_tokens=8), seed=0) != before
     loss = model(input_ids=torch.tensor([[5, 6]]), labels=torch.tensor([[5, 6]])).loss
-    loss.backward()  # sampling in between leaves nothing behind that autograd could trip over
+    loss.backward()  # sampling in between must not disturb autograd
 
 
 def test_a_learner_without_a_local_model_is_refused(tokenizer):
@@ -157,7 +157,7 @@ def test_bfloat16_autocast_stays_near_the_float32_logprobs(llama, tokenizer):
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_no_completion_ends_before_min_tokens_and_logprobs_stay_the_models_own(llama, tokenizer, temperature):
-    llama.lm_head.weight.data[1] = llama.lm_head.weight.data.mean(0) + 0.5  # end of sequence becomes likely
+    llama.lm_head.weight.data[1] = llama.lm_head.weight.data.mean(0) + 0.5  # this makes end of sequence likely
     params = SamplingParams(temperature=temperature, min_tokens=6, max_tokens=9)
     [completions] = draw(NativeSampler(tokenizer, llama), [[5, 6, 7]], 32, params, seed=0)
     assert all(len(c.token_ids) >= 6 and 1 not in c.token_ids[:6] for c in completions)

@@ -1,4 +1,4 @@
-"""Models whose layers are not plain attention with rotary positions still get true log-probabilities."""
+"""Log-probabilities are also true for models whose layers are not plain attention with rotary positions."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Stop tokens and stop strings end a completion at the token that brings them."""
+"""Stop tokens and stop strings end a completion at the token that completes them."""
 
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -9,13 +9,13 @@ from cooper_rl.engines.sampling import SamplingParams
 
 
 def first_stop(rule: StopRule, token_ids: list[int]) -> int | None:
-    """Tokens drawn when the rule first says stop."""
+    """The number of tokens drawn when the stop rule first says stop."""
     return next((count for count in range(1, len(token_ids) + 1) if rule.reached(token_ids[:count])), None)
 
 
 @pytest.fixture(scope="module")
 def byte_tokenizer() -> PreTrainedTokenizerFast:
-    """One token a byte, and two longer pieces: characters outside ASCII take several tokens."""
+    """One token per byte, and two longer pieces. Characters outside ASCII take several tokens."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {"<eos>": 0, **{piece: index + 1 for index, piece in enumerate(alphabet)}}
     vocabulary |= {"##": len(vocabulary), "#Ġ": len(vocabulary) + 1}
@@ -77,7 +77,7 @@ def test_a_special_token_given_as_a_string_stops_by_its_id(tokenizer):
 
 
 def test_decoding_stays_cheap_in_long_completions(tokenizer):
-    # Only tokens that could end the stop string are looked at, and only through a window.
+    # Only tokens that could end the stop string are decoded, and only with a window before them.
     decoded = 0
 
     class Counting:
