@@ -126,7 +126,7 @@ def test_text_answers_are_compared_as_text_or_refused_and_listed(tmp_path: Path,
     with RuleVerifier(text=text) as verifier:
         report = load_problems(config, verifier.fault)
     assert len(report.problems) == kept
-    reason = "is text, and rule.text: refuse takes only mathematics and options"
+    reason = "is text; with rule.text: refuse, only mathematics and options are accepted"
     refused = [f"rows.jsonl:21: answer 'Tokyo' {reason}", f"rows.jsonl:22: answer '2024-01-05' {reason}"]
     assert [row.split("/")[-1] for row in map(str, report.bad_rows)] == (refused if text == "refuse" else [])
 

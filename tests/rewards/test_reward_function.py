@@ -125,7 +125,7 @@ def test_async_calls_of_a_step_run_together_also_under_a_running_event_loop(rewa
     ("name", "batched", "words"),
     [
         ("one_too_few", True, r"rewards_here:one_too_few: returned 2 values for 3 completions"),
-        ("one_number", True, r"rewards_here:one_number: returned 1.0; a batched function returns a list"),
+        ("one_number", True, r"rewards_here:one_number: returned 1.0; a batched function must return a list"),
         ("one_infinite", True, r"rewards_here:one_infinite: returned inf for problem p7; return a finite number"),
         ("of_lists", False, r"rewards_here:of_lists: returned \[1.0\] for problem p7; .* needs batched: true"),
     ],

@@ -61,7 +61,7 @@ def test_bad_rows_and_a_foreign_output_are_refused(data, tmp_path):
         verify_file(data, out)
     data.write_text('{"answer": "12", "completion": "12"}\n')
     out.write_text('{"something": "else"}\n')
-    with pytest.raises(InputError, match=r"out.jsonl:1: not a verdict on this input's row"):
+    with pytest.raises(InputError, match=r"out.jsonl:1: not a verdict on this row of the input"):
         verify_file(data, out)
     assert out.read_text() == '{"something": "else"}\n'
 
