@@ -102,14 +102,14 @@ def test_a_mixed_repeat_gets_what_was_stored(make):
 def test_an_id_that_comes_back_with_other_content_is_refused(make):
     reward = make()
     reward.score([group(10)], step=1)
-    with pytest.raises(InputError, match="g10: step 1 has scored a group of this id with other content"):
+    with pytest.raises(InputError, match="g10: step 1 has already scored a group with this id but other content"):
         reward.score([group(10, size=2)], step=1)
 
 
 def test_a_step_is_updated_once(make):
     reward = make()
     reward.score(groups(10), step=3)
-    with pytest.raises(InputError, match=r"step 4: step 3 was scored and not updated; call update\(3\)"):
+    with pytest.raises(InputError, match=r"step 4: step 3 was scored but not updated; call update\(3\)"):
         reward.score(groups(20), step=4)
     first = reward.update(3)
     after = weights(reward)
@@ -117,7 +117,7 @@ def test_a_step_is_updated_once(make):
     assert same(weights(reward), after)
     assert (reward.version, reward.last_step) == (1, 3)
     for behind in (lambda: reward.update(2), lambda: reward.score(groups(20), step=3)):
-        with pytest.raises(InputError, match="is behind step 3, the last that was updated"):
+        with pytest.raises(InputError, match="step 3 is already updated"):
             behind()
     assert reward.score(groups(20)).version == 1
     assert reward.update(4).step == 4

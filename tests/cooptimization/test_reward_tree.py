@@ -71,7 +71,7 @@ def test_a_record_from_outside_is_printed_with_its_path(settings, tmp_path):
     [
         (
             {"kind": "rule", "rewards": [{"kind": "reward_model"}]},
-            "kind: rule pays rule, and rewards pays reward_model",
+            "kind: rule means rule, but rewards lists reward_model",
         ),
         ({"rewards": [{"kind": "reward_model", "model": "other"}]}, "no reward model is named 'other'"),
         ({"kind": "static", "reward_model": None, "reward_models": {"main": {"learns": True}}}, "main.learns: true"),

@@ -181,7 +181,7 @@ def test_only_a_run_rewarded_by_functions_does_without_answers(function_run):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"extra_rewards": []}, "kind: function is rewarded by extra_rewards alone"),
+        ({"extra_rewards": []}, "kind: function takes its rewards from extra_rewards only"),
         ({"monitor": {"labelled": "x.jsonl"}}, "kind: function has none"),
     ],
 )
