@@ -85,7 +85,7 @@ def test_a_clamp_bounds_k3_and_ends_its_pull_there():
 
 
 def test_only_k3_has_a_clamp():
-    with pytest.raises(ValidationError, match="clamp bounds the k3 estimate, and kind is k2"):
+    with pytest.raises(ValidationError, match="clamp bounds the k3 estimate, but kind is k2"):
         KLConfig(kind="k2", clamp=10.0)
 
 

@@ -1,4 +1,4 @@
-"""Stage 1: from rewarded rollouts to the policy's update."""
+"""Stage 1: updates the policy on rollouts and their rewards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from cooper_rl.rollouts.rollouts import Rollouts
 
 @dataclass(frozen=True)
 class PolicyUpdate:
-    """What stage 1 did: the advantages it used (float32) and the step's metrics."""
+    """The result of stage 1: the advantages it used (float32) and the step's metrics."""
 
     advantages: Ragged
     metrics: Metrics
@@ -37,15 +37,15 @@ def update_policy(
 ) -> PolicyUpdate:
     """Update the policy on one step's rollouts, which were sampled with `sampling` (temperature > 0).
 
-    `reference` is the frozen start, needed for a KL term. All log-probabilities are at the sampling temperature.
-    Groups with a reward that is not finite have no advantage. Raises ValueError for rewards of other groups.
+    `reference` is the frozen start; a KL term needs it. All log-probabilities are at the sampling temperature. In a
+    group with a non-finite reward, all advantages are 0. Raises ValueError if the rewards belong to other groups.
     """
     if rewards.sizes != tuple(rollouts.group_sizes.tolist()):
-        raise ValueError(f"rewards of groups of {rewards.sizes} for rollouts of groups of {rollouts.group_sizes}")
+        raise ValueError(f"rewards have groups of sizes {rewards.sizes}, but rollouts have {rollouts.group_sizes}")
     every = np.arange(len(rollouts.token_ids))
     metrics: Metrics = {}
     logprobs = None
-    if reference is not None:  # on all rows: those without advantage are measured too
+    if reference is not None:  # on all rows: the metric covers those without advantage too
         logprobs = _logprobs(learner, reference, rollouts, every, config, sampling)
         metrics["policy/reference_kl"] = logprobs.mean_kl()
     rewards = _penalised(rewards.like(rewards.flat.double()), rollouts, logprobs, config, sampling.max_tokens)
@@ -53,7 +53,7 @@ def update_policy(
     usable_P = usable_groups(rewards, config.min_spread)
     found = advantages(rewards, config.advantages, usable_P)
     counted_B = rollouts.stopped if config.overlong.kind == "mask" else np.ones(len(every), bool)
-    # Where rewards are alike, a KL term in the loss is all that holds the policy.
+    # In groups without usable spread, a KL term in the loss still has a gradient.
     kept_B = counted_B if config.pulls_in("loss") else counted_B & usable_P.numpy()[rollouts.problem_of]
     metrics |= {
         "policy/usable_groups": usable_P.float().mean().item(),
@@ -68,7 +68,7 @@ def update_policy(
         rows = every[np.isin(rollouts.problem_of, groups)]
         batch = _batch(rollouts, rows, found.flat.numpy(), kept_B, counted_B, logprobs, config)
         trained = learner.forward_backward(batch, objective) if len(batch.token_ids) else {}
-        # Without gradients too: the learning rate of a step does not depend on what earlier steps had to learn from.
+        # Also without gradients, so that a step's learning rate does not depend on how much data earlier steps had.
         updates.append(trained | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
     return PolicyUpdate(found.like(found.flat.float()), metrics)
@@ -82,7 +82,7 @@ def _logprobs(
     config: AlgorithmConfig,
     sampling: SamplingParams,
 ) -> StepLogprobs:
-    """Those before any update of the step; the sampler's own serve as the policy's unless asked otherwise."""
+    """Log-probabilities before the step's update. The policy's are the sampler's unless the settings recompute them."""
     temperature = sampling.temperature
     recomputed = config.recompute_old_logprobs
     return StepLogprobs(
@@ -95,7 +95,7 @@ def _logprobs(
 def _penalised(
     rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs | None, config: AlgorithmConfig, max_tokens: int
 ) -> Ragged:
-    """Rewards after what is taken off for length and for distance from the reference."""
+    """Rewards minus the penalties for length and for distance from the reference."""
     lengths_B, flat_B = rollouts.token_ids.lengths, rewards.flat
     if config.overlong.kind == "penalise":
         flat_B = flat_B + overlong_penalty(torch.from_numpy(lengths_B), max_tokens, config.overlong)
@@ -107,16 +107,16 @@ def _penalised(
 
 
 def _zero_where_not_finite(rewards: Ragged) -> Ragged:
-    """Zeros for every group in which a reward is not finite: it has no spread to learn from.
+    """The rewards, with zeros for every group that has a non-finite reward, so that it has no spread to learn from.
 
-    A reward model that has diverged costs its groups, not the run.
+    A diverged reward model thus costs its groups but does not end the run.
     """
     groups = [group if bool(group.isfinite().all()) else torch.zeros_like(group) for group in rewards.groups()]
     return rewards.like(torch.cat(groups))
 
 
 def _over_updates(updates: Sequence[Metrics]) -> Metrics:
-    """Means over the step's optimizer steps; of the learning rate and of running totals, the last."""
+    """Means over the step's optimizer steps, but the last value of the learning rate and of running totals."""
     names = dict.fromkeys(name for update in updates for name in update)
     values = {name: [update[name] for update in updates if name in update] for name in names}
     means = {name: sum(found) / len(found) for name, found in values.items()}
@@ -132,7 +132,7 @@ def _batch(
     logprobs: StepLogprobs,
     config: AlgorithmConfig,
 ) -> PolicyBatch:
-    """The kept ones among these rows; weights are normalised over all counted ones among them."""
+    """The batch of the kept rows among `rows`. Weights are normalised over the counted rows among `rows`."""
     lengths_B = rollouts.token_ids.lengths
     weights_R = token_weights(lengths_B[rows], config.aggregation, counted=counted_B[rows], kept=kept_B[rows])
     kept = rows[kept_B[rows]]
