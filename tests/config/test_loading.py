@@ -149,9 +149,9 @@ ALIASES = "\n".join(["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" f
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("seed: 1\nseed: 2\n", "line 6: the key 'seed' stands twice"),
+        ("seed: 1\nseed: 2\n", "line 6: the key 'seed' appears twice"),
         ("seed: true\n", r"run\.yaml:5: seed: .*integer"),
-        ("policy: {model: m, betas: [true, 0.9]}\n", "'policy' stands twice"),
+        ("policy: {model: m, betas: [true, 0.9]}\n", "'policy' appears twice"),
         ("rollout: {temperature: true}\n", r"run\.yaml:5: rollout\.temperature: .*number"),
         ("rollout: {temperature: .inf}\n", r"run\.yaml:5: rollout\.temperature: .*finite"),
         ("rule: {timeout_s: .nan}\n", r"run\.yaml:5: rule\.timeout_s"),

@@ -102,8 +102,8 @@ def test_what_is_written_down_makes_the_same_parts_again(shapes):
     [
         ({"shape": {"kind": "squar"}}, "no shape of kind 'squar'; kinds: square, triangle"),
         ({"shape": {"side": 1}}, "kind is missing"),
-        ({"shape": 3}, "expected the settings of a shape"),
-        ({"shape": {"kind": "my_shapes:NoShape"}}, "is no shape: it has no area"),
+        ({"shape": 3}, "expected the settings of one shape"),
+        ({"shape": {"kind": "my_shapes:NoShape"}}, "cannot serve as shape: it has no area"),
         ({"shape": {"kind": "my_shapes:Nothing"}}, "Nothing does not exist in my_shapes"),
         ({"shape": {"kind": "my_shape:Disc"}}, "No module named 'my_shape'"),
         ({"shape": {"kind": "square", "side": -1}}, "shape.side: Input should be greater than 0"),
