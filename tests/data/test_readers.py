@@ -1,4 +1,4 @@
-"""Files of every supported shape become rows, and every fault names its place."""
+"""Files of every supported shape become rows, and every error names file and line."""
 
 import json
 from pathlib import Path
@@ -109,11 +109,11 @@ def test_a_fault_names_file_and_line(tmp_path: Path, name: str, content: str | b
     assert place in str(fault.value)
 
 
-def test_characters_of_two_escapes_are_read(tmp_path: Path):
+def test_characters_written_as_two_escapes_are_read(tmp_path: Path):
     assert fields(write(tmp_path, "a.jsonl", '{"q": "\\ud83d\\ude00"}')) == [{"q": "😀"}]
 
 
-def test_a_damaged_page_or_a_column_that_stands_twice_in_parquet_is_an_input_error(tmp_path: Path):
+def test_a_damaged_page_or_a_repeated_column_in_parquet_is_an_input_error(tmp_path: Path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
