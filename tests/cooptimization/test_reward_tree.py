@@ -152,9 +152,9 @@ def test_before_and_after_shaping_are_both_recorded(settings):
     assert row["reward/shaped_mean"] == pytest.approx(sum(paid) / len(paid))
 
 
-def test_a_time_out_has_the_same_verdict_in_the_reward_and_the_record():
+def test_a_time_out_is_paid_once_and_recorded_as_it_was_paid():
     class Hesitates:
-        """A rule that takes too long, but only the first time."""
+        """A rule that takes too long the first time only."""
 
         def __init__(self):
             self.asked = 0

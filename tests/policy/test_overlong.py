@@ -14,7 +14,7 @@ def test_penalty_grows_linearly_over_the_buffer():
     assert overlong_penalty(lengths, 10, config).tolist() == expected
 
 
-def test_the_papers_setting():
+def test_papers_setting():
     # 16384 expected tokens and a cache of 4096: half-way through the cache costs 1/2.
     config = OverlongConfig(kind="penalise", buffer=4096)
     lengths = torch.tensor([16384, 16384 + 2048, 20480, 20481])

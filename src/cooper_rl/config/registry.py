@@ -19,12 +19,13 @@ NESTED = "part"
 
 
 class Kinds:
-    """The registry of all kinds of one type of part, such as rewards.
+    """The kinds of one sort of part.
 
-    A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and fields in
-    `needs`. The kinds in `package` register themselves with the decorator `register`; the package's modules are
-    imported on first use. `kind: package.module:Class` selects a record from anywhere else. A field annotated
-    `Annotated[Protocol, kinds]` reads any of these.
+    A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and
+    fields `needs`. The ones in `package` register themselves with the decorator `register`; its modules are imported
+    when first asked for.
+    `kind: package.module:Class` takes a record from anywhere else. As metadata of an annotation,
+    `Annotated[Protocol, kinds]`, it makes a field that reads any of them.
 
     Settings without `kind` are of the kind `default`, if that is set. If `of_function` is set,
     `kind: package.module:function` may name a function. `of_function()` is then the record of such parts, and the
@@ -71,7 +72,7 @@ class Kinds:
         return self._records
 
     def record(self, kind: str) -> type[Config]:
-        """The record of a kind, or of `package.module:Class`. Raises InputError if there is none."""
+        """The record of a kind, or of `package.module:Class`. Raises InputError where there is none."""
         if kind in self.records:
             return self.records[kind]
         if ":" in kind:
@@ -82,7 +83,7 @@ class Kinds:
     def kind_of(self, part: Config) -> str:
         """The `kind` of this part in a configuration."""
         if self._of_function is not None and type(part) is self._of_function():
-            return getattr(part, "kind")  # noqa: B009 - `of_function` requires this field
+            return getattr(part, "kind")  # noqa: B009 - the field that `of_function` demands
         named = next((kind for kind, record in self.records.items() if record is type(part)), None)
         return named or f"{type(part).__module__}:{type(part).__qualname__}"
 

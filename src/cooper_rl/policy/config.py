@@ -46,7 +46,7 @@ class AlgorithmConfig(Config):
     def _settings_agree(self) -> Self:
         if self.loss.truncated_importance_sampling is not None and not self.recompute_old_logprobs:
             raise ValueError(
-                "loss.truncated_importance_sampling needs the learner's own log-probabilities beside the sampler's; "
+                "loss.truncated_importance_sampling needs the learner's own log-probabilities in addition; "
                 "set recompute_old_logprobs: true"
             )
         return self

@@ -21,7 +21,7 @@ from cooper_rl.rollouts.rollouts import Rollouts
 
 @dataclass(frozen=True)
 class PolicyUpdate:
-    """The result of stage 1: the advantages it used (float32) and the step's metrics."""
+    """What stage 1 did: the advantages it used (float32) and the step's metrics."""
 
     advantages: Ragged
     metrics: Metrics
@@ -68,7 +68,7 @@ def update_policy(
         rows = every[np.isin(rollouts.problem_of, groups)]
         batch = _batch(rollouts, rows, found.flat.numpy(), kept_B, counted_B, logprobs, config)
         trained = learner.forward_backward(batch, objective) if len(batch.token_ids) else {}
-        # Also without gradients, so that a step's learning rate does not depend on how much data earlier steps had.
+        # Without gradients too: the learning rate of a step does not depend on what earlier steps had to learn from.
         updates.append(trained | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
     return PolicyUpdate(found.like(found.flat.float()), metrics)
@@ -95,7 +95,7 @@ def _logprobs(
 def _penalised(
     rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs | None, config: AlgorithmConfig, max_tokens: int
 ) -> Ragged:
-    """Rewards minus the penalties for length and for distance from the reference."""
+    """Rewards after what is taken off for length and for distance from the reference."""
     lengths_B, flat_B = rollouts.token_ids.lengths, rewards.flat
     if config.overlong.kind == "penalise":
         flat_B = flat_B + overlong_penalty(torch.from_numpy(lengths_B), max_tokens, config.overlong)

@@ -88,7 +88,7 @@ class Ragged:
         return torch.nn.utils.rnn.pad_sequence(list(self.groups()), batch_first=True, padding_value=fill)
 
     def unpadded(self, padded: Shaped[Tensor, "P N"]) -> "Ragged":
-        """The inverse of `padded`: drops the padding after each group's end."""
+        """The inverse of `padded`: drops what stands behind each group's end."""
         if self.uniform:
             return Ragged(padded.reshape(-1), self.sizes)
         return Ragged(torch.cat([row[:size] for row, size in zip(padded, self.sizes, strict=True)]), self.sizes)

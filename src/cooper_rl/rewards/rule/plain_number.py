@@ -64,7 +64,7 @@ def mixed_number(text: str) -> str | None:
 
 
 def has_changed_number(text: str) -> bool:
-    """Whether words in `text` change the numbers beside them, so that the digits alone would be misread."""
+    """Whether words in `text` change the numbers next to them, so that the digits alone would be misread."""
     return bool(_CHANGES_NUMBER.search(text))
 
 

@@ -42,7 +42,7 @@ class Overlong(Config):
         return self
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
-        """See the class. Raises InputError if an answer has no `tokens`."""
+        """See the class. Raises InputError where an answer does not say how many tokens it has."""
         settings = OverlongConfig(kind="penalise", buffer=self.buffer, factor=self.factor)
         penalty = overlong_penalty(context.lengths.flat, self.max_tokens, settings)
         return rewards.like(rewards.flat.double() + penalty)
