@@ -63,8 +63,8 @@ class CooperReward:
     """Scores answers and, if it has a reward model that learns, trains that model on them.
 
     A step is any number of `score` calls followed by one `update`. The only input is problems and texts. All methods
-    are safe to call from several threads. A call during an update waits for its end, so every score comes from one
-    version of the model. The process's global random states are neither read nor changed.
+    are safe to call from several threads. A call made during an update waits until the update ends, so every score
+    comes from one version of the model. The process's global random states are neither read nor changed.
     """
 
     def __init__(

@@ -15,9 +15,9 @@ class Samples:
     """B completions, in the order of the prompts. Completions of the same prompt are adjacent.
 
     `token_ids` are exactly the sampled tokens, including the end-of-sequence token if it was sampled. `logprobs` has
-    the log-probability (nats) of each of them under the model at the sampling temperature, or at temperature 1 if that
-    is 0. They ignore filters such as top-p, so that they are comparable to a learner's. `texts` are decoded without
-    special tokens and end before a stop string.
+    the log-probability (nats) of each token under the model at the sampling temperature (at 1 for greedy sampling, that
+    is, temperature 0). Filters such as top-p do not affect them, so they are comparable to a learner's. `texts` are
+    decoded without special tokens and end before a stop string.
     """
 
     token_ids: Column

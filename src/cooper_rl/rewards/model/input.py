@@ -35,9 +35,9 @@ class RewardModelInput:
     def encode(self, question: str, answer: str, completion: str) -> list[int]:
         """Token ids, at most `max_tokens`.
 
-        In a longer input, a short marker replaces the middle of the *completion*. The end of the completion, where the
-        answer is, stays, and so do the question and the reference. Raises InputError if question and reference leave
-        no room for a completion.
+        In a longer input, a short marker replaces the middle of the *completion*. The question, the reference and the
+        end of the completion, where the answer is, stay whole. Raises InputError if question and reference leave no
+        room for a completion.
         """
         text = self.text(question, answer, completion)
         token_ids: list[int] = self._tokenizer(text, split_special_tokens=True)["input_ids"]
