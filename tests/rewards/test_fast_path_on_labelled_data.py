@@ -1,4 +1,4 @@
-"""The fast path against the slow one on completions of real language models."""
+"""The fast path compared with the slow path on completions of real language models."""
 
 import random
 from pathlib import Path

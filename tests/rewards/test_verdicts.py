@@ -1,4 +1,4 @@
-"""What counts as the final answer, and when it is right. Fast path and slow path must say the same."""
+"""What counts as the final answer, and when it is right. The fast path and the slow path must agree."""
 
 import time
 
@@ -132,7 +132,7 @@ def test_the_end_of_a_very_long_completion_is_what_counts():
     assert judge("12", r"\boxed{3} " + "and on it goes. " * 100_000 + "answer: 12") == "correct"
 
 
-def test_reading_hostile_text_takes_no_time_to_speak_of():
+def test_hostile_text_is_read_in_almost_no_time():
     hostile = ["\\boxed{" * 3000, "answer is " * 3000, "{" * 10_000 + "boxed", "1," * 9000, "answer: " + "a " * 4000]
     hostile += [
         "A, " * 3000,

@@ -1,4 +1,4 @@
-"""What happens to completions that reach the length limit."""
+"""The treatment of completions that reach the length limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cooper_rl.config.base import Config
 
 
 class OverlongConfig(Config):
-    """Completions cut at the length limit, or close to it."""
+    """The treatment of completions that reach the length limit or come close to it."""
 
     kind: Literal["keep", "mask", "penalise"] = "keep"
     """`keep` treats them like any other; `mask` leaves them out of the loss and its denominators (their rewards still

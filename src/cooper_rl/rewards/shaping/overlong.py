@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @SHAPINGS.register
 class Overlong(Config):
-    """Less for completions that come near the length limit (arXiv 2503.14476, eq. 13).
+    """Subtracts a penalty from completions near the length limit (arXiv 2503.14476, eq. 13).
 
-    The reward falls linearly by `factor` over the last `buffer` of `max_tokens` tokens.
+    The penalty grows linearly to `factor` over the last `buffer` of `max_tokens` tokens.
     """
 
     kind: Literal["overlong"] = "overlong"
@@ -29,7 +29,7 @@ class Overlong(Config):
     max_tokens: int = Field(ge=1)
     """The length limit of a completion."""
     buffer: int = Field(default=128, ge=1)
-    """Tokens before the limit over which the penalty grows; at most the limit itself."""
+    """Number of tokens before the limit over which the penalty grows; at most `max_tokens`."""
     factor: float = Field(default=1.0, ge=0)
     """Penalty at the limit, in units of the reward."""
 
@@ -40,7 +40,7 @@ class Overlong(Config):
         return self
 
     def build(self) -> Self:
-        """It has no state."""
+        """The record itself, since it needs no state."""
         return self
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
