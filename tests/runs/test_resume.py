@@ -93,7 +93,7 @@ def test_a_changed_setting_is_told(rule, caplog):
     _fit({**rule, "steps": 1})
     changed = {**rule, "steps": 2, "policy": {**rule["policy"], "learning_rate": 5e-4}, "checkpoint": {"every": 7}}
     _fit(changed, resume=True)
-    told = [record.message.partition("changed ")[2] for record in caplog.records if "not an exact" in record.message]
+    told = [record.message.partition("changed: ")[2] for record in caplog.records if "not an exact" in record.message]
     assert told == ["steps: 1 -> 2", "policy.learning_rate: 0.001 -> 0.0005"]
 
 
@@ -106,7 +106,7 @@ def test_another_kind_is_refused_before_any_model_is_read(settings, kind, other)
     trainer = _fit({**settings, "kind": kind})
     no_model = {"model": "/missing"}
     with pytest.raises(
-        InputError, match=f"of a run of kind {kind}, this run is of kind {other}; resume with kind: {kind}"
+        InputError, match=f"of a run of kind {kind}, but this run is of kind {other}; resume with kind: {kind}"
     ):
         _fit({**settings, "kind": other, "steps": 2, "policy": no_model}, resume=True)
     with CooperTrainer.from_config(build_config({**settings, "kind": other, "name": "other"})) as fresh:
