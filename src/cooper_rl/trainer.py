@@ -262,9 +262,7 @@ class CooperTrainer:
         if target is None:
             return False
         firing = next(firing for firing in firings if firing.rule.action == "rollback")
-        self._checkpoints.drop_after(
-            target
-        )  # first: a run killed before the event is written rolls back to the same step
+        self._checkpoints.drop_after(target)  # first, so that a run killed here rolls back to the same step
         self.recorder.event(firing.event() | {"back_to": target})
         self.recorder.close()
         self._restore()

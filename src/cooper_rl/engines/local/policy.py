@@ -19,9 +19,9 @@ from cooper_rl.rollouts.columns import Column, offsets_of
 
 
 class TorchPolicyLearner(TorchLearner):
-    """A causal language model; implements `PolicyLearner`.
+    """A causal language model that implements `PolicyLearner`.
 
-    Log-probabilities do not depend on the batch: see `TorchLearner._hidden_states`.
+    Log-probabilities do not depend on the batch (see `TorchLearner._hidden_states`).
     """
 
     def __init__(
@@ -37,14 +37,14 @@ class TorchPolicyLearner(TorchLearner):
 
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
-        """Load `config.model` and its tokenizer. Raises InputError as `load_policy` and `load_tokenizer` do."""
+        """Load `config.model` and its tokenizer. Raises InputError like `load_policy` and `load_tokenizer`."""
         tokenizer = load_tokenizer(config.model)
         model = load_policy(config.model)
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
-        """Accumulate the gradient; metrics are `loss` and the loss's own metrics as means over completion tokens."""
+        """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
         sums: dict[str, Tensor] = {}
         for rows in self._microbatches(batch.token_ids):
             with self._training_pass():
@@ -76,7 +76,7 @@ class TorchPolicyLearner(TorchLearner):
     def _completion_logprobs(
         self, token_ids: list[np.ndarray], lengths: Int[np.ndarray, " B"], temperature: float
     ) -> tuple[Float[Tensor, " N"], Bool[Tensor, "B C"]]:
-        """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
+        """Log-probabilities of all completion tokens, row after row, and the mask that arranges them as [B, C]."""
         if any(length >= len(row) for row, length in zip(token_ids, lengths, strict=True)):
             raise ValueError("a completion needs at least one prompt token before it")
         # The token at position t is predicted at t - 1, so the last one of a row is not read.
