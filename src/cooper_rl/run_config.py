@@ -132,7 +132,7 @@ class RunConfig(CooperRewardConfig):
             raise ValueError(f"monitor measures the reward model, but kind: {self.kind} has none; remove monitor")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
-            raise ValueError(f"watch: {back[0]} rolls back to a checkpoint, but checkpoint.every is 0; set it above 0")
+            raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every above 0")
         if self.rollout.n == 1:
             raise ValueError("rollout.n: a group of 1 completion has nothing to compare with; use n >= 2")
         if self.rollout.temperature == 0:

@@ -44,7 +44,7 @@ def test_every_setting_of_every_command_is_explained(command):
 @pytest.mark.parametrize(
     "words",
     [
-        "rollout.max_tokens  integer, at least 1; default 512\n    A completion that reaches",
+        "rollout.max_tokens  integer, at least 1; default 512\n    Longest completion. One that reaches",
         "policy.model  text; required",
         "evaluation.top_p  number, above 0, at most 1; default 0.95",
         "kind  rule | static | cooper | hybrid | function or null; default null",

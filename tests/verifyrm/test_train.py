@@ -98,7 +98,7 @@ def test_inputs_that_cannot_be_trained_on_are_refused_before_training(tiny_model
     (tmp_path / "used" / "config.json").write_text("{}")
     with pytest.raises(InputError, match="already in use"):
         train_verifyrm(settings, labelled_rows(60), tmp_path / "used")
-    with pytest.raises(InputError, match="no row fits"):
+    with pytest.raises(InputError, match="none of the rows fits"):
         train_verifyrm(config(tiny_models / "policy", max_input_tokens=16), labelled_rows(60), tmp_path / "rm")
 
 

@@ -172,7 +172,7 @@ def train_reward_model(
 def _accumulate(
     learner: TorchRewardModelLearner, rows: list[tuple[list[int], float]], language_weight: float, classifying: bool
 ) -> float:
-    """Accumulate the gradient of one batch. Returns the cross-entropy of the labels, or of tokens if not classifying."""
+    """Accumulate the gradient of one batch. Returns the cross-entropy of the labels, or of tokens before that."""
     reported = 0.0
     right = [ids for ids, label in rows if label == 1]
     if right:

@@ -66,7 +66,7 @@ def check_tokenizer(path: str) -> None:
 
 
 def check_weights(path: str) -> None:
-    """Raises InputError for a folder without config.json, without weights, or with only pickled weights."""
+    """Raises InputError for a folder without config.json, without weights, or with nothing but pickled ones."""
     folder = local_folder(path)
     if folder and not (folder / "config.json").is_file():
         raise InputError(f"{path}: no config.json in this folder; it is not a Hugging Face model folder")

@@ -1,9 +1,8 @@
 """The fast path of decoding on a CPU: one token for every row of a Llama-shaped model in few tensor operations.
 
-With a small batch, transformers' modules spend most of their time between the matrix products. Here the projections
-of queries, keys and values are one product, as are the gate and the input of the MLP. Weights are packed for oneDNN
-where that is faster. Everything else (prompts, other architectures, adapters, other devices) uses transformers' own
-forward pass.
+Transformers' modules spend most of a small batch's time between the matrix products. Here the projections of queries,
+keys and values are one product, as are the MLP's gate and input; weights are packed for oneDNN where that is faster.
+Everything else (prompts, other architectures, adapters, other devices) takes transformers' own forward pass.
 """
 
 from dataclasses import dataclass

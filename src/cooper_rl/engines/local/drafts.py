@@ -28,7 +28,7 @@ class Drafts:
 
     @classmethod
     def of(cls, limits: Sequence[int], n: int) -> Self:
-        """`n` drafts for each prompt; `limits` has one limit per prompt."""
+        """`n` drafts for each prompt, `limits` being the prompts'."""
         prompts = np.arange(len(limits))
         return cls(np.repeat(prompts, n), np.tile(np.arange(n), len(limits)), np.repeat(np.array(limits, int), n))
 

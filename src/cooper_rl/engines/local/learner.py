@@ -32,10 +32,10 @@ class TorchLearner:
     The model stays in evaluation mode, even in training. Dropout would make the learner's log-probabilities and scores
     differ from the sampler's, and the policy losses are built on the ratio between the two.
 
-    The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model. With
-    `trainable=False` it refuses to learn. `steps` counts the calls of `optim_step`, skipped or not, and drives the
-    schedule, so step t of a run always has the same learning rate. AdamW's own bias correction counts only the updates
-    that were applied.
+    The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model;
+    `trainable=False` also refuses to learn. `steps` counts the calls of `optim_step` and drives the schedule,
+    skipped or not, so that step t of a run has the same learning rate whatever happened before; AdamW's own
+    bias correction counts the applied updates only.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class TorchLearner:
     def save(self, directory: Path) -> None:
         """Write a plain Hugging Face folder (weights in safetensors, tokenizer) with a folder `trainer_state/` in it.
 
-        Gradients accumulated since the last `optim_step` are not saved. Raises OSError if the disk is full.
+        Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
         """
         counters = {
             "steps": self.steps,
@@ -146,7 +146,7 @@ class TorchLearner:
         self._losses_finite = torch.tensor(True, device=self.device)
 
     def _microbatches(self, *inputs: Column) -> list[list[int]]:
-        """Rows of each micro-batch. Row i is `inputs[0][i]`, together with `inputs[1][i]` for pairs."""
+        """Rows of each micro-batch; row i is `inputs[0][i]`, with `inputs[1][i]` beside it where there are pairs."""
         lengths = np.max([column.lengths for column in inputs], axis=0).tolist()
         relatives = [family.rows for family in families(list(inputs[0]))] if self._packs else None
         return token_budget_batches(lengths, self.config.tokens_per_microbatch // len(inputs), relatives)

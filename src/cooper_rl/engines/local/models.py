@@ -50,7 +50,7 @@ def load_policy(path: str) -> PreTrainedModel:
     config = _load_config(path)
     claims = _architecture(config)
     if claims.endswith(("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
-        raise InputError(f"{path}: a {claims} cannot generate text; the policy needs a causal language model")
+        raise InputError(f"{path}: the folder holds a {claims}, which cannot write; the policy needs a causal model")
     model, missing = _load_weights(AutoModelForCausalLM, path, config)
     if missing:
         raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
@@ -76,9 +76,9 @@ def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
 def load_reward_model(path: str, new_head_seed: int | None = None) -> PreTrainedModel:
     """A sequence-classification model with one output, in float32, in evaluation mode, on the CPU.
 
-    A causal language model (or a bare backbone) is refused unless `new_head_seed` is given. It then gets a new head
-    drawn with that seed, which is logged. Raises InputError like `check_reward_model`, and for a classification model
-    whose head is missing, because such a head would silently start at random.
+    A causal language model (or a bare backbone) is refused, or with `new_head_seed` gets a new head drawn with that
+    seed, which is logged. Raises InputError as `check_reward_model` does, and for a classification model whose head
+    is missing: such a head would silently start at random.
     """
     config = check_reward_model(path, new_head=new_head_seed is not None)
     has_head = _architecture(config).endswith("ForSequenceClassification")

@@ -37,7 +37,7 @@ class TorchPolicyLearner(TorchLearner):
 
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
-        """Load `config.model` and its tokenizer. Raises InputError like `load_policy` and `load_tokenizer`."""
+        """Load `config.model` and its tokenizer. Raises InputError as `load_policy` and `load_tokenizer` do."""
         tokenizer = load_tokenizer(config.model)
         model = load_policy(config.model)
         check_vocabulary(config.model, tokenizer, model)
@@ -76,7 +76,7 @@ class TorchPolicyLearner(TorchLearner):
     def _completion_logprobs(
         self, token_ids: list[np.ndarray], lengths: Int[np.ndarray, " B"], temperature: float
     ) -> tuple[Float[Tensor, " N"], Bool[Tensor, "B C"]]:
-        """Log-probabilities of all completion tokens, row after row, and the mask that arranges them as [B, C]."""
+        """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
         if any(length >= len(row) for row, length in zip(token_ids, lengths, strict=True)):
             raise ValueError("a completion needs at least one prompt token before it")
         # The token at position t is predicted at t - 1, so the last one of a row is not read.

@@ -51,7 +51,7 @@ class TorchRewardModelLearner(TorchLearner):
     ) -> Self:
         """Load `config.model` and its tokenizer. A model without a head needs a `new_head_seed`.
 
-        Raises InputError like `load_reward_model` and `load_tokenizer`.
+        Raises InputError as `load_reward_model` and `load_tokenizer` do.
         """
         tokenizer = load_tokenizer(config.model)
         model = load_reward_model(config.model, new_head_seed)

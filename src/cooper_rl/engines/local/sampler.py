@@ -86,9 +86,9 @@ class NativeSampler:
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
         """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
 
-        A completion ends after a stop token or the token that completed a stop string, or it is cut off at `max_tokens`
-        or at the end of the model's context. Raises InputError, before any forward pass, for a prompt that is empty or
-        leaves no room in the context, and FloatingPointError if the model's logits are not finite.
+        A completion ends after a stop token or the token that completed a stop string, or is cut at `max_tokens` or
+        at the end of the model's context. Raises InputError, before any forward pass, for a prompt that is empty or
+        leaves no room in the context, and FloatingPointError for a model without finite logits.
         """
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")

@@ -55,7 +55,7 @@ class StopRule:
         return np.isin(last, self._stop_ids)
 
     def may_end_a_text(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
-        """Whether each of these tokens could complete a stop string."""
+        """Which of these tokens could complete a stop string."""
         if not self._strings:
             return np.zeros(len(last), bool)
         return np.array([self._may_complete(token_id) for token_id in last.tolist()], bool)

@@ -1,4 +1,4 @@
-"""Training state on disk besides the weights: AdamW's moments (safetensors, by parameter name) and counters."""
+"""What training knows beside the weights, on disk: AdamW's moments (safetensors, by parameter name) and counters."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def disk_errors(directory: Path) -> Iterator[None]:
 def save_trainer_state(
     directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None, counters: dict[str, Any]
 ) -> None:
-    """Write `directory/trainer_state/`. An optimizer that has not stepped yet has no moments to write."""
+    """Write `directory/trainer_state/`; an optimizer that has not stepped yet has nothing to write."""
     folder = directory / _FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     moments = {
