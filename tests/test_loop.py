@@ -86,7 +86,7 @@ def test_saved_models_are_plain_hugging_face_folders(settings):
 def test_a_new_run_does_not_write_over_an_old_one(settings):
     _fit({**settings, "kind": "rule", "steps": 1})
     no_model = {"model": "/missing"}  # told before any model is read
-    with pytest.raises(InputError, match="already holds a run"):
+    with pytest.raises(InputError, match="holds a run already"):
         _fit({**settings, "kind": "rule", "steps": 1, "policy": no_model})
 
 

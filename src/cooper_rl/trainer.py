@@ -53,7 +53,7 @@ class CooperTrainer:
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
         self._saved_steps = 0
         self._failed_checkpoints = 0
-        seed_random_state(config.seed)  # Cooper has its own generators, but a user's reward may use these
+        seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
         """The watch rule that ended the run, if one did."""

@@ -10,4 +10,4 @@ def check_folder(directory: Path, resume: bool) -> None:
     if resume and not directory.exists():
         raise InputError(f"{directory}: no run to resume; start it without --resume")
     if not resume and ((directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()):
-        raise InputError(f"{directory}: already holds a run; choose another name, add --resume, or delete the folder")
+        raise InputError(f"{directory}: holds a run already; choose another name, add --resume, or delete the folder")

@@ -114,9 +114,8 @@ except InputError as error:
     seconds, _, message = done.stdout.partition("|")
     assert float(seconds) < 7, done.stderr
     assert f"models/my-policy: no such folder in {tmp_path}, so it was taken for a Hugging Face name" in message
-    assert (
-        "the hub has no such model, or you may not read it" if reachable else "the hub cannot be reached"
-    ) in message
+    expected = "the hub has no such model, or you may not read it" if reachable else "the hub cannot be reached"
+    assert expected in message
 
 
 @pytest.mark.parametrize("load", [load_policy, load_reward_model, load_tokenizer])
