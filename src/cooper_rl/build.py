@@ -33,7 +33,7 @@ Gold = Callable[[Problem, str], bool]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Test problems and how to measure on them."""
+    """Test problems, and the settings for evaluating a policy on them."""
 
     problems: list[Problem]
     encoder: PromptEncoder

@@ -64,7 +64,7 @@ class CooperTrainer:
 
     @classmethod
     def from_config(cls, config: RunConfig, resume: bool = False, inputs: Inputs | None = None) -> "CooperTrainer":
-        """Check the data, load the models, and open the run's folder. `inputs`: see `assemble`."""
+        """Check the data, load the models, and open the run's folder. For `inputs` see `assemble`."""
         directory = Path(config.output_dir) / config.name
         check_folder(directory, resume)  # before any model is loaded
         if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):

@@ -51,7 +51,7 @@ def collect_completions(
 
 @verifyrm.command("label")
 def label(
-    data: Annotated[Path, typer.Argument(help="What `collect` wrote, or any file with its first three columns.")],
+    data: Annotated[Path, typer.Argument(help="The output of `collect`, or any file with its first three columns.")],
     judge: JudgeFile,
     out: Annotated[Path, typer.Option(help="Parquet or JSONL file for the rows on which rule and judge agree.")],
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,

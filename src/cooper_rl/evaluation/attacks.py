@@ -20,7 +20,7 @@ from its reference answer."""
 
 @dataclass(frozen=True)
 class AttackCompletion:
-    """A completion of a pattern; `row` holds it with the question and the reference answer it was written for."""
+    """A completion of an attack or control pattern. `row` holds it with its question and reference answer."""
 
     pattern: str
     row: LabelledCompletion

@@ -9,7 +9,7 @@ GROWTH = 32
 
 
 class BufferedLayer(CacheLayerMixin):
-    """Keys and values of one full-attention layer, with free columns behind the filled ones.
+    """Keys and values of one full-attention layer, with free columns after the filled ones.
 
     `keys` and `values` are buffers [rows, heads, capacity, head size]. Only their first `length` columns are in use.
     """

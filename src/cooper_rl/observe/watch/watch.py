@@ -88,7 +88,7 @@ class _Faults:
         self.values: list[float] = []
 
     def add(self, step: int, value: float) -> bool:
-        """Take in a value; True when it uses up the patience."""
+        """Take in a value. Returns True if it uses up the patience."""
         too_late = self.rule.until is not None and step > self.rule.until
         if too_late or not self.rule.broken_by(value):
             self.values = []

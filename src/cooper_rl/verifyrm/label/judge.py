@@ -1,4 +1,4 @@
-"""Judges: a language model, local or behind a server, says yes, no or something unreadable about each completion."""
+"""Judges: a language model, local or behind a server, gives each completion the verdict yes, no or unreadable."""
 
 import math
 from collections.abc import Mapping, Sequence
