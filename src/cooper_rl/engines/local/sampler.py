@@ -151,7 +151,7 @@ def completion_limit(model: PreTrainedModel, index: int, prompt: Sequence[int], 
         return params.max_tokens
     if len(prompt) >= context:
         raise InputError(
-            f"prompt {index} has {len(prompt)} tokens, but the model's context is {context}, so nothing can follow it. "
+            f"prompt {index} has {len(prompt)} tokens and the model's context is {context}, so nothing can follow it. "
             "Shorten or drop the prompt, or choose a model with a longer context"
         )
     return min(params.max_tokens, context - len(prompt))

@@ -11,7 +11,7 @@ from cooper_rl.observe.watch.rules import HACKING, WatchRule, active_rules
 
 @dataclass(frozen=True)
 class Firing:
-    """A rule that fires, because its bound was crossed as often in a row as its patience says."""
+    """A rule that fires: its bound was crossed `patience` times in a row."""
 
     rule: WatchRule
     step: int
