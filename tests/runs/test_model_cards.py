@@ -51,7 +51,7 @@ def test_the_reward_model_card_gives_its_format_and_keeps_the_card_of_the_base(w
     header, code = _parts(card)
     assert (header["license"], header["pipeline_tag"]) == ("mit", "text-classification")
     assert "# Reward model of the run `run`, step 2" in card
-    assert "Inputs were cut to 160 tokens" in card
+    assert "Longer inputs were cut to 160 tokens" in card
     assert card.endswith("# rm\n\nMade of 27 rows.\n")
     model = trainer.parts.reward.learning
     assert model is not None

@@ -67,7 +67,7 @@ def test_a_temperature_that_does_not_help_is_logged_and_not_applied(tiny_models:
     """Six held-out rows: the fit would raise their calibration error from 0.14 to 0.22 across the halves."""
     settings = config(tiny_models / "policy", epochs=2)
     result = train_verifyrm(settings, labelled_rows(60), tmp_path / "rm")
-    assert "only 6 rows are held out, and 100 or more are needed" in caplog.text
+    assert "only 6 rows are held out, but at least 100 are needed" in caplog.text
     assert "does not lower their calibration error" in caplog.text
     plain = train_verifyrm(settings.model_copy(update={"calibrate": False}), labelled_rows(60), tmp_path / "plain")
     assert result["held_out"] == {name: value for name, value in plain["held_out"].items() if name != "update"}
