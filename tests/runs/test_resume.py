@@ -149,7 +149,7 @@ def test_a_shortened_record_is_logged(rule, caplog):
     metrics = trainer.directory / "metrics.jsonl"
     metrics.write_text(metrics.read_text().split("\n")[0] + "\n")
     _fit({**rule, "steps": 3}, resume=True)
-    assert "ends at step 1, the run continues after 2" in caplog.text
+    assert "ends at step 1, but the run continues after 2" in caplog.text
 
 
 def test_tensorboard_shows_every_step_once(rule):
