@@ -166,9 +166,9 @@ def test_the_reward_after_a_kl_penalty_is_recorded_and_measured(settings):
     assert row["reward/mean"] == pytest.approx(sum(c["reward"] for c in found) / len(found))
 
 
-def test_a_time_out_is_paid_once_and_recorded_as_it_was_paid():
+def test_a_time_out_has_the_same_verdict_in_the_reward_and_the_record():
     class Hesitates:
-        """A rule that takes too long the first time only."""
+        """A rule that takes too long, but only the first time."""
 
         def __init__(self):
             self.asked = 0

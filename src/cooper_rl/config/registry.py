@@ -20,13 +20,13 @@ NESTED = "part"
 
 
 class Kinds:
-    """The kinds of one sort of part.
+    """The registry of all kinds of one type of part, such as rewards.
 
-    A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and
-    fields `needs`. The ones in `package` register themselves with the decorator `register`. Asking for one kind imports
-    the module of that name alone where there is one; asking for all of them imports every module of `package`.
-    `kind: package.module:Class` takes a record from anywhere else. As metadata of an annotation,
-    `Annotated[Protocol, kinds]`, it makes a field that reads any of them.
+    A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and fields in
+    `needs`. The kinds in `package` register themselves with the decorator `register`. Looking up one kind imports only
+    the module of that name, if it exists; listing all kinds imports every module of `package`.
+    `kind: package.module:Class` selects a record from anywhere else. A field annotated `Annotated[Protocol, kinds]`
+    reads any of these.
 
     Settings without `kind` are of the kind `default`, if that is set. If `of_function` is set,
     `kind: package.module:function` may name a function. `of_function()` is then the record of such parts, and the
@@ -73,7 +73,7 @@ class Kinds:
         return self._records
 
     def record(self, kind: str) -> type[Config]:
-        """The record of a kind, or of `package.module:Class`. Raises InputError where there is none."""
+        """The record of a kind, or of `package.module:Class`. Raises InputError if there is none."""
         found = self._named(kind)
         if found is not None:
             return found
@@ -85,7 +85,7 @@ class Kinds:
     def kind_of(self, part: Config) -> str:
         """The `kind` of this part in a configuration."""
         if self._of_function is not None and type(part) is self._of_function():
-            return getattr(part, "kind")  # noqa: B009 - the field that `of_function` demands
+            return getattr(part, "kind")  # noqa: B009 - `of_function` requires this field
         named = next((kind for kind, record in self._records.items() if record is type(part)), None)
         return named or f"{type(part).__module__}:{type(part).__qualname__}"
 
@@ -121,7 +121,7 @@ class Kinds:
         )
 
     def _named(self, kind: str) -> type[Config] | None:
-        """The package's record of this kind. Most files are named after their kind: the rest need no import."""
+        """The package's record of this kind, or None. Most files are named after their kind, so one import will do."""
         module = f"{self._package}.{kind}"
         if kind not in self._records and kind.isidentifier() and find_spec(module) is not None:
             import_module(module)

@@ -21,13 +21,13 @@ from cooper_rl.rollouts.rollouts import Rollouts
 
 @dataclass(frozen=True)
 class PolicyUpdate:
-    """What stage 1 did."""
+    """The result of stage 1."""
 
     advantages: Ragged
-    """Float32."""
+    """The advantages that the update used (float32)."""
     metrics: Metrics
     after_kl: Ragged | None = None
-    """The rewards that the advantages come from, where a KL penalty was taken off what was paid."""
+    """The rewards minus the KL penalty, from which the advantages were computed; None without such a penalty."""
 
 
 def update_policy(
@@ -76,7 +76,7 @@ def update_policy(
         rows = every[np.isin(rollouts.problem_of, groups)]
         batch = _batch(rollouts, rows, found.flat.numpy(), kept_B, counted_B, logprobs, config)
         trained = learner.forward_backward(batch, objective) if len(batch.token_ids) else {}
-        # Without gradients too: the learning rate of a step does not depend on what earlier steps had to learn from.
+        # Also without gradients, so that a step's learning rate does not depend on how much data earlier steps had.
         updates.append(trained | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
     return PolicyUpdate(found.like(found.flat.float()), metrics, after_kl)
@@ -101,14 +101,14 @@ def _logprobs(
 
 
 def _after_kl(rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs | None, kl: KLConfig) -> Ragged:
-    """Rewards less each completion's KL penalty."""
+    """The rewards minus each completion's KL penalty."""
     if logprobs is None:
         raise ValueError("a KL term in the reward needs the reference policy")
     return rewards.like(rewards.flat - logprobs.penalties(rollouts.token_ids.lengths, kl))
 
 
 def _reward_metrics(rewards: Ragged) -> Metrics:
-    """Metrics of the rewards after the KL penalty; a group with a reward that is not finite counts as zeros."""
+    """Metrics of the rewards after the KL penalty. A group with a non-finite reward counts as zeros."""
     spread = rewards.amax() - rewards.amin()
     return {
         "reward/after_kl_mean": rewards.flat.mean().item(),

@@ -44,14 +44,14 @@ class Overlong(Config):
         return self
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
-        """See the class. Raises InputError where an answer does not say how many tokens it has."""
+        """See the class. Raises InputError if an answer has no `tokens`."""
         return rewards.like(rewards.flat.double() + self.penalty(context.lengths.flat))
 
     def penalty(self, lengths: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Added to the reward of completions of these lengths (tokens): float64, between -factor and 0.
+        """The penalty to add to the rewards of completions with these lengths in tokens: float64, from -factor to 0.
 
-        0 up to max_tokens - buffer, then falling linearly to -factor at max_tokens (L_max = max_tokens and
-        L_cache = buffer in the paper).
+        It is 0 up to max_tokens - buffer, then falls linearly to -factor at max_tokens. (In the paper, max_tokens is
+        L_max and buffer is L_cache.)
         """
         excess = lengths.double() - (self.max_tokens - self.buffer)
         return -self.factor * (excess / self.buffer).clamp(0, 1)
