@@ -114,7 +114,7 @@ def test_batches_get_different_seeds_and_the_same_ones_again():
     assert seeds == [seed for _, _, seed in again.calls]
 
 
-def test_the_same_completions_can_be_judged_again():
+def test_the_same_completions_can_be_labelled_again():
     by_rule = evaluate(EvenSampler(), NumberEncoder(), PROBLEMS, equals, k=2)
     by_gold = relabel(by_rule, PROBLEMS, lambda problem, text: True)
     assert (by_rule.avg_at_k.mean, by_gold.avg_at_k.mean) == (0.5, 1.0)

@@ -12,7 +12,7 @@ import pytest
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.rule.extraction import reference_text
 from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.maths import judge
+from cooper_rl.rewards.rule.maths import maths_verdict
 from cooper_rl.rewards.rule.reference_kind import reference_kind
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 
@@ -22,7 +22,7 @@ CLASSES = list(dict.fromkeys(row["class"] for row in ROWS))
 
 @pytest.fixture(scope="module")
 def verdicts() -> list[str]:
-    return [judge(row["reference"], row["completion"]) for row in ROWS]
+    return [maths_verdict(row["reference"], row["completion"]) for row in ROWS]
 
 
 @pytest.mark.parametrize("name", CLASSES)

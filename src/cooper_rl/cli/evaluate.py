@@ -53,7 +53,7 @@ def evaluate_model(
     _print_cut_off(results["rule"], max_tokens)
     if out is not None:
         lines = [
-            json.dumps({"judge": labeller, **asdict(record)}, ensure_ascii=False)
+            json.dumps({"labels": labeller, **asdict(record)}, ensure_ascii=False)
             for labeller, result in results.items()
             for record in result.records
         ]

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from cooper_rl.clock import Clock
 from cooper_rl.cooptimization.health import ProbeSet, step_health
-from cooper_rl.cooptimization.open_step import Judged, OpenStep
+from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
 from cooper_rl.cooptimization.outline import check_outline, outline
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
@@ -138,22 +138,22 @@ class CooperReward:
         """
         with self._lock:
             if not train:
-                return self._scored(self._judge(groups))
+                return self._scored(self._evaluate(groups))
             opened = self._opened(step)
             if not groups:
                 raise InputError(f"step {opened.number}: there are no groups to score")
             clock = Clock()
             if new := opened.unseen(groups):
-                judged = self._judge(new, clock)
+                evaluated = self._evaluate(new, clock)
                 if self._cooptimizer is not None:
-                    context = judged.context
+                    context = evaluated.context
                     logits = context.logits(context.model_names[0]).rows()
                     opened.stage2.append(
                         self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number)
                     )
-                opened.add(judged)
+                opened.add(evaluated)
                 self._open = opened
-            return self._scored(opened.judged(groups), clock.parts())
+            return self._scored(opened.evaluated(groups), clock.parts())
 
     def update(self, step: int, keep: Collection[str] | None = None) -> Updated:
         """Wait for the assistant, then train the reward model on the step's pairs. A step is updated only once.
@@ -242,7 +242,7 @@ class CooperReward:
             )
         return OpenStep(number)
 
-    def _judge(self, groups: Sequence[AnswerGroup], clock: Clock | None = None) -> Judged:
+    def _evaluate(self, groups: Sequence[AnswerGroup], clock: Clock | None = None) -> Evaluated:
         clock = clock or Clock()
         context = StepContext(groups, self.verifier, self.models, self._gold)
         with clock.measure("verify"):
@@ -259,10 +259,10 @@ class CooperReward:
             parts |= context.model_parts(context.model_names[0])
         if self._shaping:
             parts["unshaped"] = scores.rewards
-        return Judged(context, Scores(paid, parts, scores.metrics))
+        return Evaluated(context, Scores(paid, parts, scores.metrics))
 
-    def _scored(self, judged: Judged, times: Metrics | None = None) -> Scored:
-        context, scores = judged.context, judged.scores
+    def _scored(self, evaluated: Evaluated, times: Metrics | None = None) -> Scored:
+        context, scores = evaluated.context, evaluated.scores
         metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores.parts) | (times or {})
         logits = context.logits(context.model_names[0]).rows() if context.model_names else None
         return Scored(scores.rewards.rows(), logits, context.verdicts, self.version, metrics, scores, context)

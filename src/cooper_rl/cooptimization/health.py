@@ -71,8 +71,8 @@ def agreement(scores: Ragged, verdicts: Sequence[Sequence[str]]) -> Metrics:
                 accepted[verdict].append(score > 0.5)
     right = sum(accepted["correct"]) + sum(not yes for yes in accepted["wrong"])
     metrics: Metrics = {}
-    if judged := len(accepted["correct"]) + len(accepted["wrong"]):
-        metrics["rule_agreement"] = right / judged
+    if counted := len(accepted["correct"]) + len(accepted["wrong"]):
+        metrics["rule_agreement"] = right / counted
     if accepted["wrong"]:
         metrics["false_accept_rate"] = sum(accepted["wrong"]) / len(accepted["wrong"])
     if accepted["correct"]:

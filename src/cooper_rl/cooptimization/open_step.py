@@ -13,7 +13,7 @@ from cooper_rl.rollouts.ragged import Ragged
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evaluated:
     """Verdicts, scores and rewards of some groups."""
 
     context: StepContext
@@ -25,7 +25,7 @@ class OpenStep:
     """The groups of one step, stored call by call."""
 
     number: int
-    calls: list[Judged] = field(default_factory=list)
+    calls: list[Evaluated] = field(default_factory=list)
     stage2: list[Stage2] = field(default_factory=list)
     _places: dict[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -43,13 +43,13 @@ class OpenStep:
                 )
         return list(new.values())
 
-    def add(self, judged: Judged) -> None:
+    def add(self, evaluated: Evaluated) -> None:
         """Store the groups of a call."""
         call = len(self.calls)
-        self.calls.append(judged)
-        self._places |= {group.id: (call, p) for p, group in enumerate(judged.context.groups)}
+        self.calls.append(evaluated)
+        self._places |= {group.id: (call, p) for p, group in enumerate(evaluated.context.groups)}
 
-    def judged(self, groups: Sequence[AnswerGroup]) -> Judged:
+    def evaluated(self, groups: Sequence[AnswerGroup]) -> Evaluated:
         """The stored results for these groups, all of which have been added."""
         places = [self._places[group.id] for group in groups]
         for call, found in enumerate(self.calls):
@@ -66,7 +66,7 @@ class OpenStep:
             return Ragged.of([column.groups()[p] for column, (_, p) in zip(columns, picks, strict=True)])
 
         names = [name for name in picks[0][0].scores.parts if all(name in one.scores.parts for one, _ in picks)]
-        return Judged(context, Scores(joined(None), {name: joined(name) for name in names}, metrics))
+        return Evaluated(context, Scores(joined(None), {name: joined(name) for name in names}, metrics))
 
     def check_ids(self, ids: Sequence[str]) -> None:
         """Raises InputError if no group of the step has one of these ids."""

@@ -1,6 +1,6 @@
 """Verdicts without leaving the process: on text, on options, and on plain numbers, which most answers are.
 
-The fast path gives a verdict only if the slow path (`maths.judge`) provably gives the same one. That is so in three
+The fast path gives a verdict only if the slow path (`maths_verdict`) provably gives the same one. That is so in three
 cases: the reference is not mathematics; the completion gives no answer; or the reference is a plain number and either
 all final answers are plain numbers equal to it, or one of them is plainly different.
 """

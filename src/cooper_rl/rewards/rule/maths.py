@@ -33,7 +33,7 @@ _DECIMALS = 6
 _SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
 
 
-def judge(answer: str, completion: str) -> Verdict:
+def maths_verdict(answer: str, completion: str) -> Verdict:
     """The verdict on `completion` against the reference `answer`."""
     reference = reference_text(answer)
     if (verdict := text_verdict(reference, completion)) is not None:
@@ -45,7 +45,7 @@ def judge(answer: str, completion: str) -> Verdict:
     if final.kind == "free":
         found = _parse(final.texts[0])
         return _compare(gold, found, _decimals(reference)) if found else "unparsed"
-    verdicts = [_judge_text(text, reference, gold) for text in final.texts]
+    verdicts = [_text_verdict(text, reference, gold) for text in final.texts]
     read = [verdict for verdict in verdicts if verdict != "unparsed"]
     if not read:
         return "unparsed"
@@ -57,7 +57,7 @@ def judge(answer: str, completion: str) -> Verdict:
     return _compare(gold, _parse_box(", ".join(final.texts)))
 
 
-def _judge_text(text: str, reference: str, gold: list) -> Verdict:
+def _text_verdict(text: str, reference: str, gold: list) -> Verdict:
     if _same_text(text, reference):
         return "correct"
     expected, number = plain_number(reference), plain_number(text)

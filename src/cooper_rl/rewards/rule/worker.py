@@ -12,7 +12,7 @@ import logging
 import sys
 from pathlib import Path
 
-from cooper_rl.rewards.rule.maths import judge
+from cooper_rl.rewards.rule.maths import maths_verdict
 
 try:
     import resource
@@ -35,7 +35,7 @@ def main(memory_mib: int, cpu_seconds: int) -> None:
         if resource is not None:
             usage = resource.getrusage(resource.RUSAGE_SELF)
             _limit(resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + cpu_seconds)
-        verdict = judge(request["answer"], request["completion"])
+        verdict = maths_verdict(request["answer"], request["completion"])
         exhausted = _near_memory_limit(memory_mib)
         # Math-Verify swallows MemoryError and calls the answer wrong. `timeout` says that it could not be checked.
         _reply({"verdict": "timeout" if exhausted else verdict})
