@@ -1,0 +1,72 @@
+"""An assistant whose replies are remembered: a step that is trained again after a crash gets the same ones."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import asdict
+from typing import Any
+
+from cooper_rl.cooptimization.negatives.assistant import Assistant
+from cooper_rl.cooptimization.negatives.rewriting import Request, Rewrites
+
+
+class RememberingAssistant:
+    """Asks `inner` once for equal requests, until they are forgotten."""
+
+    def __init__(self, inner: Assistant) -> None:
+        self._inner = inner
+        self._replies: dict[str, Future[Rewrites]] = {}
+        self._recorded: set[str] = set()
+        self._used: set[str] = set()
+
+    def submit(self, requests: Sequence[Request]) -> "Future[Rewrites]":
+        """See `Assistant`."""
+        name = _name(requests)
+        self._used.add(name)
+        if name not in self._replies:
+            self._replies[name] = self._inner.submit(requests)
+        return self._replies[name]
+
+    def new_records(self) -> list[dict[str, Any]]:
+        """Wait for the replies to what was submitted; those that were not recorded yet, as JSON values."""
+        new = sorted(self._used - self._recorded)
+        return [{"name": name, **asdict(self._replies[name].result())} for name in new]
+
+    def mark_recorded(self) -> None:
+        """What `new_records` returned is on disk."""
+        self._recorded |= self._used
+
+    def recall(self, record: dict[str, Any]) -> None:
+        """Remember what `new_records` returned in an earlier process."""
+        reply: Future[Rewrites] = Future()
+        reply.set_result(Rewrites(record["negatives"], record["counts"]))
+        self._replies[record["name"]] = reply
+        self._recorded.add(record["name"])
+
+    def forget_used(self) -> None:
+        """The step is over: nobody will ask again what was submitted in it."""
+        for name in self._used:
+            self._replies.pop(name, None)
+        self._recorded -= self._used
+        self._used.clear()
+
+    def start_over(self) -> None:
+        """Forget everything."""
+        self._replies.clear()
+        self._recorded.clear()
+        self._used.clear()
+
+    def check(self) -> None:
+        """See `Assistant`."""
+        self._inner.check()
+
+    def close(self) -> None:
+        """See `Assistant`."""
+        self._inner.close()
+
+
+def _name(requests: Sequence[Request]) -> str:
+    """Requests carry a seed of their step and group, so that no two steps ask the same."""
+    content = json.dumps([asdict(request) for request in requests], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
