@@ -1,5 +1,6 @@
 """Groups of answers as a policy might have written them, the same at every call."""
 
+import time
 from collections.abc import Sequence
 
 from cooper_rl import Answer, AnswerGroup, Problem
@@ -14,12 +15,16 @@ def flip(problem: Problem, completion_text: str, attempt: int, seed: int) -> str
 
 def group(number: int, size: int = 4) -> AnswerGroup:
     """The sum that makes `number`; every second answer is right."""
-    answers = [
-        Answer(f"{i + 1} + {number - i - 1} makes {number + 7 * (i % 2)}", id=f"a{i}") for i in range(size)
-    ]
+    answers = [Answer(f"{i + 1} + {number - i - 1} makes {number + 7 * (i % 2)}", id=f"a{i}") for i in range(size)]
     return AnswerGroup(f"g{number}", Problem(f"p{number}", f"{number - 1} + 1 = ?", str(number)), answers)
 
 
 def groups(first: int, sizes: Sequence[int] = (4, 3, 4, 2)) -> list[AnswerGroup]:
     """Some groups, the first of which makes `first`."""
     return [group(first + i, size) for i, size in enumerate(sizes)]
+
+
+def slow(problem: Problem, completion: Answer) -> float:
+    """A reward that takes its time."""
+    time.sleep(0.1)
+    return 1.0

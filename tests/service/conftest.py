@@ -1,6 +1,7 @@
 """Servers of a tiny reward model."""
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from service.answered import CORRUPTER
 from service.served import Served
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def reward_settings(tiny_models) -> dict[str, Any]:
     """The reward's part of a configuration."""
     return {
@@ -26,16 +27,26 @@ def reward_settings(tiny_models) -> dict[str, Any]:
 @pytest.fixture
 def make_server(reward_settings, tmp_path) -> Iterator[Callable[..., Served]]:
     """Starts a server; keyword arguments are settings of its section `serve`."""
+    yield from _maker(reward_settings, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def module_server(reward_settings, tmp_path_factory) -> Iterator[Callable[..., Served]]:
+    """`make_server` for servers that the tests of a module share."""
+    yield from _maker(reward_settings, tmp_path_factory.mktemp("servers"))
+
+
+def _maker(reward_settings: dict[str, Any], folder: Path) -> Iterator[Callable[..., Served]]:
     made: list[Served] = []
 
     def make(name: str = "one", reward: dict[str, Any] | None = None, **serve: Any) -> Served:
         settings = {**reward_settings, **(reward or {}), "serve": serve}
-        made.append(Served(tmp_path / name, settings).start())
+        made.append(Served(folder / name, settings).start())
         return made[-1]
 
     yield make
     for server in made:
-        server.__exit__()
+        server.end(signal.SIGKILL)
 
 
 @pytest.fixture

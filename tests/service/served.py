@@ -84,4 +84,5 @@ def _run(config: str, log: str) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     sys.argv = ["cooper", "serve", config]
+    os.environ["COOPER_TEST_TOKEN"] = "secret"
     app()

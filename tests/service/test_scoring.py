@@ -1,6 +1,6 @@
 """The service gives and learns exactly what `CooperReward` does in the trainer's own process."""
 
-from service.answered import group, groups
+from service.answered import groups
 
 
 def test_scores_and_updates_are_those_of_the_reward_in_process(make_server, in_process):
