@@ -1,7 +1,9 @@
 """Groups of answers as a policy might have written them, the same at every call."""
 
+import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from cooper_rl import Answer, AnswerGroup, Problem
 
@@ -11,6 +13,13 @@ CORRUPTER = {"kind": "corrupter", "function": "service.answered:flip"}
 def flip(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:
     """A wrong answer in place of the right one."""
     return completion_text.replace(problem.answer, str(int(problem.answer) + 1 + attempt))
+
+
+def fragile(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:
+    """`flip`, unless a test has put a file into the server's folder."""
+    if (Path(os.environ["COOPER_TEST_FOLDER"]) / "broken").exists():
+        raise RuntimeError("the file is there")
+    return flip(problem, completion_text, attempt, seed)
 
 
 def group(number: int, size: int = 4) -> AnswerGroup:

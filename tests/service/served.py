@@ -5,8 +5,10 @@ Importing torch takes seconds. A fork server does it once; every server is then 
 
 import multiprocessing
 import os
+import random
 import re
 import signal
+import socket
 import sys
 import time
 from multiprocessing.process import BaseProcess
@@ -24,13 +26,16 @@ FORKS.set_forkserver_preload([__name__, "transformers.models.qwen2.modeling_qwen
 
 
 class Served:
-    """A server of `settings` that works in `folder`; entering starts it, leaving kills it."""
+    """A server of `settings` that works in `folder`; entering starts it, leaving kills it.
+
+    A server that is started again listens where it did before.
+    """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder = folder
         self.log = folder / "log"
         folder.mkdir(parents=True, exist_ok=True)
-        serve = {"port": 0, "folder": str(folder / "served")} | settings.get("serve", {})
+        serve = {"port": _free_port(), "folder": str(folder / "served")} | settings.get("serve", {})
         (folder / "serve.yaml").write_text(yaml.safe_dump({**settings, "serve": serve}), encoding="utf-8")
         self.process: BaseProcess | None = None
         self.url = ""
@@ -47,6 +52,13 @@ class Served:
         self.url = found[1]
         return self
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        assert self.process is not None
+        assert self.process.pid is not None
+        return self.process.pid
+
     def output(self) -> str:
         """What the process has said."""
         return self.log.read_text() if self.log.exists() else ""
@@ -54,15 +66,15 @@ class Served:
     def end(self, number: signal.Signals = signal.SIGTERM) -> int | None:
         """Send a signal and wait for the end; returns the exit code."""
         assert self.process is not None
-        assert self.process.pid is not None
         if self.process.is_alive():
-            os.kill(self.process.pid, number)
+            os.kill(self.pid, number)
         self.process.join()
         return self.process.exitcode
 
     def client(self, **options: Any) -> RewardClient:
         """A client of this server."""
-        return RewardClient(self.url, **{"timeout_s": 20.0, "early_s": 0.5} | options)
+        given: dict[str, Any] = {"timeout_s": 20.0, "early_s": 0.5} | options
+        return RewardClient(self.url, **given)
 
     def post(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
         """One request, sent once."""
@@ -79,10 +91,19 @@ class Served:
         self.end(signal.SIGKILL)
 
 
+def _free_port() -> int:
+    """Below the ports that systems hand out by themselves, so that it stays free while the server is down."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
+
+
 def _run(config: str, log: str) -> None:
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
     sys.argv = ["cooper", "serve", config]
-    os.environ["COOPER_TEST_TOKEN"] = "secret"
+    os.environ |= {"COOPER_TEST_TOKEN": "secret", "COOPER_TEST_FOLDER": str(Path(log).parent)}
     app()

@@ -17,7 +17,7 @@ from service.answered import group, groups
 SLOW = {"kind": "function", "extra_rewards": [{"function": "service.answered:slow"}]}
 
 
-def body(first: int = 10, step: int | None = 1, train: bool = True, **more: Any) -> dict[str, Any]:
+def body(first: Any = 10, step: Any = 1, train: Any = True, **more: Any) -> dict[str, Any]:
     found = score_call(groups(first), step, train, run=None, partial=False, commit=None).body
     assert found is not None
     return {**found, **more}
@@ -41,7 +41,7 @@ def post(server):
 
 @pytest.mark.parametrize("token", [None, "wrong", "secre", "secrets", "sécret"])
 def test_a_wrong_token_gets_nothing(server, token):
-    headers = {} if token is None else {"Authorization": f"Bearer {token}".encode()}
+    headers = [] if token is None else [(b"Authorization", f"Bearer {token}".encode())]
     for path in ("/v1/info", "/metrics", "/v1/steps/1"):
         assert httpx.get(server.url + path, headers=headers).status_code == 401
     answer = httpx.post(server.url + "/v1/score", json=body(), headers=headers)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
@@ -9,6 +10,8 @@ from typing import Any
 
 from cooper_rl.cooptimization.negatives.assistant import Assistant
 from cooper_rl.cooptimization.negatives.rewriting import Request, Rewrites
+
+logger = logging.getLogger(__name__)
 
 
 class RememberingAssistant:
@@ -21,16 +24,29 @@ class RememberingAssistant:
         self._used: set[str] = set()
 
     def submit(self, requests: Sequence[Request]) -> "Future[Rewrites]":
-        """See `Assistant`."""
+        """See `Assistant`; what an assistant raises at once is raised when its reply is asked for."""
         name = _name(requests)
         self._used.add(name)
         if name not in self._replies:
-            self._replies[name] = self._inner.submit(requests)
+            try:
+                self._replies[name] = self._inner.submit(requests)
+            except Exception as error:
+                logger.exception("the assistant failed")
+                self._replies[name] = Future()
+                self._replies[name].set_exception(error)
         return self._replies[name]
 
     def new_records(self) -> list[dict[str, Any]]:
-        """Wait for the replies to what was submitted; those that were not recorded yet, as JSON values."""
+        """Wait for the replies to what was submitted; those that were not recorded yet, as JSON values.
+
+        Raises what the assistant raised; it is then asked again where the same is submitted again.
+        """
         new = sorted(self._used - self._recorded)
+        failed = [name for name in new if self._replies[name].exception() is not None]
+        errors = [self._replies.pop(name).exception() for name in failed]
+        for error in errors:
+            assert error is not None
+            raise error
         return [{"name": name, **asdict(self._replies[name].result())} for name in new]
 
     def mark_recorded(self) -> None:

@@ -271,7 +271,13 @@ class Training:
         self._note(_done(updated))
 
     def _take_back(self, commit: Record, error: Exception) -> None:
+        """An update failed, and may have changed the model in part: back to the state before it."""
         self._undone = [{"kind": "undo", "step": commit["step"]}]
+        try:
+            self._append(self._undone, durable=True)
+            self._undone = []
+        except Refusal:  # a full disk; the next commit writes it down
+            logger.error("step %d: that its commit failed is not on disk yet", commit["step"])
         self.recover()
         message = f"{type(error).__name__}: {error}"
         self._note(StepView(commit["step"], "failed", self.reward.version, error=message))
