@@ -1,8 +1,13 @@
 """What `/metrics` shows, for Prometheus."""
 
-import math
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from cooper_rl.service.asks import ScoreAsk, StepView
 from cooper_rl.service.training import Training
@@ -14,6 +19,7 @@ class Meters:
     """Counters of one server."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # a second series for every counter, which nobody asks for
         own = self.registry = CollectorRegistry()
         self.requests = Counter("cooper_requests", "Requests answered", ["method", "path", "status"], registry=own)
         self.pending = Gauge("cooper_requests_pending", "Requests under way", registry=own)
@@ -41,7 +47,7 @@ class Meters:
         self.commits.labels(view.state).inc()
         self.update_seconds.observe(seconds)
         for name, value in view.metrics.items():
-            self.update.labels(name).set(value if value is not None else math.nan)
+            self.update.labels(name).set(value)
 
     def page(self, training: Training) -> bytes:
         """The page in Prometheus' text format."""

@@ -103,14 +103,14 @@ class Worker:
     def _score(self, asks: list[ScoreAsk], jobs: Sequence[Job]) -> None:
         start = time.perf_counter()
         replies = self.training.judge(asks)
-        self._meters.scored(asks, time.perf_counter() - start)
+        done = [ask for ask, reply in zip(asks, replies, strict=True) if isinstance(reply, ScoreReply)]
+        self._meters.scored(done, time.perf_counter() - start)
         for job, reply in zip(jobs, replies, strict=True):
             if isinstance(reply, Exception):
                 job.future.set_exception(reply)
             else:
                 job.future.set_result(reply)
-        policies = [ask.policy for ask, reply in zip(asks, replies, strict=True) if isinstance(reply, ScoreReply)]
-        self._plan_commit([policy for policy in policies if policy is not None])
+        self._plan_commit([ask.policy for ask in done if ask.train and ask.policy is not None])
 
     def _plan_commit(self, policies: Sequence[CommitPolicy]) -> None:
         book = self.training.book
