@@ -136,8 +136,13 @@ def test_the_wrong_path_and_an_unknown_step_say_so(server, post):
     assert post("/v1/steps/77/commit", json={})[0] == 409
 
 
-def test_more_than_the_server_can_hold_is_put_off(make_server):
-    server = make_server(reward=SLOW, max_pending=2, batch_rows=0)
+@pytest.fixture(scope="module")
+def slow_server(module_server):
+    return module_server(name="slow", reward=SLOW, max_pending=2, batch_rows=0)
+
+
+def test_more_than_the_server_can_hold_is_put_off(slow_server):
+    server = slow_server
     with httpx.Client(timeout=60) as client:
         answers: list[httpx.Response] = []
         threads = [
@@ -167,6 +172,21 @@ def test_more_than_the_server_can_hold_is_put_off(make_server):
     for thread in threads:
         thread.join()
     assert results == [0] * 6
+
+
+def test_requests_under_way_are_answered_before_the_end(slow_server):
+    statuses: list[int] = []
+    asking = threading.Thread(
+        target=lambda: statuses.append(slow_server.post("/v1/score", body(70, step=None)).status_code)
+    )
+    asking.start()
+    while "cooper_requests_pending 1.0" not in slow_server.get("/metrics").text:
+        pass
+    assert slow_server.end() == 0
+    asking.join()
+    assert statuses == [200]
+    slow_server.start()
+    assert slow_server.get("/v1/info").json()["open"]["groups"] == 4  # what was answered is not forgotten
 
 
 def test_a_client_says_what_is_wrong_in_the_servers_words(make_server):
