@@ -201,7 +201,7 @@ class Training:
     def _judge(self, calls: Sequence[list[AnswerGroup]]) -> list[Scored | Exception]:
         """Together, or, where something is wrong with one of them, each alone."""
         try:
-            return [*self.reward.judge(calls)] if calls else []
+            return [*self.reward.evaluate(calls)] if calls else []
         except Exception as error:
             if len(calls) == 1:
                 if not isinstance(error, InputError):
