@@ -34,6 +34,8 @@ def groups(first: int, sizes: Sequence[int] = (4, 3, 4, 2)) -> list[AnswerGroup]
 
 
 def slow(problem: Problem, completion: Answer) -> float:
-    """A reward that takes its time."""
+    """A reward that takes its time, and fails on one answer."""
     time.sleep(0.1)
+    if completion.text == "boom":
+        raise ZeroDivisionError("this answer")
     return 1.0

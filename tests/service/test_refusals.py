@@ -174,6 +174,15 @@ def test_more_than_the_server_can_hold_is_put_off(slow_server):
     assert results == [0] * 6
 
 
+def test_a_function_that_fails_is_named_and_counts_nothing(slow_server):
+    given = body(80, step=None)
+    given["groups"][0]["completions"][0]["text"] = "boom"
+    answer = slow_server.post("/v1/score", given)
+    assert (answer.status_code, answer.json()) == (500, {"error": "ZeroDivisionError: this answer"})
+    assert slow_server.get("/v1/info").json()["open"] is None
+    assert slow_server.get("/readyz").status_code == 200
+
+
 def test_requests_under_way_are_answered_before_the_end(slow_server):
     statuses: list[int] = []
     asking = threading.Thread(

@@ -26,7 +26,7 @@ def step_of(step: int | None, book: Book | None, last: int) -> int:
     if step <= last:
         raise Refusal(
             409,
-            f"step {step} is not ahead of step {last}, the last that was committed; where the trainer has gone back, "
+            f"step {step} is not ahead of step {last}, the last committed step; if the trainer has gone back, "
             "restore a checkpoint first (POST /v1/restore)",
         )
     if book is not None and step > book.step:
@@ -40,7 +40,7 @@ def step_of(step: int | None, book: Book | None, last: int) -> int:
 def check_commit(book: Book | None, last: int, step: int, keep: Sequence[str] | None, expected: int | None) -> None:
     """Raises Refusal (409) for a step other than the one under way, and for groups that are not in it."""
     if step <= last:
-        raise Refusal(409, f"step {step} is behind step {last}, the last that was committed")
+        raise Refusal(409, f"step {step} is behind step {last}, the last committed step")
     if book is not None and book.step != step:
         raise Refusal(409, f"step {step}: step {book.step} is scored and not committed; commit it first")
     groups = book.groups if book is not None else {}

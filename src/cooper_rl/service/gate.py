@@ -1,5 +1,6 @@
 """What every request passes first: who sends it, how much of it there is, and whether there is room for it."""
 
+import asyncio
 import base64
 import binascii
 import hmac
@@ -15,6 +16,8 @@ from cooper_rl.service.refusal import Refusal
 OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 """Paths that need no token: they tell nothing about the training."""
 MEGABYTE = 1e6
+READ_S = 60
+"""Seconds that a client has for its body: a slow one must not hold a place forever."""
 
 
 class Gate:
@@ -69,6 +72,13 @@ class Gate:
         announced = _header(scope, b"content-length") or b"0"
         if announced.isdigit() and int(announced) > limit:
             raise _too_large(self._config)
+        try:
+            async with asyncio.timeout(READ_S):
+                await self._read_to(limit, receive, body)
+        except TimeoutError as error:
+            raise Refusal(408, f"the body did not arrive within {READ_S} seconds") from error
+
+    async def _read_to(self, limit: float, receive: Receive, body: bytearray) -> None:
         more = True
         while more:
             message = await receive()
