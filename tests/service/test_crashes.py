@@ -85,7 +85,7 @@ def test_a_full_disk_is_told_and_nothing_is_learned_in_part(server_in, expected)
         told = train(client, 1)
         evaluated = client.score(groups(90), train=False).rewards
         free = resource.prlimit(pid, resource.RLIMIT_FSIZE, (SMALL_DISK, resource.RLIM_INFINITY))
-        with pytest.raises(ServiceFailedError, match=r"507: .*nothing was learned and nothing is lost") as failure:
+        with pytest.raises(ServiceFailedError, match=r"507: .*nothing was learned and nothing was lost") as failure:
             client.score(groups(20), step=2)
         assert failure.value.status == 507
         assert client.score(groups(90), train=False).rewards == evaluated

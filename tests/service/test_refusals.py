@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_named(post):
 def test_a_group_without_answers_is_named(post):
     given = body()
     given["groups"][1]["completions"] = []
-    assert post("/v1/score", json=given) == (422, "group g11: it has no completions; leave out groups without answers")
+    assert post("/v1/score", json=given) == (422, "group g11: it has no completions; omit groups without answers")
 
 
 def test_a_rule_that_does_not_exist_spoils_no_other_request(post):
@@ -202,7 +202,7 @@ def test_a_client_says_what_is_wrong_in_the_servers_words(make_server):
     server = make_server(name="words")
     with server.client(early_s=0.1) as client:
         client.score(groups(10), step=2)
-        with pytest.raises(UnavailableError, match="step 3 waits for step 2, which is scored and not committed"):
+        with pytest.raises(UnavailableError, match="step 3 waits for step 2, which is scored but not committed"):
             client.score(groups(10), step=3)
         with pytest.raises(RefusedError, match="step 1 is behind step 2, which is under way") as refusal:
             client.score(groups(10), step=1)

@@ -64,19 +64,21 @@ def test_a_step_behind_is_refused_with_the_way_out(client):
 
 def test_a_commit_with_another_keep_or_of_what_is_not_there_is_refused(client):
     step = client.last_step + 1
-    with pytest.raises(RefusedError, match='nothing was scored in it; to go on without, send "expected": 0'):
+    with pytest.raises(
+        RefusedError, match='nothing was scored in it; to commit it without answers, send "expected": 0'
+    ):
         client.update(step)
     client.score(groups(10), step=step)
-    with pytest.raises(RefusedError, match="4 groups were scored and 5 are expected"):
+    with pytest.raises(RefusedError, match="4 groups were scored but 5 were expected"):
         client.update(step, expected=5)
     with pytest.raises(RefusedError, match="keep names groups that were not scored: g99"):
         client.update(step, keep=["g10", "g99"])
-    with pytest.raises(RefusedError, match=f"step {step} is scored and not committed; commit it first"):
+    with pytest.raises(RefusedError, match=f"step {step} is scored but not committed; commit it first"):
         client.update(step + 1)
     done = client.update(step, keep=["g10", "g12"], expected=4)
     assert {pair.problem_id for pair in done.pairs} == {"p10", "p12"}
     assert client.update(step, keep=["g12", "g10"]) == done
-    with pytest.raises(RefusedError, match="committed already, with another keep; nothing was learned again"):
+    with pytest.raises(RefusedError, match="is already committed with another keep; nothing was changed"):
         client.update(step)
     assert client.update(step + 1, expected=0).pairs == []
 
@@ -150,7 +152,7 @@ def test_the_order_of_arrival_and_the_way_they_come_change_nothing(make_server):
 def test_an_answer_of_a_partial_group_needs_a_name(client):
     step = client.last_step + 1
     nameless = replace(group(10), answers=[replace(answer, id=None) for answer in group(10).answers])
-    with pytest.raises(InputError, match="completions of a partial group need ids"):
+    with pytest.raises(InputError, match="completions of a partial group need distinct ids"):
         client.score([nameless], step=step, partial=True)
     client.score([group(10)], step=step, partial=True)
     client.score([group(10)], step=step, partial=True)
@@ -191,7 +193,7 @@ def test_the_server_goes_back_to_any_step_it_has_kept(make_server, tmp_path):
     theirs = other.client()
     theirs.score(groups(70), step=3)
     theirs.update(3)
-    with pytest.raises(RefusedError, match="this server has been trained on other answers"):
+    with pytest.raises(RefusedError, match="this server reached that step with other answers"):
         theirs.load(tmp_path / "trainer")
     with pytest.raises(InputError, match="was not saved through a reward service"):
         theirs.load(tmp_path)
@@ -200,7 +202,7 @@ def test_the_server_goes_back_to_any_step_it_has_kept(make_server, tmp_path):
 def test_only_the_state_of_now_can_be_saved_and_saving_is_not_repeated(server, client):
     step = client.last_step
     answer = server.post("/v1/checkpoints", {"step": step + 1})
-    assert (answer.status_code, "only that can be saved" in answer.json()["error"]) == (409, True)
+    assert (answer.status_code, "only the current step can be saved" in answer.json()["error"]) == (409, True)
     saved = server.post("/v1/checkpoints", {"step": step}).json()
     assert saved == server.post("/v1/checkpoints").json()
     assert saved["step"] == step

@@ -31,7 +31,7 @@ BODIES: dict[str, type[Body]] = {
     "/remote_rm": SlimeBody,
     "/classify": ClassifyBody,
 }
-"""What the routes read, for the OpenAPI page; they check it themselves."""
+"""What each route reads, for the OpenAPI page."""
 
 
 def build_app(service: Service) -> FastAPI:
@@ -49,13 +49,13 @@ def build_app(service: Service) -> FastAPI:
 
 
 def training_routes(service: Service) -> APIRouter:
-    """Score, commit, keep and go back."""
+    """Score, commit, checkpoint, restore."""
     routes = APIRouter()
     worker, training = service.worker, service.worker.training
 
     @routes.post("/v1/score")
     async def score(request: Request, commit: str | None = None) -> Response:
-        """Rewards of answers, under the version that the step began with."""
+        """Rewards of answers under the current version of the reward model."""
         body = await read_body(request, ScoreBody)
         groups = groups_of(body)
         if commit is not None and body.step is not None:
@@ -67,20 +67,20 @@ def training_routes(service: Service) -> APIRouter:
 
     @routes.post("/v1/steps/{step}/commit", status_code=202)
     async def commit(request: Request, step: int) -> Response:
-        """Train on a step's answers. Once this is answered, it will happen, whatever becomes of the server."""
+        """Train on a step's answers. After the reply it will happen even if the server is killed."""
         body = await read_body(request, CommitBody)
         view = await result_of(worker.commit(step, body.keep, body.expected, body.run))
         return reply(step_view(view, pairs=False), 202)
 
     @routes.post("/v1/checkpoints")
     async def checkpoint(request: Request) -> Response:
-        """Keep the state after the last commit."""
+        """Write a checkpoint of the state after the last commit."""
         body = await read_body(request, CheckpointBody)
         return reply(await result_of(worker.call(lambda: training.checkpoint(body.step, body.run))))
 
     @routes.post("/v1/restore")
     async def restore(request: Request) -> Response:
-        """Go back to the end of a step, and forget what came after it."""
+        """Go back to the end of a step and forget all later ones."""
         body = await read_body(request, RestoreBody)
         return reply(await result_of(worker.call(lambda: training.restore(body.step, body.history, body.run))))
 
@@ -88,18 +88,18 @@ def training_routes(service: Service) -> APIRouter:
 
 
 def state_routes(service: Service) -> APIRouter:
-    """Where things stand."""
+    """The state of steps and of the server."""
     routes = APIRouter()
     worker = service.worker
 
     @routes.get("/v1/steps/{step}")
     async def step(step: int, wait_s: Annotated[float, Query(ge=0)] = 0.0, pairs: bool = False) -> Response:
-        """What became of a step; with `wait_s` the answer waits for the end of an update."""
+        """The state of a step; with `wait_s` the reply waits for the end of an update."""
         return reply(step_view(await service.settled(step, wait_s), pairs))
 
     @routes.get("/v1/info")
     async def info() -> Response:
-        """What the server is and where it stands."""
+        """The server's state and limits."""
         return reply(service.info())
 
     @routes.get("/healthz")
@@ -122,7 +122,7 @@ def state_routes(service: Service) -> APIRouter:
 
 
 def _describe_bodies(app: FastAPI) -> None:
-    """Put the bodies into the OpenAPI page: they are read by hand, and FastAPI does not know them."""
+    """Add the bodies to the OpenAPI page; FastAPI does not know them, because the routes read them."""
     schema = app.openapi()
     records: list[Any] = [(record, "validation") for record in BODIES.values()]
     _, definitions = models_json_schema(records, ref_template="#/components/schemas/{model}")
@@ -149,5 +149,5 @@ async def _no_such_route(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """The server's own fault, or that of a function of the user's."""
+    """A fault of the server or of a user's function."""
     return reply({"error": f"{type(error).__name__}: {error}"}, 500)

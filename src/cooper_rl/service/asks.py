@@ -1,4 +1,4 @@
-"""What the HTTP side asks of the training, and what it gets."""
+"""Requests of the HTTP side to the training, and its replies."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from cooper_rl.service.commit_policy import CommitPolicy
 
 @dataclass(frozen=True)
 class ScoreAsk:
-    """One request to score. `policy` says when to train, for requests that count no steps."""
+    """One request to score. `policy` says when to train, for requests without a step."""
 
     groups: list[Asked]
     step: int | None = None
@@ -20,18 +20,18 @@ class ScoreAsk:
 
     @property
     def rows(self) -> int:
-        """Answers in it."""
+        """Number of answers."""
         return sum(len(one.group.answers) for one in self.groups)
 
     @property
     def names(self) -> set[str]:
-        """Groups that it enters into the step."""
+        """Groups that it adds to the step."""
         return {one.group.id for one in self.groups} if self.train else set()
 
 
 @dataclass(frozen=True)
 class ScoreReply:
-    """One entry a group of the request; metrics are of the groups that were new."""
+    """One entry per group of the request; the metrics cover new groups only."""
 
     step: int | None
     version: int
@@ -41,7 +41,7 @@ class ScoreReply:
 
 @dataclass(frozen=True)
 class StepView:
-    """What became of a step: `open`, `updating`, `done` or `failed`."""
+    """The state of a step: `open`, `updating`, `done` or `failed`."""
 
     step: int
     state: str

@@ -14,13 +14,13 @@ Checked = TypeVar("Checked", bound=Body)
 
 
 async def read_body(request: Request, record: type[Checked]) -> Checked:
-    """The body as a record. Raises Refusal: 400 for what is not UTF-8 or not JSON, 422 for what does not fit."""
+    """The body as a record. Raises Refusal: 400 if it is not UTF-8 or not JSON, 422 if it does not fit the record."""
     data = await request.body()
     return await run_in_threadpool(parse_body, data, record)
 
 
 def parse_body(data: bytes, record: type[Checked]) -> Checked:
-    """See `read_body`. An empty body is that of a record whose fields all have defaults."""
+    """See `read_body`. An empty body stands for `{}`."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""The step under way: what was found out about every answer that came, each once."""
+"""The step under way: the results for every answer received, each once."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from cooper_rl.service.refusal import Refusal
 
 @dataclass(frozen=True)
 class Asked:
-    """A group as a request brings it. A partial group may get more answers from other requests."""
+    """A group in a request. A partial group may get more answers from other requests."""
 
     group: AnswerGroup
     partial: bool = False
@@ -22,7 +22,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class JudgedGroup:
-    """A group with one entry an answer: verdicts, rewards, and logits by the model's name."""
+    """A group with one verdict, reward and logit per answer; logits are by the model's name."""
 
     group: AnswerGroup
     partial: bool
@@ -41,7 +41,7 @@ class JudgedGroup:
         )
 
     def joined(self, other: "JudgedGroup") -> Self:
-        """With the answers of `other` behind its own."""
+        """With the answers of `other` appended."""
         return replace(
             self,
             group=replace(self.group, answers=[*self.group.answers, *other.group.answers]),
@@ -51,7 +51,7 @@ class JudgedGroup:
         )
 
     def closed(self) -> Self:
-        """With the answers of a partial group in the order of their ids, in whatever order they came."""
+        """With the answers of a partial group sorted by id, so that the order of arrival does not matter."""
         if not self.partial:
             return self
         answers = self.group.answers
@@ -71,7 +71,7 @@ class JudgedGroup:
 
 @dataclass
 class Book:
-    """The groups of one step by id. `arrived` counts the answers that came, repeats included."""
+    """The groups of one step by id. `arrived` counts the answers received, including repeats."""
 
     step: int
     groups: dict[str, JudgedGroup] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Book:
     """Answers in all groups."""
 
     def unseen(self, asked: Asked) -> AnswerGroup | None:
-        """What of a group has not been judged yet. Raises Refusal (409) where it contradicts what has."""
+        """The part of a group that has no results yet. Raises Refusal (409) if it contradicts the part that has."""
         known, group = self.groups.get(asked.group.id), asked.group
         if known is None:
             return group
@@ -96,13 +96,13 @@ class Book:
         return replace(group, answers=new) if new else None
 
     def add(self, judged: JudgedGroup) -> None:
-        """Enter a group, or more answers of a partial one."""
+        """Add a group, or more answers of a partial group."""
         name = judged.group.id
         self.rows += len(judged.rewards)
         self.groups[name] = self.groups[name].joined(judged) if name in self.groups else judged
 
     def found(self, asked: Asked) -> JudgedGroup:
-        """What was found out about a group that has been added, answer for answer."""
+        """The results for a group that has been added, in the order of its answers."""
         known = self.groups[asked.group.id]
         if not asked.partial:
             return known
@@ -110,7 +110,7 @@ class Book:
         return known.pick([places[answer.id] for answer in asked.group.answers])
 
     def digest(self, before: str, keep: Sequence[str] | None) -> str:
-        """Names the training so far: `before`, and what this step's commit adds to it."""
+        """Identifies the training up to this step's commit; `before` identifies it up to the previous one."""
         groups = [self.groups[name].closed().record() for name in sorted(self.groups)]
         content = json.dumps([before, self.step, keep, groups], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
@@ -119,5 +119,5 @@ class Book:
         return Refusal(
             409,
             f"group {name}: step {self.step} has scored other content under this id; give every group of a step an id "
-            "of its own, or, where the trainer has gone back, restore a checkpoint first (POST /v1/restore)",
+            "of its own, or, if the trainer has gone back, restore a checkpoint first (POST /v1/restore)",
         )

@@ -1,4 +1,4 @@
-"""What the clients send and how they read the answers; nothing here talks to a network."""
+"""The clients' requests and how they read the replies, without any network access."""
 
 import json
 import math
@@ -15,17 +15,17 @@ from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.service.retries import ServiceFailedError
 
 POINTER = "reward_service.json"
-"""What `save` leaves in a trainer's checkpoint: which of the server's checkpoints belongs to it."""
+"""The file that `save` writes into a trainer's checkpoint; it names the server's checkpoint."""
 POLL_S = 20.0
-"""Seconds for which the server may hold a question about a step that is being updated."""
+"""Seconds that the server may wait for the end of an update before it replies."""
 
 
 @dataclass(frozen=True)
 class ServedScores:
-    """What `CooperReward.score` finds (`Scored`), as far as it goes over a wire.
+    """The results of `CooperReward.score` (`Scored`) that are sent over HTTP.
 
-    One list a group, one entry an answer; `logits` is None where the server has no reward model. A number that is not
-    finite arrives as NaN. `step` is the step the groups were counted in, None for an evaluation.
+    One list per group, one entry per answer; `logits` is None if the server has no reward model. NaN and infinity both
+    arrive as NaN. `step` is the step that the groups belong to, None for an evaluation.
     """
 
     rewards: list[list[float]]
@@ -48,7 +48,7 @@ class ServedUpdate:
 
 @dataclass(frozen=True)
 class Call:
-    """One HTTP request. Every one may be sent again: the server does nothing twice."""
+    """One HTTP request. It is safe to repeat: the server does nothing twice."""
 
     method: str
     path: str
@@ -84,7 +84,7 @@ def commit_call(step: int, keep: Collection[str] | None, expected: int | None, r
 
 
 def state_call(step: int) -> Call:
-    """Ask how far a commit is; the server waits with its answer while it is under way."""
+    """Ask for the state of a commit; the server waits for the end of an update before it replies."""
     return Call("GET", f"/v1/steps/{step}", query={"wait_s": str(POLL_S), "pairs": "true"})
 
 
@@ -103,7 +103,7 @@ def read_scores(answer: dict[str, Any]) -> ServedScores:
 
 
 def read_update(answer: dict[str, Any]) -> ServedUpdate:
-    """The answer to `state_call` once the step is not being updated. Raises ServiceFailedError unless it is done."""
+    """The reply to `state_call` after the update. Raises ServiceFailedError unless the step is done."""
     if answer["state"] != "done":
         why = answer["error"] or "it was taken back by a restore"
         raise ServiceFailedError(f"step {answer['step']}: nothing was learned: {why}", 500)
@@ -112,14 +112,14 @@ def read_update(answer: dict[str, Any]) -> ServedUpdate:
 
 
 def write_pointer(folder: str | Path, url: str, checkpoint: dict[str, Any]) -> None:
-    """Note the server's checkpoint in a trainer's own."""
+    """Note the server's checkpoint in the trainer's."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     pointer = {"url": url, "step": checkpoint["step"], "history": checkpoint["history"]}
     (Path(folder) / POINTER).write_text(json.dumps(pointer, indent=1), encoding="utf-8")
 
 
 def restore_call(folder: str | Path, run: str | None) -> Call:
-    """Go back to what `write_pointer` noted. Raises InputError where the folder has no such note."""
+    """Restore the checkpoint that `write_pointer` noted. Raises InputError if the folder has no such note."""
     path = Path(folder) / POINTER
     if not path.is_file():
         raise InputError(f"{path}: no such file; this checkpoint was not saved through a reward service")

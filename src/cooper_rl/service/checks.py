@@ -1,4 +1,4 @@
-"""What the training refuses, and in which words."""
+"""Checks of requests, and their messages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,9 +17,9 @@ def check_run(current: str | None, run: str | None) -> None:
 
 
 def step_of(step: int | None, book: Book | None, last: int) -> int:
-    """The step in which answers count that were sent for `step`, where `book` is open and `last` was committed.
+    """The step that answers sent for `step` belong to; `book` is the open step, `last` the last committed one.
 
-    Raises Refusal: 425 for a step that waits for the one under way, 409 for one that is behind.
+    Raises Refusal: 425 for a step ahead of the open one, 409 for a step behind.
     """
     if step is None:
         return book.step if book is not None else last + 1
@@ -30,7 +30,7 @@ def step_of(step: int | None, book: Book | None, last: int) -> int:
             "restore a checkpoint first (POST /v1/restore)",
         )
     if book is not None and step > book.step:
-        message = f"step {step} waits for step {book.step}, which is scored and not committed"
+        message = f"step {step} waits for step {book.step}, which is scored but not committed"
         raise Refusal(425, message, {"Retry-After": "1"})
     if book is not None and step < book.step:
         raise Refusal(409, f"step {step} is behind step {book.step}, which is under way")
@@ -42,22 +42,22 @@ def check_commit(book: Book | None, last: int, step: int, keep: Sequence[str] | 
     if step <= last:
         raise Refusal(409, f"step {step} is behind step {last}, the last committed step")
     if book is not None and book.step != step:
-        raise Refusal(409, f"step {step}: step {book.step} is scored and not committed; commit it first")
+        raise Refusal(409, f"step {step}: step {book.step} is scored but not committed; commit it first")
     groups = book.groups if book is not None else {}
     if expected is None and not groups:
-        raise Refusal(409, f'step {step}: nothing was scored in it; to go on without, send "expected": 0')
+        raise Refusal(409, f'step {step}: nothing was scored in it; to commit it without answers, send "expected": 0')
     if expected not in (None, len(groups)):
         raise Refusal(
             409,
-            f"step {step}: {len(groups)} groups were scored and {expected} are expected; score the others, or all of "
-            "them again, then commit",
+            f"step {step}: {len(groups)} groups were scored but {expected} were expected; score the missing groups, or "
+            "all of them again, then commit",
         )
     if unknown := [name for name in keep or () if name not in groups]:
         raise Refusal(409, f"step {step}: keep names groups that were not scored: {', '.join(unknown[:5])}")
 
 
 def check_limits(ask: ScoreAsk, config: ServerConfig) -> None:
-    """Raises Refusal (413) for too many answers, and for a text that is too long."""
+    """Raises Refusal (413) for too many answers or a text that is too long."""
     if ask.rows > config.max_rows:
         raise Refusal(
             413, f"{ask.rows} answers in one request, of {config.max_rows} allowed (serve.max_rows); split it"
@@ -73,15 +73,15 @@ def check_limits(ask: ScoreAsk, config: ServerConfig) -> None:
 
 
 def needs_whole_groups(rewards: Sequence[Any]) -> bool:
-    """Whether an answer is paid by comparison with the others of its group."""
+    """Whether a reward compares an answer with the others of its group."""
     kinds = {REWARDS.kind_of(part) for part in rewards}
     return "hybrid" in kinds or any(needs_whole_groups(getattr(part, "rewards", ())) for part in rewards)
 
 
 def full(error: OSError) -> Refusal:
-    """What a disk without room is answered with."""
+    """The reply if the disk is full."""
     return Refusal(
         507,
-        f"the server cannot write to its folder ({error.strerror}); nothing was learned and nothing is lost: free some "
-        "space there and send the request again",
+        f"the server cannot write to its folder ({error.strerror}); nothing was learned and nothing was lost; free "
+        "some space there and send the request again",
     )

@@ -24,7 +24,7 @@ from cooper_rl.service.retries import Patience, UnavailableError, import_httpx, 
 
 
 class _Connection:
-    """Where the service is, and how long a request is tried. The HTTP client is opened at the first request."""
+    """The service's address and how long a request is retried. The first request opens the HTTP client."""
 
     def __init__(
         self,
@@ -35,10 +35,10 @@ class _Connection:
         timeout_s: float = 600.0,
         early_s: float = 30.0,
     ) -> None:
-        """`token` is the server's. `run` names the training run: a server trains for one run alone, and refuses others.
+        """`token` is the server's. `run` names the training run: a server trains for one run and refuses others.
 
-        A request is tried again for `timeout_s` seconds while the server is away, busy (429) or restarting (503), and
-        for `early_s` while the step before it is not committed (425).
+        A request is retried for `timeout_s` seconds while the server is unreachable or busy (429, 502 to 504), and for
+        `early_s` seconds while the previous step is not committed (425).
         """
         self.url = url.rstrip("/")
         self.run = run
@@ -57,15 +57,16 @@ class _Connection:
         return {"stop": self._patience.is_over, "wait": wait_s, "retry": retry, "reraise": True}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Trainers send reward functions to other processes; a connection stays where it is."""
+        """Trainers send reward functions to other processes; connections are not sent."""
         return vars(self) | {"_opened": None}
 
 
 class RewardClient(_Connection):
     """A reward that learns in another process: `score`, `update`, `save` and `load` as `CooperReward` has them.
 
-    A request whose answer is lost is sent again: the server does nothing twice. Raises `RefusedError` (an InputError)
-    for what the service refuses, `UnavailableError` where it cannot be reached, `ServiceFailedError` where it failed.
+    A request without a reply is sent again, because the server does nothing twice. Raises `RefusedError` (an
+    InputError) if the service refuses a request, `UnavailableError` if it cannot be reached, `ServiceFailedError` if
+    it fails.
     """
 
     def score(
@@ -79,32 +80,32 @@ class RewardClient(_Connection):
     ) -> ServedScores:
         """Rewards of these groups; see `CooperReward.score`.
 
-        `partial` says that more answers of these groups may come in other calls: a group is then closed by the commit.
-        Every answer needs an `id` where it is. Without a `step` the server counts them itself; `commit` says when it
-        trains: `count:1024` (answers) or `idle:5s` (after the last).
+        With `partial`, other calls may add answers to these groups, and the commit closes them; every answer then
+        needs an `id`. Without a `step` the server counts steps, and `commit` says when it trains: `count:1024`
+        (answers) or `idle:5s` (seconds after the last answer).
         """
         return read_scores(self._send(score_call(groups, step, train, self.run, partial, commit)))
 
     def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> ServedUpdate:
         """Train on the step's groups, once, and wait for it; see `CooperReward.update`.
 
-        With `expected` the server refuses to train unless exactly so many groups were scored.
+        With `expected` the server refuses to train unless exactly that many groups were scored.
         """
         self._send(commit_call(step, keep, expected, self.run))
         while (answer := self._send(state_call(step)))["state"] == "updating":
-            pass  # the server holds each question for a while
+            pass  # the server waits for the update before it replies
         return read_update(answer)
 
     def save(self, folder: str | Path) -> None:
-        """Have the server keep a checkpoint of now, and note in `folder` which one it is."""
+        """Make the server write a checkpoint, and note in `folder` which one it is."""
         write_pointer(folder, self.url, self._send(Call("POST", "/v1/checkpoints", {"run": self.run})))
 
     def load(self, folder: str | Path) -> None:
-        """Take the server back to what `save` noted in `folder`; a step under way is forgotten."""
+        """Restore the server's checkpoint that `save` noted in `folder`; a step under way is forgotten."""
         self._send(restore_call(folder, self.run))
 
     def info(self) -> dict[str, Any]:
-        """What the server is, its version, its step and its limits."""
+        """The server's state and limits."""
         return self._send(Call("GET", "/v1/info"))
 
     @property
@@ -160,7 +161,7 @@ class AsyncRewardClient(_Connection):
         """See `RewardClient.update`."""
         await self._send(commit_call(step, keep, expected, self.run))
         while (answer := await self._send(state_call(step)))["state"] == "updating":
-            pass  # the server holds each question for a while
+            pass  # the server waits for the update before it replies
         return read_update(answer)
 
     async def save(self, folder: str | Path) -> None:

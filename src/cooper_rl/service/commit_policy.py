@@ -1,4 +1,4 @@
-"""When to train on answers that come without a step."""
+"""When to train on answers sent without a step."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CommitPolicy:
-    """After so many answers, or so many seconds after the last one; exactly one is set."""
+    """After `rows` answers, or `idle_s` seconds after the last answer; exactly one of the two is set."""
 
     rows: int | None = None
     idle_s: float | None = None
@@ -18,4 +18,6 @@ def read_policy(text: str) -> CommitPolicy:
         return CommitPolicy(rows=int(count[1]))
     if (idle := re.fullmatch(r"idle:(\d{1,6}(?:\.\d{1,6})?)s", text)) and float(idle[1]):
         return CommitPolicy(idle_s=float(idle[1]))
-    raise ValueError(f"commit: {text!r} is no rule; write count:1024 (answers) or idle:5s (seconds after the last)")
+    raise ValueError(
+        f"commit: {text!r} is not valid; write count:1024 (answers) or idle:5s (seconds after the last answer)"
+    )

@@ -19,41 +19,41 @@ from cooper_rl.service.commit_policy import read_policy
 
 
 class ServerConfig(Config):
-    """Where the service listens, what it keeps and what it accepts."""
+    """Address, storage and limits of the service."""
 
     host: str = "127.0.0.1"
-    """Address to listen on. Anything but the loopback needs a token."""
+    """Address to listen on. Any address other than the loopback requires a token."""
     port: int = Field(default=8765, ge=0, le=65535)
-    """Port to listen on; 0 takes a free one, which the log names."""
+    """Port to listen on; 0 picks a free one and logs it."""
     token_env: str | None = None
-    """Environment variable with the token that clients send (`Authorization: Bearer …`). Null asks for none."""
+    """Environment variable with the token that clients send (`Authorization: Bearer …`). Null disables the check."""
     folder: str = "served"
-    """Where checkpoints and journals are kept. A server that starts in it continues where the last one ended."""
+    """Folder for checkpoints and journals. A server started with the same folder continues where the last one ended."""
     planned_steps: int | None = Field(default=None, ge=1)
     """Steps of the whole training run, which `schedule: cosine` of the reward model needs."""
     commit: str | None = None
-    """When to train on answers that come without a step: `count:1024` (answers) or `idle:5s` (after the last answer).
-    Null waits for a commit. `?commit=…` in a request's URL wins."""
+    """When to train on answers sent without a step: `count:1024` (answers) or `idle:5s` (seconds after the last
+    answer). Null waits for a commit. `?commit=…` in a request's URL takes precedence."""
     checkpoint_every: int = Field(default=10, ge=0)
-    """Steps between checkpoints; 0 writes one at the end and when a client asks. What is committed is safe without:
-    a journal is replayed from the newest checkpoint on."""
+    """Steps between checkpoints; 0 writes them only at shutdown and when a client asks. Commits are safe in between:
+    the server replays its journal from the newest checkpoint."""
     checkpoints: int = Field(default=3, ge=1)
-    """Newest checkpoints kept. Every step since the oldest one can be restored."""
+    """Number of checkpoints kept. Every step since the oldest one can be restored."""
     batch_rows: int = Field(default=512, ge=0)
-    """Most answers of concurrent requests that are scored together. Which requests meet in a batch changes the last
-    bits of a logit; 0 scores every request by itself, and the results depend on nothing but its content."""
+    """Largest number of answers from concurrent requests that are scored in one batch. The composition of a batch
+    changes the last bits of a logit; with 0 every request is scored separately and results do not depend on timing."""
     max_pending: int = Field(default=256, ge=1)
-    """Requests under way at once; more are answered 429."""
+    """Concurrent requests; the server replies 429 to more."""
     max_pending_mb: float = Field(default=512, gt=0)
-    """Megabytes of the bodies of all requests under way; more is answered 429."""
+    """Total size of the bodies of concurrent requests in megabytes; the server replies 429 to more."""
     max_body_mb: float = Field(default=32, gt=0)
-    """Megabytes of one request's body; more is answered 413."""
+    """Size of one request's body in megabytes; the server replies 413 to more."""
     max_rows: int = Field(default=4096, ge=1)
-    """Answers in one request; more are answered 413."""
+    """Answers in one request; the server replies 413 to more."""
     max_characters: int = Field(default=200_000, ge=1)
-    """Characters of one text; more are answered 413."""
+    """Characters in one text; the server replies 413 to more."""
     max_step_rows: int = Field(default=262_144, ge=1)
-    """Answers of one step; more are refused until it is committed."""
+    """Answers in one step; more are refused until the step is committed."""
 
     @model_validator(mode="after")
     def _policy_is_readable(self) -> Self:
@@ -86,7 +86,7 @@ class ServeConfig(CooperRewardConfig):
 
 
 def load_serve_config(path: str | Path | None, overrides: Sequence[str] = ()) -> ServeConfig:
-    """Read the configuration of a server; see `load_config`. Raises InputError for whatever does not fit."""
+    """Read the configuration of a server; see `load_config`. Raises InputError for invalid settings."""
     settings = read_settings(path, overrides) if path is not None else Settings(with_overrides({}, overrides))
     preset = settings.values.get("preset", ServeConfig.model_fields["preset"].default)
     defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
@@ -97,7 +97,7 @@ def load_serve_config(path: str | Path | None, overrides: Sequence[str] = ()) ->
 def read_token(config: ServerConfig) -> str | None:
     """The token of the environment variable `token_env`.
 
-    Raises InputError where it is not set, and for a server without a token that would listen to other machines.
+    Raises InputError if it is not set, or if a server without a token would be open to other machines.
     """
     if config.token_env is None:
         if not _is_loopback(config.host):
@@ -119,7 +119,7 @@ def read_token(config: ServerConfig) -> str | None:
 
 
 def check_extra() -> None:
-    """Raises MissingExtraError where a library of the extra `serve` is not installed."""
+    """Raises MissingExtraError if a library of the extra `serve` is not installed."""
     missing = [name for name in ("fastapi", "uvicorn", "prometheus_client") if find_spec(name) is None]
     if missing:
         raise MissingExtraError(

@@ -1,4 +1,4 @@
-"""What every request passes first: who sends it, how much of it there is, and whether there is room for it."""
+"""Checks before a request is handled: token, size of the body, load."""
 
 import asyncio
 import base64
@@ -14,14 +14,14 @@ from cooper_rl.service.meters import Meters
 from cooper_rl.service.refusal import Refusal
 
 OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
-"""Paths that need no token: they tell nothing about the training."""
+"""Paths that need no token; they reveal nothing about the training."""
 MEGABYTE = 1e6
 READ_S = 60
-"""Seconds that a client has for its body: a slow one must not hold a place forever."""
+"""Seconds for a client to send its body, so that slow clients do not block others."""
 
 
 class Gate:
-    """ASGI middleware. Bodies are counted while they are read, and never held beyond the limits."""
+    """ASGI middleware. Bodies are measured while they are read and never held beyond the limits."""
 
     def __init__(self, app: ASGIApp, config: ServerConfig, token: str | None, meters: Meters) -> None:
         self._app = app
@@ -90,7 +90,7 @@ class Gate:
             if len(body) > limit:
                 raise _too_large(self._config)
             if self._bytes > self._config.max_pending_mb * MEGABYTE:
-                raise _busy("requests under way fill the memory that is set aside for them")
+                raise _busy("the bodies of requests under way exceed serve.max_pending_mb")
             more = message.get("more_body", False)
 
     def _check_token(self, scope: Scope) -> None:
@@ -137,7 +137,7 @@ def _header(scope: Scope, name: bytes) -> bytes | None:
 
 
 def _given_token(header: bytes) -> bytes:
-    """Of `Bearer TOKEN`, or the password of `Basic …`: all that trainers with nothing but a URL can send."""
+    """From `Bearer TOKEN`, or the password of `Basic …`, which trainers can put into a URL."""
     kind, _, value = header.partition(b" ")
     if kind.lower() == b"bearer":
         return value.strip()

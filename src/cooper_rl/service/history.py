@@ -1,4 +1,4 @@
-"""What a server has on disk: checkpoints, and behind each a journal of what came after it."""
+"""The server's folder: checkpoints, and for each a journal of what came after it."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from cooper_rl.service.journal import Record, StepJournal, cut, read_records
 class History:
     """`<root>/checkpoints/000010/` and `<root>/journals/000010.jsonl`, which continues the checkpoint.
 
-    A journal outlasts its checkpoint's successors, as long as an older checkpoint is there: from any checkpoint on, the
-    journals behind it lead to now. Records that a later checkpoint contains are skipped by whoever replays them.
+    Journals are kept from the oldest checkpoint on, so the current state can be reached from every checkpoint. A
+    replay skips records of steps that are already done.
     """
 
     def __init__(self, root: Path, keep: int) -> None:
@@ -47,16 +47,16 @@ class History:
         return [record for path in self._paths(since) for _, record in read_records(path)]
 
     def append(self, records: Sequence[Record], durable: bool) -> None:
-        """Add to the newest journal. Raises OSError where there is no room; then nothing was added."""
+        """Append to the newest journal. Raises OSError if the disk is full; nothing is appended then."""
         if self._journal is None:
             paths = self._paths(0)
             self._journal = StepJournal(paths[-1] if paths else self._path(0))
         self._journal.append(records, durable)
 
     def checkpoint(self, step: int, write: Callable[[Path], dict[str, Any]], carried: Sequence[Record]) -> None:
-        """Write the checkpoint of `step`, and the journal behind it with what is `carried` of the next step.
+        """Write the checkpoint of `step` and start its journal with the records `carried` from the open step.
 
-        Raises OSError where there is no room; everything is then as it was.
+        Raises OSError if the disk is full; nothing has changed then.
         """
         journal = self._path(step)
         existed = journal.exists()
@@ -74,9 +74,9 @@ class History:
                 path.unlink()
 
     def cut_behind(self, base: int, is_last: Callable[[Record], bool]) -> None:
-        """Forget everything behind the last record since checkpoint `base` of which `is_last` is true.
+        """Delete everything after the last record since checkpoint `base` for which `is_last` is true.
 
-        Without such a record, everything since the checkpoint. A crash on the way leaves a state from before or after.
+        Without such a record, delete everything since the checkpoint. A crash leaves the state before or after.
         """
         kept: tuple[Path, int] = self._path(base), 0
         for path in self._paths(base):
@@ -93,7 +93,7 @@ class History:
             cut(*kept)
 
     def close(self) -> None:
-        """Close the files and let another server have the folder."""
+        """Close the files and release the folder."""
         self._forget_journal()
         os.close(self._lock)
 
@@ -111,7 +111,7 @@ class History:
 
 
 def _lock(path: Path) -> int:
-    """Hold the folder against a second server; the system lets go of it when this process ends, however it does."""
+    """Lock the folder against a second server; the system releases it when this process ends for any reason."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
     try:
         import fcntl  # noqa: PLC0415 - Windows has none

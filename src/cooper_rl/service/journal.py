@@ -1,4 +1,4 @@
-"""A file of JSON lines that is only added to: a line is there whole, or not at all."""
+"""An append-only file of JSON lines; a line is written whole or not at all."""
 
 import json
 import os
@@ -13,7 +13,7 @@ Record = dict[str, Any]
 
 
 class StepJournal:
-    """The records of some steps. What a crash has cut short at the end is dropped when the file is opened."""
+    """The records of some steps. Opening the file drops a last line that a crash cut short."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -22,14 +22,14 @@ class StepJournal:
 
     @classmethod
     def create(cls, path: Path, records: Iterable[Record]) -> Self:
-        """A new journal, on disk with its first records, in place of one of this name."""
+        """A new journal with these first records, forced to disk; replaces a file of this name."""
         write_text(path, "".join(map(_line, records)))
         return cls(path)
 
     def append(self, records: Sequence[Record], durable: bool) -> None:
-        """Add records: all or none. They outlast the process and, where `durable`, a power cut.
+        """Append all records or none. They survive the process and, if `durable`, a power cut.
 
-        Raises OSError where there is no room.
+        Raises OSError if the disk is full.
         """
         data = "".join(map(_line, records)).encode()
         os.ftruncate(self._file, self._end)  # what an earlier failure may have left
@@ -51,7 +51,7 @@ class StepJournal:
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record]]:
-    """Every whole line, with the place in the file where it ends. Raises InputError for a damaged one."""
+    """Every whole line with the offset of its end. Raises InputError for a damaged line."""
     end = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -62,20 +62,20 @@ def read_records(path: Path) -> Iterator[tuple[int, Record]]:
                 record = json.loads(line)
             except ValueError as error:
                 raise InputError(
-                    f"{path}:{number}: damaged ({error}); put the file back from a copy, or delete it from this line "
-                    "on and have the trainer restore a step before it"
+                    f"{path}:{number}: damaged ({error}); restore the file from a copy, or delete this line and "
+                    "all after it and let the trainer restore an earlier step"
                 ) from error
             yield end, record
 
 
 def cut(path: Path, end: int) -> None:
-    """Drop what stands behind `end`. Needs no room on the disk."""
+    """Drop everything after `end`. Works on a full disk."""
     os.truncate(path, end)
     sync(path)
 
 
 def not_undone(records: Sequence[Record]) -> list[Record]:
-    """Without the commits that failed, each of which an `undo` follows."""
+    """Without the commits that failed; an `undo` follows each of them."""
     undone: set[int] = set()
     kept: list[Record] = []
     for record in reversed(records):

@@ -7,7 +7,7 @@ from cooper_rl.service.config import ServerConfig
 
 
 def listen(config: ServerConfig) -> socket.socket:
-    """Bind to host and port. Raises InputError where that is not possible. Nobody can connect before it is served."""
+    """Bind to host and port. Raises InputError if that fails. Connections are refused until the server runs."""
     try:
         family, _, _, _, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)

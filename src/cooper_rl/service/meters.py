@@ -1,4 +1,4 @@
-"""What `/metrics` shows, for Prometheus."""
+"""Prometheus metrics of the service."""
 
 from prometheus_client import (
     CollectorRegistry,
@@ -29,7 +29,7 @@ class Meters:
         self.batch_seconds = Histogram("cooper_batch_seconds", "Seconds to score a batch", registry=own)
         self.update_seconds = Histogram("cooper_update_seconds", "Seconds of a commit", registry=own)
         self.commits = Counter("cooper_commits", "Steps committed", ["state"], registry=own)
-        self.failures = Counter("cooper_failures", "What went wrong inside", ["what"], registry=own)
+        self.failures = Counter("cooper_failures", "Internal failures", ["what"], registry=own)
         self.version = Gauge("cooper_version", "Updates of the reward model", registry=own)
         self.step = Gauge("cooper_step", "The last step committed", registry=own)
         self.open_answers = Gauge("cooper_open_answers", "Answers of the step under way", registry=own)

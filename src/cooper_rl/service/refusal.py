@@ -1,10 +1,10 @@
-"""What the service answers where it does not do what was asked."""
+"""The reply to a request that the service refuses."""
 
 from collections.abc import Mapping
 
 
 class Refusal(Exception):
-    """An HTTP status, and a message that says why and what to do."""
+    """An HTTP status and a message with the reason and the remedy."""
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)

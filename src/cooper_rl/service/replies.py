@@ -1,4 +1,4 @@
-"""Answers as JSON. A number that is not finite is null: JSON has none."""
+"""Replies as JSON. NaN and infinity become null, because JSON lacks them."""
 
 import json
 import math
@@ -13,12 +13,12 @@ from cooper_rl.service.book import JudgedGroup
 
 
 def reply(content: Any, status: int = 200) -> Response:
-    """Floats are written so that reading them gives the same float."""
+    """Floats are written with all their digits."""
     return Response(json.dumps(content, allow_nan=False), status, media_type="application/json")
 
 
 def scores(found: ScoreReply) -> dict[str, Any]:
-    """The answer to `/v1/score`."""
+    """The reply to `/v1/score`."""
     return {
         "step": found.step,
         "version": found.version,
@@ -28,7 +28,7 @@ def scores(found: ScoreReply) -> dict[str, Any]:
 
 
 def step_view(view: StepView, pairs: bool) -> dict[str, Any]:
-    """What became of a step, with the pairs it was trained on where they are asked for."""
+    """The state of a step, with the pairs it was trained on if `pairs`."""
     content = {
         "step": view.step,
         "state": view.state,
@@ -47,7 +47,7 @@ def finite(value: Any) -> Any:
 
 
 def first_logits(group: JudgedGroup) -> list[float] | None:
-    """Those of the reward model that learns, or else of the first that pays."""
+    """Logits of the reward model that learns, or else of the first one used."""
     return next(iter(group.logits.values()), None)
 
 

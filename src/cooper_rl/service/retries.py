@@ -1,4 +1,4 @@
-"""When a request to the service is sent again, and what its failures are called."""
+"""When a request to the service is retried, and its errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TRANSIENT = frozenset({425, 429, 502, 503, 504})
 
 
 class RefusedError(InputError):
-    """The service understood the request and refuses it; the message is the service's and names the remedy."""
+    """The service refused the request; the message is the service's and names the remedy."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class RefusedError(InputError):
 
 
 class UnavailableError(ConnectionError):
-    """The service could not be reached, or could not do its work, for as long as the client tries."""
+    """The service could not be reached, or was busy, for as long as the client retried."""
 
     def __init__(self, message: str, status: int | None = None, wait_s: float = 0.0) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class UnavailableError(ConnectionError):
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a request is tried. A step that nobody commits is waited for, for `early_s` seconds only."""
+    """How long a request is retried; `early_s` is the limit after 425."""
 
     total_s: float
     early_s: float
@@ -47,13 +47,13 @@ class Patience:
 
 
 def wait_s(state: RetryCallState) -> float:
-    """From 0.1 s to 5 s, or the server's `Retry-After` where that is longer."""
+    """From 0.1 s to 5 s, or the server's `Retry-After` if that is longer."""
     error = state.outcome.exception() if state.outcome else None
     return max(wait_exponential_jitter(initial=0.1, max=5, jitter=0.1)(state), getattr(error, "wait_s", 0.0))
 
 
 def read_answer(response: "httpx.Response") -> dict[str, Any]:
-    """The body of a good answer. Raises RefusedError or, where it may help to try again, UnavailableError."""
+    """The body of a successful reply. Raises RefusedError, ServiceFailedError or (to be retried) UnavailableError."""
     if response.is_success:
         return response.json()
     place = f"{response.request.method} {response.request.url.path}: {response.status_code}"
@@ -66,7 +66,7 @@ def read_answer(response: "httpx.Response") -> dict[str, Any]:
 
 
 class ServiceFailedError(RuntimeError):
-    """The service tried and failed: a full disk (507), an update that went wrong. Its log has more."""
+    """The service failed: a full disk (507), a failed update. Its log has more."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -74,7 +74,7 @@ class ServiceFailedError(RuntimeError):
 
 
 def import_httpx() -> Any:
-    """The HTTP library, which only the clients need."""
+    """httpx, which only the clients need."""
     try:
         import httpx  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -85,7 +85,7 @@ def import_httpx() -> Any:
 def _message(response: "httpx.Response") -> str:
     try:
         return str(response.json()["error"])
-    except (ValueError, LookupError, TypeError):  # a proxy in between has words of its own
+    except (ValueError, LookupError, TypeError):  # a proxy's own error page
         return response.text[:500]
 
 

@@ -1,4 +1,4 @@
-"""An assistant whose replies are remembered: a step that is trained again after a crash gets the same ones."""
+"""An assistant with a memory: a step that is replayed after a crash gets the same replies."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class RememberingAssistant:
-    """Asks `inner` once for equal requests, until they are forgotten."""
+    """Asks `inner` only once for equal requests, until `forget_used`."""
 
     def __init__(self, inner: Assistant) -> None:
         self._inner = inner
@@ -24,7 +24,7 @@ class RememberingAssistant:
         self._used: set[str] = set()
 
     def submit(self, requests: Sequence[Request]) -> "Future[Rewrites]":
-        """See `Assistant`; what an assistant raises at once is raised when its reply is asked for."""
+        """See `Assistant`; an exception of the assistant is raised by `new_records`."""
         name = _name(requests)
         self._used.add(name)
         if name not in self._replies:
@@ -37,9 +37,9 @@ class RememberingAssistant:
         return self._replies[name]
 
     def new_records(self) -> list[dict[str, Any]]:
-        """Wait for the replies to what was submitted; those that were not recorded yet, as JSON values.
+        """Wait for the replies to the submitted requests; those not recorded yet, as JSON values.
 
-        Raises what the assistant raised; it is then asked again where the same is submitted again.
+        Raises the assistant's exception; a later `submit` of the same requests then asks again.
         """
         new = sorted(self._used - self._recorded)
         failed = [name for name in new if self._replies[name].exception() is not None]
@@ -61,7 +61,7 @@ class RememberingAssistant:
         self._recorded.add(record["name"])
 
     def forget_used(self) -> None:
-        """The step is over: nobody will ask again what was submitted in it."""
+        """The step is over: its requests will not come again."""
         for name in self._used:
             self._replies.pop(name, None)
         self._recorded -= self._used
@@ -83,6 +83,6 @@ class RememberingAssistant:
 
 
 def _name(requests: Sequence[Request]) -> str:
-    """Requests carry a seed of their step and group, so that no two steps ask the same."""
+    """Requests contain a seed that depends on step and group, so names differ between steps."""
     content = json.dumps([asdict(request) for request in requests], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""The process of `cooper serve`: everything is checked, then loaded, then served until a signal comes."""
+"""The process of `cooper serve`: load the reward, serve it until a signal, write a checkpoint."""
 
 import logging
 import socket
@@ -26,13 +26,13 @@ from cooper_rl.service.worker import Worker
 logger = logging.getLogger(__name__)
 
 GRACE_S = 30
-"""Seconds that requests under way get after a signal."""
+"""Seconds for requests under way after a signal."""
 
 
 def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener: socket.socket) -> None:
-    """Load or restore the reward and serve it on `listener` until SIGTERM or SIGINT; then keep a checkpoint.
+    """Load or restore the reward and serve it on `listener` until SIGTERM or SIGINT; then write a checkpoint.
 
-    Raises InputError for models and a folder that do not fit.
+    Raises InputError if models or folder do not fit the configuration.
     """
     set_threads(config.threads)
     history = History(Path(config.serve.folder), config.serve.checkpoints)
@@ -55,7 +55,7 @@ def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener
 
 
 class _Server(uvicorn.Server):
-    """Stops at the first signal, and lets the requests under way be answered."""
+    """Stops at the first signal, after replying to the requests under way."""
 
     def __init__(self, settings: uvicorn.Config, service: Service) -> None:
         super().__init__(settings)
@@ -63,7 +63,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Instead of uvicorn's own, which raise the signal once more at the end."""
+        """Replaces uvicorn's handlers, which raise the signal again at the end."""
         with stop_on_signal(self._stop):
             yield
 

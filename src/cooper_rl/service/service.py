@@ -1,4 +1,4 @@
-"""What the routes have in common: from a request to the worker and back."""
+"""The common part of all routes: from a request to the worker and back."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Service:
-    """What the routes have in common."""
+    """State shared by all routes."""
 
     def __init__(self, config: ServeConfig, worker: Worker, meters: Meters) -> None:
         self.config = config
@@ -29,7 +29,7 @@ class Service:
         self.needs_whole_groups = needs_whole_groups(config.rewards)
 
     async def score(self, asks: list[ScoreAsk]) -> list[ScoreReply]:
-        """Score requests, which may be batched with those of others. Raises what the first that failed raises."""
+        """Score requests, perhaps in a batch with those of others. Raises the exception of the first that failed."""
         for ask in asks:
             check_limits(ask, self.config.serve)
             if self.needs_whole_groups and any(one.partial for one in ask.groups):
@@ -37,7 +37,7 @@ class Service:
         return list(await asyncio.gather(*(result_of(self.worker.score(ask)) for ask in asks)))
 
     def policy(self, commit: str | None) -> CommitPolicy | None:
-        """When to train on answers without a step. Raises Refusal (422) for a rule that is none."""
+        """When to train on answers without a step. Raises Refusal (422) for an invalid rule."""
         text = commit or self.config.serve.commit
         try:
             return read_policy(text) if text else None
@@ -45,7 +45,7 @@ class Service:
             raise Refusal(422, str(error)) from error
 
     def view(self, step: int) -> StepView:
-        """What became of a step. Raises Refusal (404) for one that nobody knows."""
+        """The state of a step. Raises Refusal (404) for an unknown step."""
         training = self.worker.training
         if step in training.steps:
             return training.steps[step]
@@ -55,7 +55,7 @@ class Service:
         raise Refusal(404, f"step {step}: {why}; the server is at step {training.last_step}")
 
     async def settled(self, step: int, wait_s: float) -> StepView:
-        """`view`, as soon as the step is not being updated, or after `wait_s` seconds."""
+        """`view` after the end of an update, or after `wait_s` seconds."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(wait_s, LONGEST_WAIT_S)
         while (view := self.view(step)).state == "updating" and loop.time() < deadline and not self.stopping:
@@ -63,7 +63,7 @@ class Service:
         return view
 
     def info(self) -> dict[str, Any]:
-        """What the server is and where it stands."""
+        """The server's state and limits."""
         training, book = self.worker.training, self.worker.training.book
         limits = ("batch_rows", "max_pending", "max_pending_mb", "max_body_mb", "max_rows", "max_characters")
         return {

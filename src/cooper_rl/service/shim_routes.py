@@ -1,4 +1,4 @@
-"""Routes under which other trainers look for a reward."""
+"""Routes for other trainers' own reward formats."""
 
 import time
 from typing import Any

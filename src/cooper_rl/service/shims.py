@@ -1,7 +1,7 @@
-"""Wires of other trainers: OpenRLHF's remote reward, slime's remote reward, vLLM's `/classify`.
+"""Formats of other trainers: OpenRLHF's and slime's remote rewards, vLLM's `/classify`.
 
-None of them carries the question, the reference answer, a group or a step. The first two come as JSON text in the
-label (or, for `/classify`, in the input); answers to one question and reference make a group, which the commit closes.
+They contain no question, reference answer, group or step. Question and reference are JSON text in the label (or, for
+`/classify`, in the input); answers with the same question and reference form a group, which the commit closes.
 """
 
 import hashlib
@@ -21,25 +21,25 @@ from cooper_rl.service.wire import Body
 
 
 class Label(Body):
-    """What a data set must carry for these wires, as JSON text."""
+    """The JSON text that a data set provides as its label."""
 
     question: str
     answer: str
     split: str = "train"
-    """Anything but `train` is an evaluation."""
+    """Any other value than `train` is an evaluation."""
     solution: str | None = None
     rule: str | None = None
 
 
 class Completion(Label):
-    """An input of `/classify`: a label, and the answer."""
+    """An input of `/classify`: a label with the answer."""
 
     completion: str
     stopped: bool = True
 
 
 class OpenRLHFBody(Body):
-    """`POST /get_reward`: `query` is the prompt with the answer behind it."""
+    """`POST /get_reward`: `query` is the prompt followed by the answer."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -70,7 +70,7 @@ class ClassifyBody(Body):
 
 
 def openrlhf_answers(body: OpenRLHFBody) -> list[tuple[Label, Answer]]:
-    """Raises Refusal (422) for columns that do not fit each other, and labels that are no JSON labels."""
+    """Raises Refusal (422) for columns of different lengths or labels that are not JSON labels."""
     if not len(body.query) == len(body.prompts) == len(body.labels):
         raise Refusal(422, f"{len(body.query)} query, {len(body.prompts)} prompts, {len(body.labels)} labels")
     rows = zip(body.query, body.prompts, body.labels, strict=True)
@@ -78,7 +78,7 @@ def openrlhf_answers(body: OpenRLHFBody) -> list[tuple[Label, Answer]]:
 
 
 def slime_answers(body: SlimeBody) -> list[tuple[Label, Answer]]:
-    """Raises Refusal (422) for a label that is no JSON label."""
+    """Raises Refusal (422) for a label that is not a JSON label."""
     label = body.label if isinstance(body.label, Label) else read_label(body.label)
     return [(label, Answer(body.response))]
 
@@ -96,7 +96,7 @@ def read_label(text: str) -> Label:
 
 
 def ask_of(label: Label, answer: Answer, policy: CommitPolicy | None) -> ScoreAsk:
-    """One answer, named by its content: the same one is the same however often it comes."""
+    """A request with one answer, identified by its content."""
     name = _name([label.question, label.answer])
     problem = Problem(name, label.question, label.answer, label.solution, rule=label.rule)
     answer = Answer(answer.text, answer.stopped, id=_name([answer.text, str(answer.stopped)]))

@@ -1,4 +1,4 @@
-"""The reward that is served, step by step: what is scored, committed and kept. One thread owns it."""
+"""The state of the service: scoring, commits, checkpoints and recovery. One thread owns it."""
 
 import logging
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ STEPS_REMEMBERED = 16
 
 
 class Training:
-    """`CooperReward` with a journal: what has been answered is not forgotten, whatever happens to the process.
+    """`CooperReward` with a journal, so that nothing that was replied to a client is lost in a crash.
 
-    Every change is written down before it is made. After a crash, or an update that failed, the newest checkpoint is
-    loaded and the journal behind it replayed: on a CPU that leads to the same state bit for bit.
+    Every change is journaled before it is made. After a crash or a failed update, the newest checkpoint is loaded and
+    its journal replayed; on a CPU this gives the same state bit for bit.
     """
 
     def __init__(
@@ -37,16 +37,16 @@ class Training:
         self.reward = reward
         self.history = history
         self.steps: dict[int, StepView] = {}
-        """The last steps that were committed, or should have been."""
+        """The last steps that were committed, or whose commit failed."""
         self.book: Book | None = None
         self.run: str | None = None
         self.digest = ""
-        """Names the training so far."""
+        """Identifies the training so far."""
         self._assistant = assistant
         self._max_step_rows = max_step_rows
         self._committed: dict[str, Any] = {}
         self._undone: list[Record] = []
-        """Commits that failed, which the journal does not know yet."""
+        """Undo records of failed commits that are not in the journal yet."""
         self._open_records: list[Record] = []
         self._committing: Record | None = None
         if history.latest() is None:
@@ -54,7 +54,7 @@ class Training:
         self.recover()
 
     def judge(self, asks: Sequence[ScoreAsk]) -> list[ScoreReply | Exception]:
-        """Score requests together, each as if it came alone. No two that train may bring the same group."""
+        """Score requests in one batch. No two training requests may contain the same group."""
         replies: list[ScoreReply | Exception] = []
         new: list[list[AnswerGroup]] = []
         for ask in asks:
@@ -76,21 +76,21 @@ class Training:
                 replies[i] = replace(reply, groups=_judged(scored, asks[i]), metrics=scored.metrics)
         replies = self._enter(asks, replies)
         if self.book is not None and not self.book.groups:
-            self.book = None  # nothing that would have opened the step could be scored
+            self.book = None  # every request that would have opened the step failed
         return replies
 
     def begin_commit(
         self, step: int, keep: Sequence[str] | None = None, expected: int | None = None, run: str | None = None
     ) -> StepView:
-        """Write down that the step is to be trained on; `finish_commit` does it. A repeat gets what there is.
+        """Journal the commit of a step; `finish_commit` trains. A repeat returns the current state.
 
-        Raises Refusal: 409 for a step that cannot be committed, or not like this; 507 for a full disk.
+        Raises Refusal: 409 if the step cannot be committed in this way, 507 for a full disk.
         """
         check_run(self.run, run)
         commit = {"step": step, "keep": None if keep is None else sorted(set(keep))}
         if self._committed.get("step") == step:
             if self._committed != commit:
-                raise Refusal(409, f"step {step} is committed already, with another keep; nothing was learned again")
+                raise Refusal(409, f"step {step} is already committed with another keep; nothing was changed")
             return self.steps[step]
         check_commit(self.book, self.last_step, step, commit["keep"], expected)
         digest = (self.book or Book(step)).digest(self.digest, commit["keep"])
@@ -100,7 +100,7 @@ class Training:
         return self._note(StepView(step, "updating", self.reward.version))
 
     def finish_commit(self) -> None:
-        """Do what `begin_commit` wrote down. Where it fails nothing is learned, and the step stays open."""
+        """Do the update that `begin_commit` journaled. If it fails, nothing is learned and the step stays open."""
         commit, self._committing = self._committing, None
         if commit is None:  # it was a repeat
             return
@@ -111,13 +111,15 @@ class Training:
             self._take_back(commit, error)
 
     def checkpoint(self, step: int | None = None, run: str | None = None) -> dict[str, Any]:
-        """Keep the state after the last update; returns its step and its name.
+        """Write a checkpoint of the state after the last update; returns its step and history.
 
-        Raises Refusal: 409 where `step` is not that of now, 507 for a full disk.
+        Raises Refusal: 409 if `step` is not the last committed one, 507 for a full disk.
         """
         check_run(self.run, run)
         if step not in (None, self.last_step):
-            raise Refusal(409, f"step {step}: the server is at step {self.last_step}, and only that can be saved")
+            raise Refusal(
+                409, f"step {step}: the server is at step {self.last_step}, and only the current step can be saved"
+            )
         try:
             if self.last_step not in self.history.checkpoints():
                 self._write_checkpoint()
@@ -126,9 +128,9 @@ class Training:
         return {"step": self.last_step, "history": self.digest}
 
     def restore(self, step: int, digest: str | None = None, run: str | None = None) -> dict[str, Any]:
-        """Go back to the end of `step`, and forget everything behind it.
+        """Go back to the end of `step` and forget everything after it.
 
-        Raises Refusal (409) for a step that no kept checkpoint leads to, or one of another training.
+        Raises Refusal (409) for a step before the oldest checkpoint, never committed, or with another history.
         """
         check_run(self.run, run)
         kept = self.history.checkpoints()
@@ -140,9 +142,7 @@ class Training:
             raise Refusal(409, f"step {step} was not committed here; the server is at step {self.last_step}")
         then = self.history.state_of(base)["digest"] if step == base else commits[step]["digest"]
         if digest not in (None, then):
-            raise Refusal(
-                409, f"step {step}: up to there this server has been trained on other answers; see its folder"
-            )
+            raise Refusal(409, f"step {step}: this server reached that step with other answers; see its folder")
         self.history.cut_behind(base, lambda record: record["step"] == step and record["kind"] != "scored")
         self._undone = []
         self.steps.clear()
@@ -152,7 +152,7 @@ class Training:
         return {"step": self.last_step, "version": self.reward.version, "history": self.digest}
 
     def recover(self) -> None:
-        """Load the newest checkpoint and replay the journal behind it."""
+        """Load the newest checkpoint and replay its journal."""
         latest = self.history.latest()
         if latest is None:
             raise InputError(f"{self.history.root}: no checkpoint is left; delete the folder to begin anew")
@@ -173,7 +173,7 @@ class Training:
         logger.info("at step %d, version %d of the reward model", self.last_step, self.reward.version)
 
     def close(self) -> None:
-        """Keep a checkpoint of now, where there is room for one, and end."""
+        """Write a last checkpoint if possible, and release everything."""
         try:
             self.checkpoint()
         except Refusal as error:
@@ -187,7 +187,7 @@ class Training:
         return self.reward.last_step
 
     def _unseen(self, ask: ScoreAsk) -> list[AnswerGroup]:
-        """What of a request has to be judged."""
+        """The parts of a request that have no results yet."""
         check_run(self.run, ask.run)
         groups = [one.group for one in ask.groups]
         self.reward.verifier.check([group.problem for group in groups])
@@ -199,7 +199,7 @@ class Training:
         return new
 
     def _judge(self, calls: Sequence[list[AnswerGroup]]) -> list[Scored | Exception]:
-        """Together, or, where something is wrong with one of them, each alone."""
+        """In one batch or, if that fails, each call separately."""
         try:
             return [*self.reward.evaluate(calls)] if calls else []
         except Exception as error:
@@ -210,7 +210,7 @@ class Training:
             return [found for call in calls for found in self._judge([call])]
 
     def _enter(self, asks: Sequence[ScoreAsk], replies: list[ScoreReply | Exception]) -> list[ScoreReply | Exception]:
-        """Write down what was found, then count it in the step; every reply gets all that its request asked about."""
+        """Journal the results and add them to the step; every reply gets the results for its whole request."""
         entered = [(i, reply) for i, reply in enumerate(replies) if asks[i].train and isinstance(reply, ScoreReply)]
         records = [
             {
@@ -236,7 +236,7 @@ class Training:
         return replies
 
     def _apply(self, record: Record) -> None:
-        """Count what was scored in the step. A journal that overlaps with the one before may say it twice."""
+        """Add results to the step. Overlapping journals may contain them twice."""
         self.book = book = self.book or Book(record["step"])
         judged = [JudgedGroup.of(one) for one in record["groups"]]
         new = [one for one in judged if book.unseen(Asked(one.group, one.partial)) is not None]
@@ -271,7 +271,7 @@ class Training:
         self._note(_done(updated))
 
     def _take_back(self, commit: Record, error: Exception) -> None:
-        """An update failed, and may have changed the model in part: back to the state before it."""
+        """An update failed and may have changed part of the model: go back to the state before it."""
         self._undone = [{"kind": "undo", "step": commit["step"]}]
         try:
             self._append(self._undone, durable=True)
@@ -283,7 +283,7 @@ class Training:
         self._note(StepView(commit["step"], "failed", self.reward.version, error=message))
 
     def _replay(self, record: Record, again: bool) -> None:
-        """Do once more what was done, or begun; `again` says that it is known to have gone well."""
+        """Replay a record; `again` says that it succeeded before."""
         if record["kind"] == "scored":
             self._apply(record)
         elif record["kind"] == "commit":
@@ -317,7 +317,7 @@ class Training:
 
 
 def _judged(scored: Scored, ask: ScoreAsk) -> list[JudgedGroup]:
-    """One entry a group that was scored."""
+    """One entry per group."""
     context = scored.context
     logits = {name: context.logits(name).rows() for name in context.model_names}
     partial = {one.group.id: one.partial for one in ask.groups}

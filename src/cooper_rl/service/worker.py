@@ -1,4 +1,4 @@
-"""The thread that owns the reward: it takes requests in the order they came, and scores neighbours together."""
+"""The thread that owns the reward: it handles requests in order of arrival and scores neighbours in one batch."""
 
 import logging
 import threading
@@ -20,19 +20,19 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Job:
-    """What to do, and where the result goes: a request to score, or a call of its own."""
+    """A request to score or a function to call, and the future for its result."""
 
     work: ScoreAsk | Callable[[Future[Any]], None]
     future: Future[Any] = field(default_factory=Future)
 
 
 class Worker:
-    """First come, first served. So the scoring of a step waits for the commit of the one before."""
+    """First come, first served, so the scoring of a step waits for the commit of the previous one."""
 
     def __init__(self, training: Training, batch_rows: int, checkpoint_every: int, meters: Meters) -> None:
         self.training = training
         self.broken: str | None = None
-        """Why nothing can be done any more."""
+        """Why the server cannot continue."""
         self._batch_rows = batch_rows
         self._checkpoint_every = checkpoint_every
         self._meters = meters
@@ -50,7 +50,7 @@ class Worker:
     def commit(
         self, step: int, keep: Sequence[str] | None, expected: int | None, run: str | None
     ) -> "Future[StepView]":
-        """Commit a step: the future is there when the commit cannot be lost any more, before the model is trained."""
+        """Commit a step; the future is done when the commit is durable, before the model is trained."""
 
         def work(future: "Future[Any]") -> None:
             self._commit(step, keep, expected, run, future)
@@ -62,7 +62,7 @@ class Worker:
         return self._submit(Job(lambda future: future.set_result(function())))
 
     def stop(self) -> None:
-        """Do what was asked, keep a checkpoint, and end."""
+        """Finish all jobs, write a checkpoint, and end."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -84,7 +84,7 @@ class Worker:
             except Refusal as error:
                 _fail(jobs, error)
             except Exception as error:
-                logger.exception("the reward is in no state to go on; restart the server")
+                logger.exception("the reward's state is unknown; restart the server")
                 self.broken = f"{type(error).__name__}: {error}"
                 _fail(jobs, error)
 
@@ -124,14 +124,14 @@ class Worker:
             self._commit_if_due()
 
     def _commit_if_due(self) -> None:
-        """For requests that count no steps."""
+        """For requests without a step."""
         if self._commit_at is None or time.monotonic() < self._commit_at:
             return
         self._commit_at = None
         if self.training.book is not None:
             try:
                 self._commit(self.training.book.step, None, None, None, Future())
-            except Refusal as error:  # a full disk: the step stays open, and the next answer tries again
+            except Refusal as error:  # a full disk; the next answer tries again
                 self._meters.failures.labels("commit").inc()
                 logger.error("step %d is not committed: %s", self.training.book.step, error)
 
@@ -159,7 +159,7 @@ class Worker:
             logger.error("no checkpoint of step %d: %s", self.training.last_step, error)
 
     def _next(self) -> list[Job] | None:
-        """The next job with those behind it that can be scored in one batch; empty when a commit may be due."""
+        """The next job, with the following ones that fit into its batch; empty when a commit may be due."""
         with self._changed:
             while not self._jobs:
                 if self._stopping:
@@ -182,7 +182,7 @@ class Worker:
         return rows + job.work.rows <= min(self._batch_rows, self._rows_to_commit(asks)) and not names & job.work.names
 
     def _rows_to_commit(self, asks: Sequence[ScoreAsk]) -> float:
-        """Answers until the step is committed: those behind belong to the next version."""
+        """Answers left until the step is committed; later answers belong to the next version."""
         counts = [ask.policy.rows for ask in asks if ask.policy is not None and ask.policy.rows is not None]
         arrived = self.training.book.arrived if self.training.book is not None else 0
         return counts[-1] - arrived if counts else float("inf")
