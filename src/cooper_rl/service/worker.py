@@ -90,6 +90,7 @@ class Worker:
 
     def _do(self, jobs: Sequence[Job]) -> None:
         if self.broken is not None:
+            self._commit_at = None
             raise Refusal(503, f"the server has to be restarted: {self.broken}")
         if not jobs:
             self._commit_if_due()
