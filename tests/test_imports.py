@@ -33,6 +33,7 @@ observe.folder, observe.sinks, observe.watch.rules, verifyrm.train.config, coopt
 run_config, presets
 config_loading, exactness
 observe, model_cards
+service
 verifyrm
 inputs
 build

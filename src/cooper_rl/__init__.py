@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from cooper_rl.rollouts.ragged import Ragged
     from cooper_rl.rollouts.rollouts import Rollouts
     from cooper_rl.run_config import RunConfig
+    from cooper_rl.service.client import AsyncRewardClient, RewardClient
     from cooper_rl.trainer import CooperTrainer
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
 _HOMES = {
     "Answer": "cooper_rl.rollouts.answers",
     "AnswerGroup": "cooper_rl.rollouts.answers",
+    "AsyncRewardClient": "cooper_rl.service.client",
     "Config": "cooper_rl.config.base",
     "CooperReward": "cooper_rl.cooptimization.cooper_reward",
     "CooperRewardConfig": "cooper_rl.cooptimization.reward_config",
@@ -40,6 +42,7 @@ _HOMES = {
     "Problem": "cooper_rl.data.problem",
     "Ragged": "cooper_rl.rollouts.ragged",
     "Reward": "cooper_rl.rewards.base",
+    "RewardClient": "cooper_rl.service.client",
     "RewardModelLearner": "cooper_rl.engines.base",
     "Rollouts": "cooper_rl.rollouts.rollouts",
     "RuleVerifier": "cooper_rl.rewards.rule.verifier",
@@ -57,6 +60,7 @@ _HOMES = {
 __all__ = [
     "Answer",
     "AnswerGroup",
+    "AsyncRewardClient",
     "Config",
     "CooperReward",
     "CooperRewardConfig",
@@ -69,6 +73,7 @@ __all__ = [
     "Problem",
     "Ragged",
     "Reward",
+    "RewardClient",
     "RewardModelLearner",
     "Rollouts",
     "RuleVerifier",

@@ -11,6 +11,7 @@ from cooper_rl.cli.config import show_config
 from cooper_rl.cli.console import console, log_handler
 from cooper_rl.cli.demo import demo
 from cooper_rl.cli.evaluate import evaluate_model
+from cooper_rl.cli.serve import serve
 from cooper_rl.cli.train import train
 from cooper_rl.cli.verify import verify
 from cooper_rl.cli.verifyrm import verifyrm
@@ -19,6 +20,7 @@ from cooper_rl.errors import InputError, MissingExtraError
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
 commands.command("train")(train)
 commands.command("config")(show_config)
+commands.command("serve")(serve)
 commands.command("eval")(evaluate_model)
 commands.command("demo")(demo)
 commands.command("verify")(verify)

@@ -1,11 +1,13 @@
 """The co-trained reward as one object: it scores answers and learns from them once per step."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
+
+import torch
 
 from cooper_rl.clock import Clock
 from cooper_rl.cooptimization.health import ProbeSet, step_health
@@ -26,6 +28,7 @@ from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts.ragged import Ragged
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 
@@ -144,16 +147,38 @@ class CooperReward:
                 raise InputError(f"step {opened.number}: there are no groups to score")
             clock = Clock()
             if new := opened.unseen(groups):
-                evaluated = self._evaluate(new, clock)
-                if self._cooptimizer is not None:
-                    context = evaluated.context
-                    logits = context.logits(context.model_names[0]).rows()
-                    opened.stage2.append(
-                        self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number)
-                    )
-                opened.add(evaluated)
-                self._open = opened
+                self._add(opened, self._evaluate(new, clock))
             return self._scored(opened.evaluated(groups), clock.parts())
+
+    def evaluate(self, calls: Sequence[Sequence[AnswerGroup]]) -> list[Scored]:
+        """What `score(groups, train=False)` returns for the groups of every call, computed in one batch.
+
+        Logits may differ in the last bits from those of separate calls.
+        """
+        with self._lock:
+            together = self._context([group for groups in calls for group in groups])
+            _ = together.verdicts, [together.logits(name) for name in together.model_names]
+            places = iter(range(len(together.groups)))
+            contexts = [StepContext.joined([(together, next(places)) for _ in groups]) for groups in calls]
+            return [self._scored(self._paid(context)) for context in contexts]
+
+    def admit(
+        self,
+        step: int,
+        groups: Sequence[AnswerGroup],
+        verdicts: list[list[Verdict]],
+        logits: Mapping[str, Sequence[Sequence[float]]],
+        rewards: Sequence[Sequence[float]],
+    ) -> None:
+        """Add new groups to the step with the results of an earlier `evaluate`; the assistant starts to write.
+
+        `logits` are those of every model, by name. Raises InputError as `score` does.
+        """
+        with self._lock:
+            opened = self._opened(step)
+            context = self._context(groups)
+            context.recall(verdicts, logits)
+            self._add(opened, Evaluated(context, Scores(Ragged.of(rewards, torch.float32))))
 
     def update(self, step: int, keep: Collection[str] | None = None) -> Updated:
         """Wait for the assistant, then train the reward model on the step's pairs. A step is updated only once.
@@ -175,13 +200,14 @@ class CooperReward:
             self._last = Updated(step, self.version, pairs, metrics)
             return self._last
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, while_open: bool = False) -> None:
         """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
 
-        Raises InputError while a step is under way, because a checkpoint does not store its groups.
+        Raises InputError while a step is under way, because a checkpoint does not store its groups; with `while_open`
+        the caller stores them.
         """
         with self._lock:
-            if self._open is not None:
+            if self._open is not None and not while_open:
                 raise InputError(f"step {self._open.number} is under way; call update({self._open.number}), then save")
             folder = Path(folder)
             folder.mkdir(parents=True, exist_ok=True)
@@ -242,24 +268,39 @@ class CooperReward:
             )
         return OpenStep(number)
 
+    def _context(self, groups: Sequence[AnswerGroup]) -> StepContext:
+        return StepContext(groups, self.verifier, self.models, self._gold)
+
     def _evaluate(self, groups: Sequence[AnswerGroup], clock: Clock | None = None) -> Evaluated:
         clock = clock or Clock()
-        context = StepContext(groups, self.verifier, self.models, self._gold)
+        context = self._context(groups)
         with clock.measure("verify"):
             _ = context.verdicts
         with clock.measure("reward"):
-            if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
-                context.logits(context.model_names[0])
-            scores = self._reward.score(context)
-            paid = scores.rewards
-            for shaping in self._shaping:
-                paid = shaping.shape(paid, context)
+            return self._paid(context)
+
+    def _paid(self, context: StepContext) -> Evaluated:
+        if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
+            context.logits(context.model_names[0])
+        scores = self._reward.score(context)
+        paid = scores.rewards
+        for shaping in self._shaping:
+            paid = shaping.shape(paid, context)
         parts = dict(scores.parts)
         if self.learning is not None:
             parts |= context.model_parts(context.model_names[0])
         if self._shaping:
             parts["unshaped"] = scores.rewards
         return Evaluated(context, Scores(paid, parts, scores.metrics))
+
+    def _add(self, opened: OpenStep, evaluated: Evaluated) -> None:
+        """Add newly evaluated groups to the step and set the assistant to work on them."""
+        if self._cooptimizer is not None:
+            context = evaluated.context
+            logits = context.logits(context.model_names[0]).rows()
+            opened.stage2.append(self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number))
+        opened.add(evaluated)
+        self._open = opened
 
     def _scored(self, evaluated: Evaluated, times: Metrics | None = None) -> Scored:
         context, scores = evaluated.context, evaluated.scores

@@ -125,6 +125,11 @@ class StepContext:
         tokens = [answer.tokens for group in self.groups for answer in group.answers]
         return self._kept("lengths", lambda: self.ragged(torch.tensor(tokens)))
 
+    def recall(self, verdicts: list[list[Verdict]], logits: Mapping[str, Sequence[Sequence[float]]]) -> None:
+        """Take over earlier results: a row per group, logits by the model's name."""
+        self._verdicts = verdicts
+        self._columns |= {f"logit {name}": Ragged.of(rows, torch.float32) for name, rows in logits.items()}
+
     @classmethod
     def joined(cls, picks: Sequence[tuple[Self, int]]) -> Self:
         """A context made of groups from other contexts, with every value that all of those have already computed.
