@@ -136,6 +136,11 @@ class RunConfig(CooperRewardConfig):
                 "rollout.temperature: 0 always takes the most likely token, so the completions of a group are all the "
                 "same and nothing is learned; set it above 0 (only evaluation.temperature may be 0)"
             )
+        if self.policy.lora is not None and self.policy.lora.dropout:
+            raise ValueError(
+                "policy.lora.dropout: ratios would compare log-probabilities under dropout with the sampler's without; "
+                "set it to 0 (a reward model may have it)"
+            )
         overlong = self.algorithm.overlong
         if overlong.kind == "penalise" and overlong.buffer > self.rollout.max_tokens:
             raise ValueError(
