@@ -109,6 +109,12 @@ class RunConfig(CooperRewardConfig):
         return self.steps
 
     @property
+    def has_adapters(self) -> bool:
+        """Whether a model that is trained has an adapter (LoRA)."""
+        trained = [self.policy, *(model for model in self.reward_models.values() if model.learns)]
+        return any(model.lora is not None for model in trained)
+
+    @property
     def watch_rules(self) -> tuple[WatchRule, ...]:
         """The user's rules. Where neither rule nor reward model pays, a rule that finds no right answer is no fault."""
         if self.needs_references:

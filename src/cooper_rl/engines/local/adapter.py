@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformers import BitsAndBytesConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
+from cooper_rl.engines.kernels.adapted_linear import merged_weight
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
@@ -29,6 +30,8 @@ _HEADS = ("score", "classifier")
 """What transformers calls the head of a sequence classifier."""
 _NAME = "default"
 """Peft's name for the only adapter of a model."""
+_BASE = "frozen_weights.sha256"
+"""The file that tells which weights an adapter was trained beside."""
 _SAMPLED = 64
 """Numbers of each frozen tensor that its fingerprint is made of."""
 
@@ -138,11 +141,15 @@ def save_adapter(directory: Path, model: PreTrainedModel) -> None:
     save_file(_trained(model), directory / ADAPTER_WEIGHTS, metadata={"format": "pt"})
     text = json.dumps(listed, indent=2, sort_keys=True, default=str)
     (directory / ADAPTER_CONFIG).write_text(text, encoding="utf-8")
+    (directory / _BASE).write_text(_fingerprint(model), encoding="utf-8")
 
 
 @torch.no_grad()
 def load_adapter(directory: Path, model: PreTrainedModel) -> None:
-    """Put back what `save_adapter` wrote. Raises InputError for a folder without adapter, or with another one."""
+    """Put back what `save_adapter` wrote.
+
+    Raises InputError for a folder without adapter, with one of other settings, or with one of another base.
+    """
     path = directory / ADAPTER_WEIGHTS
     if not path.is_file():
         raise InputError(
@@ -155,6 +162,9 @@ def load_adapter(directory: Path, model: PreTrainedModel) -> None:
         raise InputError(
             f"{path}: this adapter has other layers or another rank; resume with the settings lora it was trained with"
         )
+    base = directory / _BASE
+    if base.is_file() and base.read_text(encoding="utf-8") != _fingerprint(model):  # peft's own folders have none
+        raise InputError(f"{path}: this adapter was trained beside other weights than those of the model configured")
     for name, value in trained.items():
         value.copy_(saved[name])
 
@@ -169,7 +179,21 @@ def merge_adapter(folder: str, base: PreTrainedModel) -> PreTrainedModel:
     return merged
 
 
-def fingerprint(model: PreTrainedModel) -> str:
+def merged_weights(model: PreTrainedModel) -> dict[str, Tensor] | None:
+    """The weights with the adapter added, under the names of the model without one; None where it has none."""
+    layers = {f"{name}.base_layer": module for name, module in model.named_modules() if hasattr(module, "base_layer")}
+    if not layers:
+        return None
+    weights: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        layer, _, kind = name.rpartition(".")
+        if ".lora_" not in name:
+            adds = layer in layers and kind == "weight"
+            weights[name.replace(".base_layer", "")] = merged_weight(layers[layer]) if adds else parameter.detach()
+    return weights
+
+
+def _fingerprint(model: PreTrainedModel) -> str:
     """Tells frozen weights from others, by some numbers of each tensor."""
     digest = hashlib.sha256()
     for name, parameter in model.named_parameters():

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.kernels.packed_attention import enable_packing, packed_hidden_states
 from cooper_rl.engines.kernels.packing import families, pack_rows
-from cooper_rl.engines.local.adapter import add_adapter, dropouts, fingerprint, load_adapter, save_adapter
+from cooper_rl.engines.local.adapter import add_adapter, dropouts, load_adapter, save_adapter
 from cooper_rl.engines.local.batches import pad_tokens, padded_places, token_budget_batches
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.local.schedule import learning_rate_factor
@@ -113,8 +112,6 @@ class TorchLearner:
             "total_steps": self.total_steps,
             "config": self.config.model_dump(mode="json"),
         }
-        if self._adapted:
-            counters["frozen_weights"] = fingerprint(self.model)
         with disk_errors(directory):
             if self._adapted:
                 save_adapter(Path(directory), self.model)
@@ -131,11 +128,13 @@ class TorchLearner:
         folder that is not a checkpoint of this model.
         """
         directory = Path(directory)
+        if self._adapted:
+            load_adapter(directory, self.model)
+        elif (directory / ADAPTER_WEIGHTS).is_file():
+            raise InputError(f"{directory}: holds an adapter; resume with the settings lora that it was trained with")
         optimizer = self._get_optimizer() if self.trainable else None
         counters = load_trainer_state(directory, self.model, optimizer)
-        if self._adapted:
-            self._restore_adapter(directory, counters)
-        else:
+        if not self._adapted:
             self._restore_weights(directory)
         self.steps = counters["steps"]
         self.skipped_updates = counters["skipped_updates"]
@@ -212,17 +211,8 @@ class TorchLearner:
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.config.autocast == "bfloat16")
 
-    def _restore_adapter(self, directory: Path, counters: dict[str, Any]) -> None:
-        load_adapter(directory, self.model)
-        if counters["frozen_weights"] != fingerprint(self.model):
-            raise InputError(
-                f"{directory}: this adapter was trained on other weights than those of {self.config.model}"
-            )
-
     @torch.no_grad()
     def _restore_weights(self, directory: Path) -> None:
-        if (directory / ADAPTER_WEIGHTS).is_file():
-            raise InputError(f"{directory}: holds an adapter; resume with the settings lora that it was trained with")
         # Transformers reads the folder, as it may store weights under other names or layouts than the model's own.
         saved, info = type(self.model).from_pretrained(directory, dtype=self.model.dtype, output_loading_info=True)  # pyright: ignore[reportGeneralTypeIssues]
         if info["missing_keys"] or info["mismatched_keys"]:

@@ -1,8 +1,8 @@
 """Settings of the training of a VerifyRM, and of how it is watched while it learns on."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.engines.config import LearnerConfig
@@ -56,6 +56,12 @@ class VerifyRMConfig(LearnerConfig):
     """Draws the rows, the split and the order of training."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
+
+    @model_validator(mode="after")
+    def _can_be_merged(self) -> Self:
+        if self.lora is not None and self.lora.load_in_4bit:
+            raise ValueError("lora.load_in_4bit: the model is written as a whole; set it to false")
+        return self
 
 
 class ScoringConfig(LearnerConfig):
