@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 LAYERS = """
 errors, clock
 config
-data
+data, engines.lora_config
 rollouts, clients, engines, engines.config, engines.model_source
 engines.sampling, engines.model_folder
 engines.base

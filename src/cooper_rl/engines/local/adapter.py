@@ -52,9 +52,13 @@ def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
     lora.check()
     place = resolve_device(device)
     try:
-        from bitsandbytes.functional import dequantize_4bit, quantize_4bit  # noqa: PLC0415 - optional
+        from bitsandbytes.nn import Linear4bit  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - optional
 
-        dequantize_4bit(*quantize_4bit(torch.ones(64, 64, device=place), quant_type="nf4"))
+        # As in a learner: on some CPUs a layer that has computed without gradient no longer computes one.
+        layer = Linear4bit(64, 64, quant_type="nf4").to(place).eval()
+        inputs = torch.ones(2, 64, device=place)
+        layer(inputs)
+        layer(inputs.requires_grad_()).sum().backward()
     except Exception as error:  # whatever the library raises on a device that it was not built for
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
@@ -91,6 +95,8 @@ def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
     config.modules_to_save = sorted(head) or None  # trained as they are: no copy of the head needs to stay
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(".lora_" in name or name.split(".")[0] in head)
+        if parameter.requires_grad and parameter.dtype.itemsize < torch.float32.itemsize:
+            parameter.data = parameter.data.float()  # beside 4-bit weights peft makes it what they are multiplied in
 
 
 def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[str]:
