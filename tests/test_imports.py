@@ -35,6 +35,7 @@ config_loading, exactness
 observe, model_cards
 verifyrm
 inputs
+planning
 build
 step, run_state
 trainer

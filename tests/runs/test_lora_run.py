@@ -1,5 +1,7 @@
 """A run whose policy and reward model both have adapters: its record, checkpoints, continuation and final models."""
 
+from typing import Any
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
@@ -47,11 +49,10 @@ def test_both_models_learn_and_the_final_ones_are_plain(adapted):
     assert "This folder holds a LoRA adapter" in (checkpoint / "policy" / "README.md").read_text()
     assert "holds a LoRA adapter" not in (final / "policy" / "README.md").read_text()
     tokens = torch.tensor([[5, 6, 7, 8]])
-    model = trainer.parts.reward.learning
-    assert model is not None
+    parts: Any = trainer.parts
     for name, kind, learner in (
-        ("policy", AutoModelForCausalLM, trainer.parts.policy),
-        ("reward_model", AutoModelForSequenceClassification, model.learner),
+        ("policy", AutoModelForCausalLM, parts.policy),
+        ("reward_model", AutoModelForSequenceClassification, parts.reward.learning.learner),
     ):
         plain = kind.from_pretrained(final / name)
         assert not any("lora" in key for key in plain.state_dict())

@@ -28,7 +28,7 @@ def classifier(folder: Path) -> Any:
 def _load(kind: Any, folder: Path) -> Any:
     if not (folder / "adapter_config.json").exists():
         return kind.from_pretrained(folder).double().eval()
-    base = kind.from_pretrained(PeftConfig.from_pretrained(folder).base_model_name_or_path)
+    base = kind.from_pretrained(PeftConfig.from_pretrained(str(folder)).base_model_name_or_path)
     return PeftModel.from_pretrained(base, folder, is_trainable=True).double().eval()
 
 

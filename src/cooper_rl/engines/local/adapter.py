@@ -141,7 +141,8 @@ def dropouts(model: nn.Module) -> list[nn.Module]:
 
 def save_adapter(directory: Path, model: PreTrainedModel) -> None:
     """Write the adapter, and the head that is trained with it, as a folder of peft's."""
-    config = model.peft_config[_NAME].to_dict() | {"inference_mode": True}  # pyright: ignore[reportIndexIssue, reportCallIssue]
+    settings: Any = model.peft_config
+    config = settings[_NAME].to_dict() | {"inference_mode": True}
     listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     directory.mkdir(parents=True, exist_ok=True)
     save_file(_trained(model), directory / ADAPTER_WEIGHTS, metadata={"format": "pt"})

@@ -52,7 +52,7 @@ class TorchLearner:
     ):
         self.device = resolve_device(config.device)
         self._adapted = trainable and config.lora is not None
-        if self._adapted:
+        if trainable and config.lora is not None:
             add_adapter(model, config.lora, config.model)
         self.model: PreTrainedModel = model.to(self.device).eval()  # pyright: ignore[reportArgumentType]
         self.tokenizer = tokenizer
