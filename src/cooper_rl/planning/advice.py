@@ -1,7 +1,8 @@
 """What to change where a step does not fit: each change is tried by the formulas that found it too large."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 from cooper_rl.engines.lora_config import LoraConfig
@@ -15,66 +16,112 @@ FEWEST_TOKENS, FEWEST_ROWS, MOST_DEVICES = 2048, 16, 1024
 LORA = LoraConfig()
 LORA_SHARE = 0.03
 """Parameters of such an adapter as a share of a reward model's; between 0.01 for 7B and 0.035 for 0.5B."""
-
-
-def advice(setup: Setup, device: Device) -> list[str]:
-    """Single changes after which the step fits; where none does, the first so many that do together.
-
-    Empty where nothing in the list helps.
-    """
-    alone = [change.text for change in changes(setup) if fits(change.setup, device)]
-    if alone:
-        return alone
-    together: dict[str, str] = {}
-    while (change := next(changes(setup), None)) is not None:
-        setup, together[change.setting] = change.setup, change.text
-        if fits(setup, device):
-            return [", ".join(together.values())]
-    return []
+MOST_CHANGES, MOST_SHOWN = 3, 6
 
 
 @dataclass(frozen=True)
 class Change:
-    """A setting, how it would be written, and the step with it."""
+    """A setting as it would be written, and the step with it."""
 
-    setting: str
     text: str
     setup: Setup
 
 
-def changes(setup: Setup) -> Iterator[Change]:
-    """Every change that takes memory off a device, the one that costs least first."""
-    policy, model, layout, work = setup.policy, setup.reward_model, setup.layout, setup.work
-    learns = model is not None and model.trains
-    if not policy.checkpointing or (model is not None and learns and not model.checkpointing):
-        changed = _both(setup, checkpointing=True)
-        yield Change("checkpointing", "gradient_checkpointing: true (policy and reward model)", changed)
-    if policy.tokens_per_microbatch > FEWEST_TOKENS:
-        changed = _both(setup, tokens_per_microbatch=FEWEST_TOKENS)
-        yield Change("tokens", f"tokens_per_microbatch: {FEWEST_TOKENS} (policy and reward model)", changed)
-    if layout.sampler_kind == "native" and (rows := rows_at_once(setup) // 2) >= FEWEST_ROWS:
-        yield Change("rows", f"rollout.max_rows: {rows}", replace(setup, work=replace(work, rows=rows)))
-    if policy.reference:
-        changed = replace(setup, policy=replace(policy, reference=False))
-        yield Change("kl", "algorithm.kl: null (no reference)", changed)
-    wider = 2 * layout.tensor_parallel
-    if layout.sampler_kind == "vllm" and layout.sampler_devices % wider == 0 and policy.shape.heads % wider == 0:
-        changed = replace(setup, layout=replace(layout, tensor_parallel=wider))
-        yield Change("tensor parallel", f"--tensor-parallel {wider}", changed)
-    if not policy.adapted:
-        adapted = replace(policy, shape=shape_of(policy.shape.name, lora=LORA), reference=False)
-        yield Change("policy.lora", f"policy.lora: {{rank: {LORA.rank}}}", replace(setup, policy=adapted))
-    if model is not None and learns and not model.adapted:
-        # Its name may stand for a folder that is not made yet: an adapter of the policy's share is close enough.
-        size = round(LORA_SHARE * model.shape.params)
-        adapted = replace(model, shape=replace(model.shape, adapter_params=size))
-        yield Change(
-            "reward_model.lora", f"reward_model.lora: {{rank: {LORA.rank}}}", replace(setup, reward_model=adapted)
-        )
-    if layout.devices < MOST_DEVICES:
-        more = {name: 2 * getattr(layout, name) for name in ("policy", "reward_model", "sampler")}
-        changed = replace(setup, layout=replace(layout, **more))
-        yield Change("devices", f"{2 * layout.devices} devices", changed)
+def advice(setup: Setup, device: Device) -> list[str]:
+    """The fewest changes after which the step fits: every single one that does, else pairs, else threes.
+
+    Empty where none of those helps.
+    """
+    for number in range(1, MOST_CHANGES + 1):
+        found = [_together(setup, chosen) for chosen in combinations(CHANGES, number)]
+        texts = [change.text for change in found if change is not None and fits(change.setup, device)]
+        if texts:
+            return texts[:MOST_SHOWN]
+    return []
+
+
+def _together(setup: Setup, chosen: "tuple[Callable[[Setup], Change | None], ...]") -> Change | None:
+    """All of them, one after the other; None where one has nothing to change."""
+    texts: list[str] = []
+    for change in chosen:
+        done = change(setup)
+        if done is None:
+            return None
+        setup = done.setup
+        texts.append(done.text)
+    return Change(" and ".join(texts), setup)
+
+
+def _checkpointing(setup: Setup) -> Change | None:
+    learning = [model for model in (setup.policy, setup.reward_model) if model is not None and model.trains]
+    if all(model.checkpointing for model in learning):
+        return None
+    return Change("gradient_checkpointing: true", _both(setup, checkpointing=True))
+
+
+def _smaller_batches(setup: Setup) -> Change | None:
+    if setup.policy.tokens_per_microbatch <= FEWEST_TOKENS:
+        return None
+    return Change(f"tokens_per_microbatch: {FEWEST_TOKENS}", _both(setup, tokens_per_microbatch=FEWEST_TOKENS))
+
+
+def _fewer_rows(setup: Setup) -> Change | None:
+    rows = max(FEWEST_ROWS, rows_at_once(setup) // 4)
+    if setup.layout.sampler_kind != "native" or rows >= rows_at_once(setup):
+        return None
+    return Change(f"rollout.max_rows: {rows}", replace(setup, work=replace(setup.work, rows=rows)))
+
+
+def _no_reference(setup: Setup) -> Change | None:
+    if not setup.policy.reference:
+        return None
+    return Change("algorithm.kl: null", replace(setup, policy=replace(setup.policy, reference=False)))
+
+
+def _wider_engines(setup: Setup) -> Change | None:
+    layout, wider = setup.layout, 2 * setup.layout.tensor_parallel
+    if layout.sampler_kind != "vllm" or layout.sampler_devices % wider or setup.policy.shape.heads % wider:
+        return None
+    return Change(f"--tensor-parallel {wider}", replace(setup, layout=replace(layout, tensor_parallel=wider)))
+
+
+def _policy_adapter(setup: Setup) -> Change | None:
+    policy = setup.policy
+    if policy.adapted:
+        return None
+    adapted = replace(policy, shape=shape_of(policy.shape.name, lora=LORA), reference=False)
+    return Change(f"policy.lora: {{rank: {LORA.rank}}}", replace(setup, policy=adapted))
+
+
+def _reward_model_adapter(setup: Setup) -> Change | None:
+    model = setup.reward_model
+    if model is None or not model.trains or model.adapted:
+        return None
+    # Its name may stand for a folder that is not made yet: the size of the adapter is estimated.
+    shape = replace(model.shape, adapter_params=round(LORA_SHARE * model.shape.params))
+    text = f"reward_model.lora: {{rank: {LORA.rank}}}"
+    return Change(text, replace(setup, reward_model=replace(model, shape=shape)))
+
+
+def _more_devices(setup: Setup) -> Change | None:
+    layout = setup.layout
+    if layout.devices >= MOST_DEVICES:
+        return None
+    more = {name: 2 * getattr(layout, name) for name in ("policy", "reward_model", "sampler")}
+    return Change(f"{2 * layout.devices} devices", replace(setup, layout=replace(layout, **more)))
+
+
+CHANGES = (
+    _checkpointing,
+    _smaller_batches,
+    _fewer_rows,
+    _no_reference,
+    _wider_engines,
+    _policy_adapter,
+    _reward_model_adapter,
+    _more_devices,
+)
+"""Those that cost least stand first."""
 
 
 def _both(setup: Setup, **settings: Any) -> Setup:

@@ -24,6 +24,7 @@ class Device:
     dense: float
     bandwidth: float
     source: str
+    cpu: bool = False
 
 
 _H100 = Device("h100", 80 * GB, 989e12, 3.35e12, "NVIDIA H100 SXM data sheet")
@@ -101,7 +102,7 @@ def measured() -> Device:
         return Device(properties.name, properties.total_memory, flops, bandwidth, "measured here")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     flops, bandwidth = _measure(torch.device("cpu"), torch.float32, 1024)
-    return Device("this machine's CPU", memory, flops, bandwidth, "measured here")
+    return Device("this machine's CPU", memory, flops, bandwidth, "measured here", cpu=True)
 
 
 def _measure(device: torch.device, dtype: torch.dtype, size: int) -> tuple[float, float]:

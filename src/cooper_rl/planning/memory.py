@@ -85,7 +85,7 @@ def shares(setup: Setup, device: Device) -> list[Share]:
         # One model computes at a time: the larger of the two needs of the moment counts.
         learner = _together(learner, reward)
     if not layout.sampler:
-        learner = _with_sampler(learner, sampler, setup)
+        learner = _with_sampler(learner, sampler, setup, device)
     found.append(Share("policy", layout.policy, learner, usable))
     if layout.reward_model:
         found.append(Share("reward model", layout.reward_model, reward, usable))
@@ -132,15 +132,24 @@ def _reward_model(setup: Setup) -> dict[str, float]:
 
 
 def _together(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
-    return {**other, **one, "activations": max(held.get("activations", 0.0) for held in (one, other))}
+    most = max(held.get("activations", 0.0) for held in (one, other))
+    states = {name: held for name, held in (one | other).items() if name != "activations"}
+    return states | {"activations": most}
 
 
-def _with_sampler(learner: dict[str, float], weights: float, setup: Setup) -> dict[str, float]:
-    """The native sampler's cache and a learner's activations are never there at once."""
+def _with_sampler(learner: dict[str, float], weights: float, setup: Setup, device: Device) -> dict[str, float]:
+    """The native sampler's cache and a learner's activations are never there at once.
+
+    Nor is the packed copy of the weights that it decodes with on a CPU.
+    """
     cache = _cache(setup).get("key-value cache", 0.0)
-    held = {"policy": 0.0, **learner, "activations or cache": max(learner["activations"], cache)}
-    del held["activations"]
-    return held | ({"sampler's weights": weights} if weights else {})
+    if device.cpu and setup.layout.sampler_kind == "native":
+        cache += FROZEN * setup.policy.shape.params
+    held = learner | ({"sampler's weights": weights} if weights else {})
+    if cache > learner["activations"]:
+        held["cache (activations are less)"] = cache
+        del held["activations"]
+    return held
 
 
 def _cache(setup: Setup) -> dict[str, float]:

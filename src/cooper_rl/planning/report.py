@@ -11,9 +11,8 @@ from cooper_rl.planning.timing import parts, pushed_bytes
 
 def report(setup: Setup, device: Device) -> str:
     """Memory of each kind of device, seconds of a step's parts, and what to change where it does not fit."""
-    return "\n".join(
-        [*_subject(setup, device), "", *_memory(setup, device), "", *_time(setup, device), *_verdict(setup, device)]
-    )
+    paragraphs = (_subject, _memory, _time, _verdict)
+    return "\n\n".join("\n".join(paragraph(setup, device)) for paragraph in paragraphs)
 
 
 def _subject(setup: Setup, device: Device) -> Iterator[str]:
@@ -30,14 +29,10 @@ def _subject(setup: Setup, device: Device) -> Iterator[str]:
 
 def _model(learning: Learning) -> str:
     shape = learning.shape
-    how = (
-        "frozen"
-        if not learning.trains
-        else f"LoRA, {shape.adapter_params / 1e6:.1f} M trained"
-        if learning.adapted
-        else ""
-    )
-    return f"{shape.name}, {shape.params / 1e9:.2f} B parameters" + (f", {how}" if how else "")
+    how = "" if learning.trains else ", frozen"
+    if learning.adapted:
+        how = f", LoRA: {shape.adapter_params / 1e6:.1f} M trained"
+    return f"{shape.name}, {shape.params / 1e9:.2f} B parameters{how}"
 
 
 def _memory(setup: Setup, device: Device) -> Iterator[str]:
@@ -45,7 +40,7 @@ def _memory(setup: Setup, device: Device) -> Iterator[str]:
     for share in shares(setup, device):
         yield f"  {share.role}, {share.count} x"
         for name, held in share.held.items():
-            yield f"    {name:24}{held / GB:8.1f}"
+            yield f"    {name:28}{held / GB:8.1f}"
         yield f"    {_sum(share)}"
     if setup.layout.sampler_kind == "vllm":
         yield f"  room for {kv_room(setup, device) / 1e6:.1f} M tokens in the samplers' key-value caches"
@@ -53,7 +48,7 @@ def _memory(setup: Setup, device: Device) -> Iterator[str]:
 
 def _sum(share: Share) -> str:
     state = f"{share.left / GB:.1f} left" if share.left >= 0 else f"{-share.left / GB:.1f} TOO MUCH"
-    return f"{'in all':24}{share.total / GB:8.1f} of {share.usable / GB:.1f}, {state}"
+    return f"{'in all':28}{share.total / GB:8.1f} of {share.usable / GB:.1f}, {state}"
 
 
 def _time(setup: Setup, device: Device) -> Iterator[str]:
@@ -68,24 +63,23 @@ def _time(setup: Setup, device: Device) -> Iterator[str]:
         (f"push, {pushed_bytes(setup) / GB:.0f} GB", found.push),
     ):
         note = ", hidden behind the policy's" if name.startswith("reward-model") and found.side_by_side else ""
-        yield f"    {name:24}{value:8.1f}{note}"
-    yield f"    {'step at lag 0':24}{found.lag_0:8.1f}"
+        yield f"    {name:28}{value:8.1f}{note}"
+    yield f"    {'step at lag 0':28}{found.lag_0:8.1f}"
     if setup.layout.sampler:
-        yield f"    {'step at lag 1':24}{found.lag_1:8.1f}"
+        yield f"    {'step at lag 1':28}{found.lag_1:8.1f}"
     low, high = PUBLISHED_OVER_PLAN
     yield f"  Published steps took {low} to {high} times what these formulas give."
     if setup.layout.sampler_kind == "native":
-        yield "  The native sampler's generation is the least certain: nobody has published it, see docs/plan.md."
+        yield "  Least certain is generation: no rate is published for the native sampler (docs/plan.md)."
 
 
 def _verdict(setup: Setup, device: Device) -> Iterator[str]:
-    yield ""
     if fits(setup, device):
         yield "It fits."
         return
     names = [share.role for share in shares(setup, device) if share.left < 0]
     yield f"IT DOES NOT FIT: {' and '.join(names) or 'vLLM has no room for a completion'}."
     found = advice(setup, device)
-    yield from [f"  fits with {text}" for text in found] or [
-        "  Nothing tried helps; take larger devices or a smaller model."
-    ]
+    yield from [f"  It fits with {text}." for text in found]
+    if not found:
+        yield "  No three changes of those known help; take larger devices or a smaller model."

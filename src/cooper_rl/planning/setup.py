@@ -30,7 +30,7 @@ class Layout:
             raise InputError("a plan needs at least one device for the policy")
         if self.sampler_devices % self.tensor_parallel:
             raise InputError(
-                f"--tensor-parallel {self.tensor_parallel} does not divide the {self.sampler_devices} devices that sample"
+                f"--tensor-parallel {self.tensor_parallel} does not divide the {self.sampler_devices} sampling devices"
             )
         if self.lag and not self.sampler:
             raise InputError("--lag 1 needs samplers on devices of their own; give --sampler-devices")
@@ -127,13 +127,10 @@ def setup_of(config: RunConfig, layout: Layout, prompt: int, completion: int | N
     try:
         reward_model = learning(models[0], reward_model=True, stands_for=stands_for) if models else None
     except InputError as error:
-        raise InputError(
-            f"{error}; for a model not made yet, name one of its shape with --reward-model-like"
-        ) from error
+        raise InputError(f"{error}; if it is not made yet, give one of its shape: --reward-model-like") from error
     limit = models[0].max_input_tokens if models else 0
-    return Setup(
-        policy, reward_model, _work(config, prompt, length, min(prompt + length + REFERENCE_TOKENS, limit)), layout
-    )
+    work = _work(config, prompt, length, reward_input=min(prompt + length + REFERENCE_TOKENS, limit))
+    return Setup(policy, reward_model, work, layout)
 
 
 def learning(
