@@ -110,7 +110,7 @@ class CooperTrainer:
                     self._try_checkpoint(metrics)
             if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
                 self._last_checkpoint()
-            if self._finished and self.config.has_adapters and not (self.directory / "final").exists():
+            if self._saved_steps == self.config.steps and self.config.has_adapters:
                 self._export()
 
     def _begin(self, on_step: OnStep) -> None:
@@ -198,6 +198,8 @@ class CooperTrainer:
     def _export(self) -> None:
         """Checkpoints hold adapters alone; `final/` holds models that need no adapter."""
         folder, aside = self.directory / "final", self.directory / ".final.partial"
+        if folder.exists():  # a run that had ended before it was resumed
+            return
         shutil.rmtree(aside, ignore_errors=True)
         export_models(self._checkpoints.list()[-1], aside)
         write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, aside)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -9,7 +10,7 @@ from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.planning.devices import Device
 from cooper_rl.planning.memory import fits, rows_at_once
 from cooper_rl.planning.setup import Setup
-from cooper_rl.planning.shapes import shape_of
+from cooper_rl.planning.shapes import Shape, shape_of
 
 FEWEST_TOKENS, FEWEST_ROWS, MOST_DEVICES = 2048, 16, 1024
 """Beyond these nothing is proposed."""
@@ -85,11 +86,16 @@ def _wider_engines(setup: Setup) -> Change | None:
     return Change(f"--tensor-parallel {wider}", replace(setup, layout=replace(layout, tensor_parallel=wider)))
 
 
+@cache
+def _adapted_shape(model: str) -> Shape:
+    return shape_of(model, lora=LORA)
+
+
 def _policy_adapter(setup: Setup) -> Change | None:
     policy = setup.policy
     if policy.adapted:
         return None
-    adapted = replace(policy, shape=shape_of(policy.shape.name, lora=LORA), reference=False)
+    adapted = replace(policy, shape=_adapted_shape(policy.shape.name), reference=False)
     return Change(f"policy.lora: {{rank: {LORA.rank}}}", replace(setup, policy=adapted))
 
 

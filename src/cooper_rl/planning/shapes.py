@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,6 @@ class Shape:
     """Of the low-rank adapter; 0 without one."""
 
 
-@cache
 def shape_of(model: str, reward_model: bool = False, lora: LoraConfig | None = None, stands_for: str = "") -> Shape:
     """The shape of a model folder or name. A known name (`known_models.json`) needs no hub.
 
