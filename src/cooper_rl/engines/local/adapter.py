@@ -89,9 +89,8 @@ def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
         base_model_name_or_path=str(Path(source).resolve()) if Path(source).is_dir() else source,
         task_type="SEQ_CLS" if head else "CAUSAL_LM",
     )
-    with torch.random.fork_rng(
-        devices=range(torch.cuda.device_count())
-    ):  # the run's own stream of random numbers stays where it is
+    # The run's own stream of random numbers stays where it is.
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(lora.seed)
         inject_adapter_in_model(config, model)
     config.modules_to_save = sorted(head) or None  # trained as they are: no copy of the head needs to stay
