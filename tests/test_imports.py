@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 LAYERS = """
 errors, clock
 config
-data
+data, engines.lora_config
 rollouts, clients, engines, engines.config, engines.model_source
 engines.sampling, engines.model_folder
 engines.base
@@ -36,6 +36,7 @@ observe, model_cards
 service
 verifyrm
 inputs
+planning
 build
 step, run_state
 trainer

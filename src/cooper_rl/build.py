@@ -107,7 +107,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
 
     policy = config.engine.policy(config.policy, config.steps * config.algorithm.minibatches)
     needs_reference = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
-    reference = config.engine.policy(config.policy, 0, trainable=False) if needs_reference else None
+    reference = _reference(config, policy) if needs_reference else None
     reward = CooperReward.from_config(config, config.steps, inputs.reward, gold=config.problems.gold)
     return Parts(
         stream=stream,
@@ -119,6 +119,13 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
         test_set=test_set,
         monitor=_monitor(config, reward, inputs.held_out),
     )
+
+
+def _reference(config: RunConfig, policy: PolicyLearner) -> PolicyLearner:
+    """The frozen start: a model of its own, or the policy without its adapter."""
+    if config.policy.lora is not None:
+        return policy.frozen_start()
+    return config.engine.policy(config.policy, 0, trainable=False)
 
 
 def _warn_of_truncation(sampling: SamplingParams) -> None:

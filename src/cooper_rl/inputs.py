@@ -37,6 +37,9 @@ def read_inputs(config: RunConfig) -> Inputs:
     """
     for sink in config.sinks:
         sink.check()
+    for learner in (config.policy, *config.used_models.values()):
+        if learner.lora is not None:
+            learner.lora.check()
     reward = read_reward_inputs(config)
     held_out = read_held_out(config.monitor, reward.replayed) if config.monitor is not None else []
     check_model_folder(config.policy.model)

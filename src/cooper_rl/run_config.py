@@ -113,6 +113,12 @@ class RunConfig(CooperRewardConfig):
         return self.steps
 
     @property
+    def has_adapters(self) -> bool:
+        """Whether a model that is trained has an adapter (LoRA)."""
+        trained = [self.policy, *(model for model in self.reward_models.values() if model.learns)]
+        return any(model.lora is not None for model in trained)
+
+    @property
     def watch_rules(self) -> tuple[WatchRule, ...]:
         """The user's rules. If neither the rule nor a reward model pays, a rule that accepts nothing is not a fault."""
         if self.needs_references:
@@ -139,6 +145,11 @@ class RunConfig(CooperRewardConfig):
             raise ValueError(
                 "rollout.temperature: 0 always takes the most likely token, so all completions of a group are the same "
                 "and nothing is learned; set it above 0 (only evaluation.temperature may be 0)"
+            )
+        if self.policy.lora is not None and self.policy.lora.dropout:
+            raise ValueError(
+                "policy.lora.dropout: ratios would compare log-probabilities under dropout with the sampler's without; "
+                "set it to 0 (a reward model may have it)"
             )
         overlong = self.algorithm.overlong
         if overlong.kind == "penalise" and overlong.buffer > self.rollout.max_tokens:

@@ -1,6 +1,7 @@
 """The run around the Cooper step: its record, checkpoints and evaluations, and how it stops or rolls back."""
 
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -23,7 +24,7 @@ from cooper_rl.persist.interrupt import stop_on_signal
 from cooper_rl.persist.random_state import seed_random_state
 from cooper_rl.persist.rollback import rollback_target
 from cooper_rl.run_config import RunConfig
-from cooper_rl.run_state import check_kind, restore_state, save_state
+from cooper_rl.run_state import check_kind, export_models, restore_state, save_state
 from cooper_rl.step import cooper_step
 
 logger = logging.getLogger(__name__)
@@ -110,6 +111,8 @@ class CooperTrainer:
                     self._try_checkpoint(metrics)
             if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
                 self._last_checkpoint()
+            if self._saved_steps == self.config.steps and self.config.has_adapters:
+                self._export()
 
     def _begin(self, on_step: OnStep) -> None:
         """Show the first prompt, and evaluate the policy before the first step."""
@@ -195,6 +198,16 @@ class CooperTrainer:
                 f"{self.directory}: the checkpoint of step {self.completed_steps} could not be written: {error}; "
                 "make room on the disk and continue from the previous checkpoint with --resume"
             ) from error
+
+    def _export(self) -> None:
+        """Checkpoints hold adapters alone; `final/` holds models that need no adapter."""
+        folder, aside = self.directory / "final", self.directory / ".final.partial"
+        if folder.exists():  # a run that had ended before it was resumed
+            return
+        shutil.rmtree(aside, ignore_errors=True)
+        export_models(self._checkpoints.list()[-1], aside)
+        write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, aside)
+        aside.rename(folder)
 
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""

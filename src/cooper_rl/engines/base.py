@@ -117,6 +117,10 @@ class PolicyLearner(Learner, Protocol):
         """
         ...
 
+    def frozen_start(self) -> "PolicyLearner":
+        """The policy before training, in the same memory. Asked of a learner whose `config.lora` is set."""
+        ...
+
 
 class RewardModelLearner(Learner, Protocol):
     """A reference-based reward model with one output."""

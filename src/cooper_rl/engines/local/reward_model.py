@@ -17,9 +17,10 @@ from cooper_rl.cooptimization.losses import (
 )
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.adapter import check_targets, four_bit
 from cooper_rl.engines.local.batches import length_mask, pad_tokens
 from cooper_rl.engines.local.learner import TorchLearner
-from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer
+from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer, reward_model_shape
 from cooper_rl.rollouts.columns import Column
 
 
@@ -51,10 +52,12 @@ class TorchRewardModelLearner(TorchLearner):
     ) -> Self:
         """Load `config.model` and its tokenizer. A model without a head needs a `new_head_seed`.
 
-        Raises InputError as `load_reward_model` and `load_tokenizer` do.
+        Raises InputError as `load_reward_model` and `load_tokenizer` do, and for an adapter that does not fit.
         """
         tokenizer = load_tokenizer(config.model)
-        model = load_reward_model(config.model, new_head_seed)
+        if config.lora is not None:
+            check_targets(reward_model_shape(config.model), config.lora, config.model)
+        model = load_reward_model(config.model, new_head_seed, four_bit(config.lora, config.device))
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
 
