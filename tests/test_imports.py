@@ -27,6 +27,7 @@ cooptimization.losses
 engines.kernels
 engines.local
 cooptimization
+adapters
 evaluation
 verifyrm.train.robustness
 observe.folder, observe.sinks, observe.watch.rules, verifyrm.train.config, cooptimization.presets
