@@ -27,13 +27,14 @@ cooptimization.losses
 engines.kernels
 engines.local
 cooptimization
-adapters
 evaluation
 verifyrm.train.robustness
 observe.folder, observe.sinks, observe.watch.rules, verifyrm.train.config, cooptimization.presets
 run_config, presets
 config_loading, exactness
 observe, model_cards
+service
+adapters
 verifyrm
 inputs
 build

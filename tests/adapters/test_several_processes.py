@@ -37,7 +37,9 @@ def test_two_processes_share_one_reward_model(tiny_models, tmp_path):
     problems = {problem.id: problem for problem in arithmetic_problems("train", 64)}
     with CooperReward.from_config(reward_config(tiny_models)) as alone:
         for step, parts in enumerate(zip(ranks[0]["calls"], ranks[1]["calls"], strict=True), start=1):
-            ids, texts, rewards = ([x for part in parts for x in part[name]] for name in ("ids", "completions", "rewards"))
+            ids, texts, rewards = (
+                [x for part in parts for x in part[name]] for name in ("ids", "completions", "rewards")
+            )
             assert len(rewards) == 3 * GROUP
             groups = [
                 AnswerGroup(f"{start}", problems[ids[start]], [Answer(text) for text in texts[start : start + GROUP]])

@@ -186,5 +186,3 @@ def test_conversations_and_their_last_message(make):
     assert completion_text([{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]) == "b"
     assert completion_text([{"role": "assistant", "content": [{"type": "text", "text": "x"}]}]) == "x"
     assert completion_text([{"role": "assistant", "content": None}]) == ""
-
-

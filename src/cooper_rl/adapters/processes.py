@@ -39,5 +39,3 @@ def on_first(work: Callable[[], T], rank: int, processes: int) -> T:
     if shared[1] is not None:
         raise InputError(f"the process that owns the reward has failed: {shared[1]}")
     return shared[0]
-
-

@@ -107,9 +107,10 @@ class GRPOReward:
                 )
             groups.append(AnswerGroup(f"{self._groups + len(groups):06d}", problems[0], answers))
         scored = self.scorer.score(groups, step=step, train=step is not None)
+        metrics = {**scored.metrics, "scored_by_version": float(scored.version)}
         if step is not None:
             self._open, self._groups = step, self._groups + len(groups)
-        metrics = {**scored.metrics, "scored_by_version": float(scored.version)}
+            metrics = {**self.learned, **metrics}
         return [reward for group in scored.rewards for reward in group], metrics
 
 
@@ -144,7 +145,7 @@ class GRPOCallback(TrainerCallback):
         self.reward.update()
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        """Put the update's metrics into the row of their own step: `log_metric` would be one step late."""
+        """Put the update's metrics into their own step's row; by `log_metric`, trackers have them one step late."""
         if logs is not None and "loss" in logs:
             found = {f"{self.reward.__name__}/{name}": value for name, value in self.reward.learned.items()}
             logs |= found
