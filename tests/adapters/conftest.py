@@ -64,7 +64,7 @@ def service(served_url, tmp_path_factory, monkeypatch):
     else:
         client.save(start)
     monkeypatch.setenv(served.URL, served_url)
-    for cached in (served.client, served.async_client, served.columns):
+    for cached in (served.client, served.columns):
         cached.cache_clear()
     yield client
     client.close()

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import torch
+from trl_runs import reward_config, trainer_of
 
 from cooper_rl import InputError
 from cooper_rl.adapters.trl import GRPOReward
-from trl_runs import reward_config, trainer_of
 
 MODELS, OUTPUT, FAILS = Path(sys.argv[1]), Path(sys.argv[2]), len(sys.argv) > 3
 

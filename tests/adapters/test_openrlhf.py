@@ -4,9 +4,9 @@ import asyncio
 import json
 
 import pytest
+from rows import row_of, texts_of
 
 from cooper_rl import InputError
-from rows import row_of, texts_of
 
 END = "<|end|>"
 

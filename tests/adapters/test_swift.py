@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from rows import row_of, texts_of
 
 from cooper_rl import InputError
-from rows import row_of, texts_of
 
 pytest.importorskip("swift", reason="ms-swift is not installed")
 

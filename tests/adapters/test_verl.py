@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 import torch
+from rows import row_of, texts_of
 
 from cooper_rl import InputError
 from cooper_rl.arena.tokenizer import build_tokenizer
-from rows import row_of, texts_of
 
 verl = pytest.importorskip("verl", reason="verl is not installed")
 np = pytest.importorskip("numpy")

@@ -1,12 +1,14 @@
 """What the trainers of many processes have in common: the service, named by the environment, and rows that know
 their split."""
 
+import asyncio
 import json
 import os
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from cooper_rl.adapters.columns import Columns
 from cooper_rl.data.problem import Problem
@@ -17,6 +19,8 @@ from cooper_rl.service.client import AsyncRewardClient, RewardClient
 URL, TOKEN, RUN, COLUMNS = "COOPER_URL", "COOPER_TOKEN", "COOPER_RUN", "COOPER_COLUMNS"
 """Environment variables: the service, its token, the run's name, and other names of columns as a JSON object."""
 
+_of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRewardClient] = WeakKeyDictionary()
+
 
 @cache
 def client() -> RewardClient:
@@ -24,10 +28,12 @@ def client() -> RewardClient:
     return RewardClient(_url(), os.environ.get(TOKEN), run=os.environ.get(RUN))
 
 
-@cache
 def async_client() -> AsyncRewardClient:
-    """The same for asynchronous code."""
-    return AsyncRewardClient(_url(), os.environ.get(TOKEN), run=os.environ.get(RUN))
+    """The same for asynchronous code; one for every event loop, as connections belong to theirs."""
+    loop = asyncio.get_running_loop()
+    if loop not in _of_loop:
+        _of_loop[loop] = AsyncRewardClient(_url(), os.environ.get(TOKEN), run=os.environ.get(RUN))
+    return _of_loop[loop]
 
 
 @cache

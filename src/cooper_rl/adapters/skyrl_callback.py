@@ -1,7 +1,7 @@
 """SkyRL: the end of the service's steps, and checkpoints: `RayPPOTrainer(…, callbacks=[CooperCallback()])`.
 
-The fully asynchronous trainer takes no callback: start the service with `serve.commit=count:N` there, N the answers of a
-step.
+The fully asynchronous trainer takes no callback: start the service with `serve.commit=count:N` there, N the answers of
+a step.
 """
 
 from pathlib import Path
