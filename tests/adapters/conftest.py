@@ -44,7 +44,7 @@ def served_url(tiny_models, tmp_path_factory):
 
 
 def _address(log: Path, server: subprocess.Popen) -> str:
-    for _ in range(600):
+    for _ in range(1800):
         if found := re.search(r"serving on (http://\S+)", log.read_text()):
             return found[1]
         assert server.poll() is None, log.read_text()

@@ -50,7 +50,8 @@ def test_a_rollout_is_scored_and_its_end_trains(service, problems, groups):
     assert all(0 < reward < 1 for reward in rewards)
     _end(args, samples[:16])  # the rest was filtered out
     assert service.last_step == 1
-    assert {pair.problem_id for pair in service.update(1).pairs} == {problem_id(p) for p in problems[:4]}
+    kept = [str(sample.group_index) for sample in samples[:16:4]]
+    assert {pair.problem_id for pair in service.update(1, keep=kept).pairs} == {problem_id(p) for p in problems[:4]}
 
 
 def problem_id(problem) -> str:
