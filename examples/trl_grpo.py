@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer with a reward model that learns: the embedded world, a few steps on a CPU. Needs the extra `trl`."""
+"""TRL's GRPOTrainer with a reward model that learns: a few steps of the embedded world. Needs the extra `trl`."""
 
 import json
 from importlib.resources import files
