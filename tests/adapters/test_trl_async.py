@@ -58,6 +58,7 @@ def tokenizer():
 
     found = build_tokenizer()
     found.chat_template = "{% for m in messages %}{{ m.content }}\n{% endfor %}"
+    found.response_template = {}  # TRL makes one only for chat templates that it knows
     return found
 
 
