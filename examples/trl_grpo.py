@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from datasets import Dataset
 from transformers import AutoTokenizer
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
 
 from cooper_rl import CooperRewardConfig
 from cooper_rl.adapters.trl import GRPOReward

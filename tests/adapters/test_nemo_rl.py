@@ -1,5 +1,7 @@
 """NeMo-RL's environment, as a Ray actor that NeMo-RL's own function asks."""
 
+# pyright: reportMissingImports=false
+
 import pytest
 from rows import row_of, texts_of
 

@@ -1,5 +1,7 @@
 """SkyRL's environment, made by its own registry, and its callback events."""
 
+# pyright: reportMissingImports=false
+
 from types import SimpleNamespace
 
 import pytest

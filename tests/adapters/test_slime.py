@@ -1,5 +1,7 @@
 """slime's reward hub, rollout log and data source, with our functions under their paths."""
 
+# pyright: reportMissingImports=false
+
 import asyncio
 from types import SimpleNamespace
 

@@ -1,5 +1,7 @@
 """ms-swift's scoring of completions, with our reward function and callback out of its tables."""
 
+# pyright: reportMissingImports=false
+
 from types import SimpleNamespace
 
 import pytest

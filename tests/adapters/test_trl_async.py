@@ -4,6 +4,7 @@ import asyncio
 import pickle
 from multiprocessing import get_context
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rows import row_of, texts_of
@@ -15,8 +16,10 @@ worker = pytest.importorskip("trl.experimental.async_grpo.async_rollout_worker",
 
 def loop_with(reward, tokenizer):
     """The loop that TRL runs in its child process."""
+    from accelerate import PartialState
     from datasets import Dataset
 
+    PartialState()  # TRL's log wants it
     spawn = get_context("spawn")
     return worker._AsyncRolloutLoop(
         model_name="policy",
@@ -42,7 +45,7 @@ def group_of(problem, number: int, **missing):
         reward_kwargs=row,
         completions=[[{"role": "assistant", "content": text}] for text in texts],
         completions_ids=[[5, 6, 1]] * 4,
-        completions_sequences=[[worker.TrainingSequence([5, 6], [0, 1], [0.0, -1.0])] for _ in texts],
+        completions_sequences=[[worker.TrainingSequence([5, 6], [0, 1], [0.0, -1.0], rollout_id=None)] for _ in texts],
         tool_call_counts=[0] * 4,
         tool_failure_counts=[0] * 4,
         model_version=0,
@@ -89,7 +92,7 @@ def test_a_missing_column_is_told(service, problems, tokenizer):
 def test_checkpoints_go_with_those_of_trl(service, problems, tmp_path):
     from cooper_rl.adapters.trl_async import AsyncGRPOReward
 
-    callback = AsyncGRPOReward(service, commit="count:4").callback
+    callback: Any = AsyncGRPOReward(service, commit="count:4").callback
     args, state = SimpleNamespace(output_dir=str(tmp_path)), SimpleNamespace(global_step=3, is_world_process_zero=True)
     callback.on_save(args, state, None)
     AsyncGRPOReward(service, commit="count:4")([], ["1", "2", "3", "4"], [[1]] * 4, **columns_of(problems[0]))

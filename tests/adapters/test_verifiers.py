@@ -1,5 +1,7 @@
 """A verifiers task with our reward, scored by verifiers."""
 
+# pyright: reportMissingImports=false, reportCallIssue=false
+
 import asyncio
 
 import pytest

@@ -1,5 +1,7 @@
 """verl's reward workers and checkpoint callback, with our classes found as verl finds them."""
 
+# pyright: reportMissingImports=false
+
 import asyncio
 
 import pytest

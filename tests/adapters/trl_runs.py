@@ -6,7 +6,7 @@ from typing import Any
 
 from datasets import Dataset
 from transformers import AutoTokenizer, TrainerCallback
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
 
 from conftest import CORRUPTER
 from cooper_rl import CooperRewardConfig
@@ -48,7 +48,7 @@ class Stop(TrainerCallback):
         control.should_training_stop = state.global_step >= self.step
 
 
-def trainer_of(models: Path, output: Path, reward: GRPOReward, data: Dataset | None = None, **changed: Any):
+def trainer_of(models: Path, output: Path, reward: GRPOReward, data: Dataset | None = None, **changed: Any) -> Any:
     settings: dict[str, Any] = {
         "output_dir": str(output),
         "max_steps": 4,

@@ -1,9 +1,26 @@
-"""Answers of one group that come as rows of their own, and their rewards back in the rows' order."""
+"""Groups of answers that come as rows, and their rewards back in the rows' order."""
 
 from collections.abc import Sequence
 
+from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts.answers import Answer, AnswerGroup
+
+Row = tuple[Problem, Answer]
+
+
+def consecutive(rows: Sequence[Row], size: int, first: int = 0) -> list[AnswerGroup]:
+    """Every `size` rows as one group, numbered from `first`. Raises InputError where they are no group."""
+    groups = []
+    for start in range(0, len(rows), size):
+        problems, answers = zip(*rows[start : start + size], strict=True)
+        if len(answers) < size or any(problem != problems[0] for problem in problems):
+            raise InputError(
+                f"rows {start} to {start + len(answers) - 1} are no group of {size} completions to one question; "
+                "num_generations must divide the batch of all processes"
+            )
+        groups.append(AnswerGroup(f"{first + len(groups):06d}", problems[0], answers))
+    return groups
 
 
 def joined(rows: Sequence[AnswerGroup]) -> list[AnswerGroup]:

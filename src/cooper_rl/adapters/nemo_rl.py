@@ -6,12 +6,14 @@ The data processor puts `question`, `answer` and `split` into `extra_env_info`. 
 with `serve.commit=count:N`, N the answers of a step (`num_prompts_per_step` times `num_generations_per_prompt`).
 """
 
+# pyright: reportMissingImports=false
+
 from collections.abc import Sequence
 from typing import Any
 
 import ray
 import torch
-from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentReturn  # pyright: ignore[reportMissingImports]
+from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentReturn
 
 from cooper_rl.adapters.grouping import by_row, joined
 from cooper_rl.adapters.served import client, read_row, single

@@ -5,9 +5,11 @@
 A row needs the columns `question`, `answer` and `split`, and `env_class: cooper`. `skyrl_callback.py` ends the steps.
 """
 
+# pyright: reportMissingImports=false
+
 from typing import Any
 
-from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput  # pyright: ignore[reportMissingImports]
+from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 from cooper_rl.adapters.served import client, read_row, single
 

@@ -4,10 +4,12 @@ The fully asynchronous trainer takes no callback: start the service with `serve.
 a step.
 """
 
+# pyright: reportMissingImports=false
+
 from pathlib import Path
 from typing import Any
 
-from skyrl.train.utils.callbacks import TrainingCallback  # pyright: ignore[reportMissingImports]
+from skyrl.train.utils.callbacks import TrainingCallback
 
 from cooper_rl.adapters.served import client
 

@@ -7,10 +7,12 @@
 A row's metadata (`--metadata-key`) needs `question`, `answer` and `split`; where there is a label, it is the answer.
 """
 
+# pyright: reportMissingImports=false
+
 from pathlib import Path
 from typing import Any
 
-from slime.rollout.data_source import RolloutDataSourceWithBuffer  # pyright: ignore[reportMissingImports]
+from slime.rollout.data_source import RolloutDataSourceWithBuffer
 
 from cooper_rl.adapters.grouping import by_row, joined
 from cooper_rl.adapters.served import async_client, client, read_row

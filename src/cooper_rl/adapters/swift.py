@@ -7,11 +7,13 @@ ms-swift puts the folder of a plugin in front of every import, so let it be a fi
 columns `question` and `answer`; ms-swift hands every column on.
 """
 
+# pyright: reportMissingImports=false
+
 from pathlib import Path
 from typing import Any, ClassVar
 
-from swift.callbacks import TrainerCallback, callbacks_map  # pyright: ignore[reportMissingImports]
-from swift.rewards import ORM, orms  # pyright: ignore[reportMissingImports]
+from swift.callbacks import TrainerCallback, callbacks_map
+from swift.rewards import ORM, orms
 
 from cooper_rl.adapters.grouping import by_row, joined
 from cooper_rl.adapters.served import client, columns

@@ -8,20 +8,18 @@ from typing import Any, Self
 from transformers import TrainerCallback
 
 from cooper_rl.adapters.columns import Columns
+from cooper_rl.adapters.grouping import Row, consecutive
 from cooper_rl.adapters.processes import gathered, on_first
 from cooper_rl.adapters.scorer import Scorer
 from cooper_rl.adapters.texts import completion_text
 from cooper_rl.cooptimization.cooper_reward import CooperReward
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
-from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts.answers import Answer
 
 FOLDER = "cooper_reward"
 """Where the reward is saved inside TRL's `checkpoint-N`."""
-
-Row = tuple[Problem, Answer]
 
 
 class GRPOReward:
@@ -67,7 +65,7 @@ class GRPOReward:
         trainer_state: Any,
         log_metric: Callable[[str, float], None],
         **columns: Any,
-    ) -> list[float]:
+    ) -> list[float | None]:
         """One reward for every completion. Raises InputError for missing columns, and rows that are no whole groups."""
         args, model = self.callback.args, self.callback.model
         if args is None:
@@ -85,7 +83,7 @@ class GRPOReward:
         rewards, metrics = on_first(lambda: self._score(rows, size, step), args.process_index, args.world_size)
         for name, value in metrics.items() if args.process_index == 0 else ():
             log_metric(f"{self.__name__}/{name}", value)
-        return rewards[args.process_index * len(own) :][: len(own)]
+        return [*rewards[args.process_index * len(own) :][: len(own)]]
 
     def update(self) -> None:
         """Train the reward model on what was scored since the last update, if anything was."""
@@ -97,15 +95,7 @@ class GRPOReward:
     def _score(self, rows: list[Row], size: int, step: int | None) -> tuple[list[float], Metrics]:
         if self.scorer is None:
             raise InputError("the first process has no scorer; give it a CooperReward or the service's client")
-        groups = []
-        for start in range(0, len(rows), size):
-            problems, answers = zip(*rows[start : start + size], strict=True)
-            if len(answers) < size or any(problem != problems[0] for problem in problems):
-                raise InputError(
-                    f"rows {start} to {start + len(answers) - 1} are no group of {size} completions to one question; "
-                    "num_generations must divide the batch of all processes"
-                )
-            groups.append(AnswerGroup(f"{self._groups + len(groups):06d}", problems[0], answers))
+        groups = consecutive(rows, size, self._groups)
         scored = self.scorer.score(groups, step=step, train=step is not None)
         metrics = {**scored.metrics, "scored_by_version": float(scored.version)}
         if step is not None:
@@ -123,7 +113,7 @@ class GRPOCallback(TrainerCallback):
         self.model: Any = None
         self.end_tokens: set[int] = set()
 
-    def on_init_end(self, args, state, control, model=None, processing_class=None, **kwargs):
+    def on_init_end(self, args, state, control, model: Any = None, processing_class: Any = None, **kwargs):
         """Remember the trainer's settings, its model and its end-of-sequence tokens."""
         self.args, self.model = args, model
         tokenizer = getattr(processing_class, "tokenizer", processing_class)
@@ -137,7 +127,7 @@ class GRPOCallback(TrainerCallback):
         if columns:
             self.reward.columns.check(columns)
         if state.global_step and args.process_index == 0 and self.reward.scorer is not None:
-            checkpoint = self.reward.resume_from or Path(args.output_dir) / f"checkpoint-{state.global_step}"
+            checkpoint = self.reward.resume_from or Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
             self.reward.scorer.load(Path(checkpoint) / FOLDER)
 
     def on_step_end(self, args, state, control, **kwargs):
@@ -154,4 +144,4 @@ class GRPOCallback(TrainerCallback):
     def on_save(self, args, state, control, **kwargs):
         """Save the reward beside what TRL has saved."""
         if args.process_index == 0 and self.reward.scorer is not None:
-            self.reward.scorer.save(Path(args.output_dir) / f"checkpoint-{state.global_step}" / FOLDER)
+            self.reward.scorer.save(Path(str(args.output_dir)) / f"checkpoint-{state.global_step}" / FOLDER)

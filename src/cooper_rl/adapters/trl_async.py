@@ -39,7 +39,7 @@ class AsyncGRPOReward:
 
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Sequence[Any], **columns: Any
-    ) -> list[float]:
+    ) -> list[float | None]:
         """One reward for every completion of the group. Raises InputError for columns that are missing."""
         row = {name: values[0] for name, values in columns.items() if isinstance(values, list)}
         answers = [
@@ -47,7 +47,8 @@ class AsyncGRPOReward:
             for text, ids in zip(completions, completion_ids, strict=True)
         ]
         problem = self.columns.problem(row, "the data set")
-        return self.client.score([AnswerGroup(uuid4().hex, problem, answers)], commit=self.commit).rewards[0]
+        scored = self.client.score([AnswerGroup(uuid4().hex, problem, answers)], commit=self.commit)
+        return [*scored.rewards[0]]
 
     @property
     def callback(self) -> TrainerCallback:

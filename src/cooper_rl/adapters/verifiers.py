@@ -5,9 +5,11 @@
 prime-rl names no step: start the service with `serve.commit=count:N`, N the answers of a step.
 """
 
+# pyright: reportMissingImports=false
+
 from typing import Any
 
-import verifiers.v1 as vf  # pyright: ignore[reportMissingImports]
+import verifiers.v1 as vf
 
 from cooper_rl.adapters.served import async_client, read_row, single
 

@@ -8,13 +8,14 @@
 A row's `extra_info` needs `question` and `split`; the reference answer is its `reward_model.ground_truth`.
 """
 
+# pyright: reportMissingImports=false
+
 from pathlib import Path
 from typing import Any
 
-from verl import DataProto  # pyright: ignore[reportMissingImports]
-from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase  # pyright: ignore[reportMissingImports]
-from verl.trainer.ppo.checkpoint_callback import CheckpointCallback  # pyright: ignore[reportMissingImports]
-from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path  # pyright: ignore[reportMissingImports]
+from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
+from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 
 from cooper_rl.adapters.served import async_client, client, read_row, single
 from cooper_rl.errors import InputError
@@ -33,7 +34,7 @@ class CooperRewardManager(RewardManagerBase):
         super().__init__(config, tokenizer, compute_score)
         self._step = 0
 
-    async def run_single(self, data: DataProto) -> dict[str, Any]:
+    async def run_single(self, data: Any) -> dict[str, Any]:
         """The reward of the last of these sequences. Raises InputError for a row without question, answer or split."""
         item = data[-1:][0]
         fields = item.non_tensor_batch
