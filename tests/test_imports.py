@@ -34,6 +34,7 @@ run_config, presets
 config_loading, exactness
 observe, model_cards
 service
+adapters
 verifyrm
 inputs
 planning
