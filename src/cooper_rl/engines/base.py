@@ -1,6 +1,7 @@
 """What every engine offers: learners of the policy and of the reward model, and a sampler, in terms of plain data."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -134,6 +135,20 @@ class Sampler(Protocol):
         The same weights, prompts, parameters and seed give the same completions.
         """
         ...
+
+    def submit(
+        self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int
+    ) -> "Future[Samples]":
+        """`sample` without waiting, where the engine is somewhere else; this one samples before it returns.
+
+        What `sample` raises, the future's `result` raises.
+        """
+        future: Future[Samples] = Future()
+        try:
+            future.set_result(self.sample(prompts, n, params, seed))
+        except Exception as error:  # it is the future's to tell
+            future.set_exception(error)
+        return future
 
     def load_weights(self, learner: PolicyLearner) -> None:
         """Take over the learner's current weights; called before each step's `sample`.
