@@ -26,6 +26,7 @@ rewards
 cooptimization.losses
 engines.kernels
 engines.local
+engines.vllm
 cooptimization
 evaluation
 verifyrm.train.robustness

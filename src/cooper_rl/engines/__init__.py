@@ -19,6 +19,9 @@ class Engine(Protocol):
 
     All three raise InputError for a model folder that does not serve. `total_steps` are the optimizer steps of the
     whole run, over which the learning rate is scheduled; a learner that is not `trainable` only computes.
+
+    An engine may also have `check(policy: LearnerConfig, sampling: SamplingParams)`, which is called before any model
+    is loaded and raises InputError for what will not run.
     """
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:

@@ -136,9 +136,7 @@ class Sampler(Protocol):
         """
         ...
 
-    def submit(
-        self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int
-    ) -> "Future[Samples]":
+    def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
         """`sample` without waiting, where the engine is somewhere else; this one samples before it returns.
 
         What `sample` raises, the future's `result` raises.
@@ -146,7 +144,7 @@ class Sampler(Protocol):
         future: Future[Samples] = Future()
         try:
             future.set_result(self.sample(prompts, n, params, seed))
-        except Exception as error:  # it is the future's to tell
+        except Exception as error:  # noqa: BLE001 - the future tells it
             future.set_exception(error)
         return future
 

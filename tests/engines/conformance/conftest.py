@@ -6,6 +6,7 @@ protocols of `engines/base.py` alone; what it computes is compared with plain tr
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,26 @@ class Engine:
     reward_model: Callable[[LearnerConfig, int, bool], RewardModelLearner]
     sampler: Callable[[Path], Sampler]
     """Of the tokenizer in a folder."""
+    unfiltered_logprobs: bool = True
+    """Whether a sampler's log-probabilities are known where filters are on; otherwise they are NaN there."""
+
+
+@cache
+def _vllm_engine(folder: Path):
+    """One engine for all tests: starting it takes seconds. A sampler around it has no weights until it gets some."""
+    from cooper_rl.engines.vllm.config import VllmConfig
+    from cooper_rl.engines.vllm.offline import OfflineEngine
+
+    config = VllmConfig(enforce_eager=True, kv_cache_gib=0.1, max_num_seqs=256)
+    return OfflineEngine(str(folder), config), config
+
+
+def vllm_sampler(folder: Path) -> Sampler:
+    pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
+    from cooper_rl.engines.vllm.build import sampler_of
+
+    engine, config = _vllm_engine(folder)
+    return sampler_of(engine, str(folder), config, "gloo")
 
 
 ENGINES = [
@@ -44,9 +65,26 @@ ENGINES = [
     ),
 ]
 
+SAMPLERS = [
+    *ENGINES,
+    Engine(
+        name="vllm",
+        policy=TorchPolicyLearner.from_config,
+        reward_model=TorchRewardModelLearner.from_config,
+        sampler=vllm_sampler,
+        unfiltered_logprobs=False,
+    ),
+]
+"""With those whose learners are the local engine's, and are tested there."""
+
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
 def engine(request) -> Engine:
+    return request.param
+
+
+@pytest.fixture(params=SAMPLERS, ids=lambda engine: engine.name)
+def sampling_engine(request) -> Engine:
     return request.param
 
 
@@ -58,7 +96,8 @@ def folders(tmp_path_factory) -> Path:
     characters.pre_tokenizer = pre_tokenizers.Split(Regex("."), behavior="isolated")
     characters.decoder = decoders.Fuse()  # pyright: ignore[reportAttributeAccessIssue]
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<eos>", unk_token="<unk>")
-    shape = {**TINY, "vocab_size": len(VOCABULARY), "max_position_embeddings": 128}
+    # 32 is the smallest size of a head that every engine takes on a CPU.
+    shape = {**TINY, "vocab_size": len(VOCABULARY), "max_position_embeddings": 128, "head_dim": 32}
     config = LlamaConfig(**shape, bos_token_id=None, eos_token_id=0, initializer_range=0.2)
     config.pad_token_id, config.num_labels = 0, 1
     kinds = {

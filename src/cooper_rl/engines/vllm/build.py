@@ -6,7 +6,7 @@ from transformers import AutoConfig, GenerationConfig
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.stops import end_of_sequence_ids
 from cooper_rl.engines.vllm.config import VllmConfig
-from cooper_rl.engines.vllm.sampler import VllmSampler
+from cooper_rl.engines.vllm.sampler import InferenceEngine, VllmSampler
 
 
 def build_sampler(model: str, config: VllmConfig) -> VllmSampler:
@@ -15,7 +15,6 @@ def build_sampler(model: str, config: VllmConfig) -> VllmSampler:
     Raises InputError for a model, a vLLM or a server that does not serve.
     """
     config.check_model(model)
-    tokenizer = load_tokenizer(model)
     backend = backend_of(config)
     if config.url is None:
         from cooper_rl.engines.vllm.offline import OfflineEngine  # noqa: PLC0415 - starts vLLM
@@ -25,7 +24,14 @@ def build_sampler(model: str, config: VllmConfig) -> VllmSampler:
         from cooper_rl.engines.vllm.remote import RemoteEngine  # noqa: PLC0415
 
         engine = RemoteEngine(config.url, config, backend)
-    return VllmSampler(engine, tokenizer, end_of_sequence_ids(_generation_config(model), tokenizer), config, backend)
+    return sampler_of(engine, model, config, backend)
+
+
+def sampler_of(engine: InferenceEngine, model: str, config: VllmConfig, backend: str) -> VllmSampler:
+    """A sampler that draws with an engine of this model."""
+    tokenizer = load_tokenizer(model)
+    end_of_sequence = end_of_sequence_ids(_generation_config(model), tokenizer)
+    return VllmSampler(engine, tokenizer, end_of_sequence, config, backend)
 
 
 def backend_of(config: VllmConfig) -> str:

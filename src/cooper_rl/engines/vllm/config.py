@@ -93,8 +93,7 @@ def check_version(for_server: bool = False) -> None:
     if numbers < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         raise InputError(
-            f"engine kind vllm: vLLM {found} is too old, its weight-transfer API is another one; "
-            f"install vllm>={wanted}"
+            f"engine kind vllm: vLLM {found} is too old, its weight-transfer API is another one; install vllm>={wanted}"
         )
 
 
@@ -115,15 +114,27 @@ def check_model(path: str, config: VllmConfig) -> None:
     context = text.get("max_position_embeddings")
     if isinstance(context, int) and config.max_model_len is not None and config.max_model_len > context:
         raise InputError(f"max_model_len: {config.max_model_len} exceeds the context of {path}, {context} tokens")
-    names = described.get("architectures") or []
-    if config.url is None and names and not set(names) & _supported():
-        raise InputError(f"{path}: vLLM does not take a {names[0]}; use engine: {{kind: local}}, or another model")
+    if config.url is None:
+        _check_architecture(path, described.get("architectures") or [], text)
 
 
-def _supported() -> set[str]:
+def _check_architecture(path: str, names: list[str], text: dict[str, Any]) -> None:
     from vllm.model_executor.models.registry import ModelRegistry  # noqa: PLC0415 - an extra
+    from vllm.platforms import current_platform  # noqa: PLC0415
 
-    return set(ModelRegistry.get_supported_archs())
+    if names and not set(names) & set(ModelRegistry.get_supported_archs()):
+        raise InputError(f"{path}: vLLM does not take a {names[0]}; use engine: {{kind: local}}, or another model")
+    heads, hidden = text.get("num_attention_heads"), text.get("hidden_size")
+    size = text.get("head_dim") or (hidden // heads if heads and hidden else None)
+    if current_platform.is_cpu() and size is not None:
+        from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend  # noqa: PLC0415
+
+        sizes = CPUAttentionBackend.get_supported_head_sizes()
+        if size not in sizes:
+            raise InputError(
+                f"{path}: its attention heads have size {size}, and vLLM on a CPU takes "
+                f"{', '.join(map(str, sizes))}; use engine: {{kind: local}}"
+            )
 
 
 def _installed(distribution: str) -> str | None:

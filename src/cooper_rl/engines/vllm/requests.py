@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.engines.local.stops import StopRule
 from cooper_rl.engines.sampling import SamplingParams

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Protocol
 from uuid import uuid4
 

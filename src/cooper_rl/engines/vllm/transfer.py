@@ -228,9 +228,7 @@ class GlooEngine(NCCLWeightTransferEngine):
         if group is None:
             raise RuntimeError("no group to receive weights from: the sender has to open one again")
         try:
-            for name, dtype, shape in zip(
-                update_info.names, update_info.dtype_names, update_info.shapes, strict=True
-            ):
+            for name, dtype, shape in zip(update_info.names, update_info.dtype_names, update_info.shapes, strict=True):
                 weight = torch.empty(shape, dtype=getattr(torch, dtype))
                 group.broadcast(weight, src=0)
                 self.model.load_weights([(name, weight)])  # pyright: ignore[reportCallIssue]
@@ -307,9 +305,10 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
                         break  # it failed, as there is more to come
                     group.broadcast(tensor.contiguous().cpu(), src=0)
             except BaseException:
+                a_worker_failed_first = receiving.done()
                 self.shutdown()  # or the workers would wait for a sender that no longer sends
-                if receiving.done():
-                    receiving.result()  # where a worker failed first, its error says more
+                if a_worker_failed_first:
+                    receiving.result()  # its error says more
                 raise
             receiving.result()
         self.client.finish_weight_update()
