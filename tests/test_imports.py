@@ -36,6 +36,7 @@ config_loading, exactness
 observe, model_cards
 verifyrm
 inputs
+rollout_source
 build
 step, run_state
 trainer

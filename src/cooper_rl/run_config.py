@@ -28,6 +28,9 @@ class RolloutConfig(SamplingParams):
     """Completions per problem."""
     max_rows: int = Field(default=0, ge=0)
     """Most completions sampled at once; 0 samples the whole step together."""
+    lag: int = Field(default=0, ge=0, le=1)
+    """Updates of the policy after which completions are learned from. At 1 the engine draws for the next step while
+    this one learns, which saves time where it has devices of its own; `loss.truncated_importance_sampling` corrects."""
 
 
 class EvaluationConfig(Config):
@@ -135,6 +138,12 @@ class RunConfig(CooperRewardConfig):
             raise ValueError(
                 "rollout.temperature: 0 always takes the most likely token, so the completions of a group are all the "
                 "same and nothing is learned; set it above 0 (only evaluation.temperature may be 0)"
+            )
+        if self.rollout.lag and self.algorithm.loss.truncated_importance_sampling is None:
+            raise ValueError(
+                f"rollout.lag: {self.rollout.lag} learns from completions of an older policy, which the loss has to "
+                "correct for; set algorithm.loss.truncated_importance_sampling: 2 and "
+                "algorithm.recompute_old_logprobs: true, or rollout.lag: 0"
             )
         overlong = self.algorithm.overlong
         if overlong.kind == "penalise" and overlong.buffer > self.rollout.max_tokens:

@@ -20,6 +20,7 @@ def save_state(config: RunConfig, parts: "Parts", folder: Path) -> dict[str, Any
     """Write the learners with their optimizers into the folder; returns the rest as JSON values."""
     parts.policy.save(folder / "policy")
     parts.reward.save(folder)
+    parts.rollouts.save(folder)
     return {
         "conditions": conditions(config),
         "outline": outline(config),
@@ -55,4 +56,5 @@ def restore_state(config: RunConfig, parts: "Parts", folder: Path, state: dict[s
     parts.policy.load(folder / "policy")
     parts.reward.load(folder)
     parts.stream.restore(state["stream"])
+    parts.rollouts.restore(folder)
     restore_random_state(state["random"])

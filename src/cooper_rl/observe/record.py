@@ -53,22 +53,25 @@ class Recorder:
         for sink in self._sinks:
             sink.metrics(step, metrics)
 
-    def rollouts(self, step: int, scored: Scored, advantages: Ragged, prompts: Sequence[str]) -> list[dict[str, Any]]:
+    def rollouts(
+        self, step: int, scored: Scored, advantages: Ragged, versions: Sequence[int], prompts: Sequence[str]
+    ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one problem a line; returns the lines.
 
-        `reward` is what was paid, `unshaped` what it was before shaping, where there is any. `prompts` are the groups'
-        prompts as the policy read them.
+        `reward` is what was paid, `unshaped` what it was before shaping, where there is any. `version` is the
+        policy's that drew a completion: the steps it had learned from. `prompts` are as the policy read them.
         """
         paid_for = advantages.rows()
         columns = {name: part.rows() for name, part in scored.scores.parts.items()}
         gold = scored.context.gold.rows() if scored.context.gold is not None else None
-        rows = []
+        rows, drawn_by = [], iter(versions)
         for p, group in enumerate(scored.context.groups):
             completions = [
                 {
                     "text": completion.text,
                     "tokens": completion.tokens,
                     "stop_reason": "stop" if completion.stopped else "length",
+                    "version": int(next(drawn_by)),
                     "reward": scored.rewards[p][i],
                     **{name: float(column[p][i]) for name, column in columns.items()},
                     "verdict": scored.verdicts[p][i],

@@ -5,13 +5,14 @@ import numpy as np
 from cooper_rl.rollouts.rollouts import Rollouts
 
 
-def rollout_metrics(rollouts: Rollouts) -> dict[str, float]:
-    """What was sampled."""
+def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:
+    """What was sampled. `rollout/lag`: updates of the policy between those that drew and this step's, on average."""
     lengths_B = rollouts.token_ids.lengths
     completions, tokens = len(lengths_B), int(lengths_B.sum())
     completion_of = np.repeat(np.arange(completions), lengths_B)
     logprobs_B = np.bincount(completion_of, weights=rollouts.logprobs, minlength=completions)
     return {
+        "rollout/lag": step - 1 - float(rollouts.versions.mean()),
         "rollout/tokens": float(tokens),
         "rollout/mean_length": tokens / completions,
         "rollout/cut_off_rate": int((~rollouts.stopped).sum()) / completions,
