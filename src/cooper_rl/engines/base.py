@@ -19,6 +19,10 @@ if TYPE_CHECKING:  # settings are checked, and `cooper config` explains them, be
 Metrics = dict[str, float]
 
 
+class EngineLost(RuntimeError):
+    """A process of the engine is dead or silent, and what it held is gone: open the engine again, load a checkpoint."""
+
+
 @dataclass(frozen=True)
 class PolicyBatch:
     """B completions with their prompts: N completion tokens in flat arrays, completion after completion.

@@ -148,13 +148,24 @@ def test_a_worker_that_cannot_take_a_weight_ends_the_push(sampler, learner, fold
     assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
 
 
-def test_an_engine_that_has_lost_its_weights_is_not_sampled_and_gets_them_again(sampler, learner, engine):
+def test_an_engine_that_has_lost_its_weights_gets_them_again_before_anything_is_learned(sampler, learner, engine):
     sampler.load_weights(learner)
-    engine.update_weight_version("default")  # what an engine says that was started again
-    with pytest.raises(RuntimeError, match="default and not"):
-        sampler.sample(PROMPTS, 1, DRAWN, seed=0)
-    sampler.load_weights(learner)
+    drawn = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
+    other = TorchPolicyLearner.from_config(learner.config, 10)
+    disturb(other.model, 0.1)
+    sampler_of(engine, learner.config.model, CONFIG, "gloo").load_weights(other)  # another run's
+    again = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
     assert sampler.reconnections == 1
+    np.testing.assert_array_equal(again.token_ids.values, drawn.token_ids.values)
+    assert gap(again, learner) < 1e-4
+
+
+def test_a_low_rank_adapter_is_sent_as_part_of_the_weights(sampler, learner):
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    config = peft.LoraConfig(r=4, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM")
+    peft.inject_adapter_in_model(config, learner.model)
+    disturb(learner.model, 0.03)
+    sampler.load_weights(learner)
     assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
 
 

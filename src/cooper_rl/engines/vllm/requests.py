@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cooper_rl.engines.base import EngineLost
 from cooper_rl.engines.local.stops import StopRule
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
@@ -96,10 +97,10 @@ def samples(drawn: Sequence[Drawn], params: SamplingParams, rule: StopRule) -> S
 
 
 def check_versions(drawn: Iterable[Drawn], version: str) -> None:
-    """Raises RuntimeError where other weights than those of `version` drew a token."""
+    """Raises EngineLost where other weights than those of `version` drew a token."""
     others = {found for one in drawn for found in one.versions} - {version}
     if others:
-        raise RuntimeError(
+        raise EngineLost(
             f"an engine drew with weights of version {', '.join(sorted(others))} and not {version}: it was restarted, "
             "or somebody else has changed its weights"
         )

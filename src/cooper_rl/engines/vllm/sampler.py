@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 from uuid import uuid4
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.engines.base import PolicyLearner, Sampler
+from cooper_rl.engines.base import EngineLost, PolicyLearner, Sampler
 from cooper_rl.engines.local.stops import StopRule
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm.config import VllmConfig
@@ -22,14 +23,20 @@ logger = logging.getLogger(__name__)
 class InferenceEngine(Receiver, Protocol):
     """One vLLM engine, or several behind one call."""
 
+    elsewhere: bool
+    """Whether it draws in another process, so that this one can do something else meanwhile."""
+
     context: int
     """Tokens that a prompt and its completion may have together."""
     dtype: torch.dtype
     """Of its weights."""
 
     def generate(self, requests: list[Request]) -> list[Drawn]:
-        """Draw every completion, in the order of the requests."""
+        """Draw every completion, in the order of the requests. Raises EngineLost where it is gone."""
         ...
+
+    def wait_until_back(self) -> None:
+        """Wait for an engine that is being started again. Raises EngineLost where it does not come back."""
 
 
 class VllmSampler(Sampler):
@@ -60,14 +67,32 @@ class VllmSampler(Sampler):
         self._pushes = 0
         self._sender: WeightSender | None = None
         self._sends: PreTrainedModel | None = None
+        self._learner: PolicyLearner | None = None
+        self._thread = ThreadPoolExecutor(1, "vllm-sampler")
 
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
         """See `Sampler`. `min_p` is applied before the other filters.
 
-        Log-probabilities are NaN where some tokens could not be drawn (`SamplingParams.truncations`). Raises InputError
-        for a prompt that is empty or leaves no room, FloatingPointError for a model without finite logits, and
-        RuntimeError where the engine does not hold the weights of the last `load_weights`.
+        Log-probabilities are NaN where some tokens could not be drawn (`SamplingParams.truncations`). An engine that
+        was lost meanwhile gets its weights again, once, and draws from the beginning. Raises InputError for a prompt
+        that is empty or leaves no room, FloatingPointError for a model without finite logits, and EngineLost where the
+        engine does not come back.
         """
+        try:
+            return self._draw(prompts, n, params, seed)
+        except EngineLost as lost:
+            logger.warning("engine lost while it drew, it gets its weights again: %s", lost)
+            assert self._learner is not None
+            self.load_weights(self._learner)
+            return self._draw(prompts, n, params, seed)
+
+    def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
+        """See `Sampler`. The future of an engine that was lost raises EngineLost: its learner may have moved on."""
+        if not self._engine.elsewhere:
+            return super().submit(prompts, n, params, seed)
+        return self._thread.submit(self._draw, prompts, n, params, seed)
+
+    def _draw(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
         if self.version is None:
             raise RuntimeError("the engine does not hold the policy's weights: call load_weights first")
         rule = StopRule(self.tokenizer, params, self._end_of_sequence)
@@ -94,10 +119,11 @@ class VllmSampler(Sampler):
             if isinstance(error, WeightPushError):
                 raise
             raise WeightPushError(f"the engine could not be reached for version {version}: {error}") from error
-        self.version = version
+        self.version, self._learner = version, learner
 
     def _notice_lost_weights(self) -> None:
         """An engine that was started again has its first weights and no connection to this side."""
+        self._engine.wait_until_back()
         if self.version is None:
             return
         found = set(self._engine.weight_versions())
