@@ -8,8 +8,7 @@ from pathlib import Path
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
-from cooper_rl.engines.base import PolicyLearner, Sampler
-from cooper_rl.errors import InputError
+from cooper_rl.engines.base import AheadSampler, PolicyLearner, Sampler, sample_at_once
 from cooper_rl.rollouts.rollouts import Rollouts
 from cooper_rl.rollouts.samples import Samples
 from cooper_rl.run_config import RolloutConfig
@@ -41,11 +40,6 @@ class RolloutSource:
     """
 
     def __init__(self, config: RolloutConfig, stream: ProblemStream, encoder: PromptEncoder, sampler: Sampler):
-        if config.lag and not hasattr(sampler, "submit"):
-            raise InputError(
-                f"rollout.lag: {config.lag} needs a sampler with the method submit, and {type(sampler).__name__} has "
-                "none; derive it from cooper_rl.Sampler, or set rollout.lag: 0"
-            )
         self._config, self._stream, self._encoder, self._sampler = config, stream, encoder, sampler
         self._pending: Pending | Rollouts | None = None
 
@@ -65,7 +59,9 @@ class RolloutSource:
             rollouts = Rollouts.of(problems, prompts, samples, self._config.n, step - 1)
         if ahead:
             problems, prompts = self._batch()
-            samples = self._sampler.submit(prompts, self._config.n, self._config, seed + 1)
+            asked = (prompts, self._config.n, self._config, seed + 1)
+            sampler = self._sampler
+            samples = sampler.submit(*asked) if isinstance(sampler, AheadSampler) else sample_at_once(sampler, *asked)
             self._pending = Pending(problems, prompts, samples, self._config.n, step - 1)
         return rollouts
 

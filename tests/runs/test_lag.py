@@ -8,9 +8,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cooper_rl import CooperTrainer, InputError, Sampler, build_config
+from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.engines.base import sample_at_once
+from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.observe.record import read_metrics
-from cooper_rl.rollout_source import RolloutSource
 from in_process import model_of
 
 
@@ -117,25 +118,15 @@ def test_after_a_rollback_the_groups_drawn_ahead_are_drawn_anew(lagging, stop_af
     assert _timeless(resumed.directory) == _timeless(whole.directory)
 
 
-def test_a_sampler_that_cannot_be_asked_ahead_is_told(lagging):
-    class Plain:
-        """As written before there was a lag."""
-
-        def sample(self, prompts, n, params, seed): ...
-
-        def load_weights(self, learner): ...
-
-    with CooperTrainer.from_config(build_config({**lagging, "kind": "rule"})) as trainer:
-        parts, config = trainer.parts, trainer.config
-        with pytest.raises(InputError, match="needs a sampler with the method submit, and Plain has none"):
-            RolloutSource(config.rollout, parts.stream, parts.prompt_encoder, Plain())  # pyright: ignore[reportArgumentType]
-
-
 def test_a_failure_is_told_when_the_completions_are_wanted():
-    class Failing(Sampler):
+    class Failing:
+        """Without `submit`, as the native sampler."""
+
         def sample(self, prompts, n, params, seed):
             raise FloatingPointError("diverged")
 
-    future = Failing().submit([[1]], 1, None, 0)  # pyright: ignore[reportArgumentType]
+        def load_weights(self, learner): ...
+
+    future = sample_at_once(Failing(), [[1]], 1, SamplingParams(), 0)
     with pytest.raises(FloatingPointError, match="diverged"):
         future.result()

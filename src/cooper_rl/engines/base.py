@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -140,18 +140,6 @@ class Sampler(Protocol):
         """
         ...
 
-    def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
-        """`sample` without waiting, where the engine is somewhere else; this one samples before it returns.
-
-        What `sample` raises, the future's `result` raises.
-        """
-        future: Future[Samples] = Future()
-        try:
-            future.set_result(self.sample(prompts, n, params, seed))
-        except Exception as error:  # noqa: BLE001 - the future tells it
-            future.set_exception(error)
-        return future
-
     def load_weights(self, learner: PolicyLearner) -> None:
         """Take over the learner's current weights; called before each step's `sample`.
 
@@ -159,3 +147,24 @@ class Sampler(Protocol):
         how. Raises TypeError, naming both, for a learner it cannot take them from.
         """
         ...
+
+
+@runtime_checkable
+class AheadSampler(Sampler, Protocol):
+    """A sampler that can draw while this process does something else. `rollout.lag: 1` makes use of it."""
+
+    def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
+        """`sample` without waiting; the future's `result` raises what `sample` raises."""
+        ...
+
+
+def sample_at_once(
+    sampler: Sampler, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int
+) -> "Future[Samples]":
+    """What a sampler without `submit` offers in its place: it has drawn when this returns."""
+    future: Future[Samples] = Future()
+    try:
+        future.set_result(sampler.sample(prompts, n, params, seed))
+    except Exception as error:  # noqa: BLE001 - the future tells it
+        future.set_exception(error)
+    return future

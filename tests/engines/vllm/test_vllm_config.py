@@ -11,6 +11,7 @@ from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm import VllmEngine
 from cooper_rl.engines.vllm import config as vllm_config
 from cooper_rl.engines.vllm.config import check_version
+from cooper_rl.errors import MissingExtraError
 from cooper_rl.inputs import read_inputs
 
 
@@ -32,7 +33,7 @@ def test_the_versions_that_serve(installed, versions):
 
 def test_a_missing_and_an_old_vllm_are_told_with_the_remedy(installed):
     installed()
-    with pytest.raises(InputError, match=r"not installed \(the extra `vllm`\): pip install vllm"):
+    with pytest.raises(MissingExtraError, match=r"not installed \(the extra `vllm`\): pip install vllm"):
         check_version()
     installed(vllm="0.27.1")
     with pytest.raises(InputError, match=r"vLLM 0.27.1 is too old.*vllm>=0.32"):
@@ -41,7 +42,7 @@ def test_a_missing_and_an_old_vllm_are_told_with_the_remedy(installed):
 
 def test_a_run_is_told_before_its_model_is_read(installed, settings):
     installed()
-    with pytest.raises(InputError, match="vLLM is not installed"):
+    with pytest.raises(MissingExtraError, match="vLLM is not installed"):
         read_inputs(build_config({**settings, "kind": "rule", "engine": {"kind": "vllm"}}))
 
 

