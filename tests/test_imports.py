@@ -26,6 +26,7 @@ rewards
 cooptimization.losses
 engines.kernels
 engines.local
+engines.vllm
 cooptimization
 evaluation
 verifyrm.train.robustness
@@ -38,6 +39,7 @@ adapters
 verifyrm
 inputs
 planning
+rollout_source
 build
 step, run_state
 trainer

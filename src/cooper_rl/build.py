@@ -24,6 +24,7 @@ from cooper_rl.inputs import Inputs, read_inputs
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.routing import Verifier
+from cooper_rl.rollout_source import RolloutSource
 from cooper_rl.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ class Parts:
     stream: ProblemStream
     prompt_encoder: PromptEncoder
     sampler: Sampler
+    rollouts: RolloutSource
     policy: PolicyLearner
     reference: PolicyLearner | None
     reward: CooperReward
@@ -109,10 +111,12 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     needs_reference = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
     reference = _reference(config, policy) if needs_reference else None
     reward = CooperReward.from_config(config, config.steps, inputs.reward, gold=config.problems.gold)
+    sampler = config.engine.sampler(config.policy, config.rollout.max_rows)
     return Parts(
         stream=stream,
         prompt_encoder=prompt_encoder,
-        sampler=config.engine.sampler(config.policy, config.rollout.max_rows),
+        sampler=sampler,
+        rollouts=RolloutSource(config.rollout, stream, prompt_encoder, sampler),
         policy=policy,
         reference=reference,
         reward=reward,

@@ -43,6 +43,9 @@ def read_inputs(config: RunConfig) -> Inputs:
     reward = read_reward_inputs(config)
     held_out = read_held_out(config.monitor, reward.replayed) if config.monitor is not None else []
     check_model_folder(config.policy.model)
+    check_engine = getattr(config.engine, "check", None)
+    if check_engine is not None:
+        check_engine(config.policy, config.rollout)
     problems = _problems(config.problems, config, reward.verifier)
     measured = config.test_problems if config.evaluation.every else None
     test_problems = _problems(measured, config, reward.verifier) if measured is not None else []

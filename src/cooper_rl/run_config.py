@@ -29,6 +29,10 @@ class RolloutConfig(SamplingParams):
     """Completions per problem."""
     max_rows: int = Field(default=0, ge=0)
     """Largest number of completions sampled at once; 0 samples the whole step together."""
+    lag: int = Field(default=0, ge=0, le=1)
+    """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
+    while this one learns, which saves time if it has devices of its own; `loss.truncated_importance_sampling`
+    corrects for the difference."""
 
 
 class EvaluationConfig(Config):
@@ -150,6 +154,12 @@ class RunConfig(CooperRewardConfig):
             raise ValueError(
                 "policy.lora.dropout: ratios would compare log-probabilities under dropout with the sampler's without; "
                 "set it to 0 (a reward model may have it)"
+            )
+        if self.rollout.lag and self.algorithm.loss.truncated_importance_sampling is None:
+            raise ValueError(
+                f"rollout.lag: {self.rollout.lag} learns from completions of an older policy, which the loss has to "
+                "correct for; set algorithm.loss.truncated_importance_sampling: 2 and "
+                "algorithm.recompute_old_logprobs: true, or rollout.lag: 0"
             )
         overlong = self.algorithm.overlong
         if overlong.kind == "penalise" and overlong.buffer > self.rollout.max_tokens:

@@ -23,6 +23,7 @@ def save_state(config: RunConfig, parts: "Parts", folder: Path) -> dict[str, Any
     """Write the learners and their optimizers into the folder, and return the rest of the state as JSON values."""
     parts.policy.save(folder / "policy")
     parts.reward.save(folder)
+    parts.rollouts.save(folder)
     return {
         "conditions": conditions(config),
         "outline": outline(config),
@@ -70,4 +71,5 @@ def restore_state(config: RunConfig, parts: "Parts", folder: Path, state: dict[s
     parts.policy.load(folder / "policy")
     parts.reward.load(folder)
     parts.stream.restore(state["stream"])
+    parts.rollouts.restore(folder)
     restore_random_state(state["random"])

@@ -33,20 +33,12 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     """
     clock = Clock()
     with clock.measure("sample"):
-        parts.sampler.load_weights(parts.policy)
-        rollouts = _sample(config, parts, seed, version=step - 1)
+        rollouts = parts.rollouts.take(parts.policy, step, seed, last=step == config.steps)
     # The reward model is still that of the previous step. The assistant writes while the policy is updated.
     scored = parts.reward.score(rollouts.groups(), step=step)
     paid = scored.scores.rewards
     with clock.measure("update_policy"):
         stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, config.algorithm, config.rollout)
     stage2 = parts.reward.update(step)
-    metrics = rollout_metrics(rollouts) | scored.metrics | stage1.metrics | stage2.metrics
+    metrics = rollout_metrics(rollouts, step) | scored.metrics | stage1.metrics | stage2.metrics
     return StepResult(rollouts, scored, stage1.advantages, stage1.after_kl, stage2.pairs, metrics | clock.metrics())
-
-
-def _sample(config: RunConfig, parts: Parts, seed: int, version: int) -> Rollouts:
-    problems = parts.stream.next_batch()
-    prompts = [parts.prompt_encoder.encode(problem) for problem in problems]
-    samples = parts.sampler.sample(prompts, config.rollout.n, config.rollout, seed)
-    return Rollouts.of(problems, prompts, samples, config.rollout.n, version)

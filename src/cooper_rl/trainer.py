@@ -80,7 +80,8 @@ class CooperTrainer:
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
         prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.rollouts.prompts]
-        rollouts = self.recorder.rollouts(step, done.scored, done.advantages, prompts, done.after_kl)
+        versions = done.rollouts.versions
+        rollouts = self.recorder.rollouts(step, done.scored, done.advantages, versions, prompts, done.after_kl)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)
@@ -159,6 +160,7 @@ class CooperTrainer:
         if parts.test_set is None:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
         with clock.measure("evaluate"):
+            parts.rollouts.settle()
             parts.sampler.load_weights(parts.policy)
             metrics = parts.test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
         return metrics | clock.parts()
@@ -216,6 +218,8 @@ class CooperTrainer:
             return False
         folder, state = found
         restore_state(self.config, self.parts, folder, state)
+        if self._back_to()[-1:] == [state["step"]]:  # groups that led to a fault are not learned from again
+            self.parts.rollouts.forget()
         self.completed_steps = self._saved_steps = state["step"]
         logger.info("resuming after step %d from %s", self.completed_steps, folder)
         return True
@@ -223,7 +227,11 @@ class CooperTrainer:
     def _open_record(self, resume: bool) -> None:
         self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
         self.watch = Watch(self.config.watch_rules, seen=read_metrics(self.directory))
-        self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
+        self._rollbacks = self._back_to()
+
+    def _back_to(self) -> list[int]:
+        """The checkpoints that the run has gone back to."""
+        return [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
 
     def _measure(self, at_start: bool = False) -> Metrics:
         """Evaluate the policy on test problems and the reward model on labelled completions, each if it is due."""

@@ -6,6 +6,7 @@ of `engines/base.py`, and compare what an engine computes with plain transformer
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ class Engine:
     """Takes the folder of the tokenizer."""
     adapted: bool = False
     """Whether its models are adapters beside frozen weights."""
+    unfiltered_logprobs: bool = True
+    """Whether a sampler's log-probabilities are known where filters are on; otherwise they are NaN there."""
 
 
 def with_lora(build: Callable[[LearnerConfig, int, bool], Any]) -> Callable[[LearnerConfig, int, bool], Any]:
@@ -64,6 +67,24 @@ def with_lora(build: Callable[[LearnerConfig, int, bool], Any]) -> Callable[[Lea
         return made
 
     return learner
+
+
+@cache
+def _vllm_engine(folder: Path):
+    """One engine for all tests: starting it takes seconds. A sampler around it has no weights until it gets some."""
+    from cooper_rl.engines.vllm.config import VllmConfig
+    from cooper_rl.engines.vllm.offline import OfflineEngine
+
+    config = VllmConfig(enforce_eager=True, kv_cache_gib=0.1, max_num_seqs=256)
+    return OfflineEngine(str(folder), config), config
+
+
+def vllm_sampler(folder: Path) -> Sampler:
+    pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
+    from cooper_rl.engines.vllm.build import sampler_of
+
+    engine, config = _vllm_engine(folder)
+    return sampler_of(engine, str(folder), config, "gloo")
 
 
 ENGINES = [
@@ -82,6 +103,18 @@ ENGINES = [
     ),
 ]
 
+SAMPLERS = [
+    *ENGINES,
+    Engine(
+        name="vllm",
+        policy=TorchPolicyLearner.from_config,
+        reward_model=TorchRewardModelLearner.from_config,
+        sampler=vllm_sampler,
+        unfiltered_logprobs=False,
+    ),
+]
+"""With those whose learners are the local engine's, and are tested there."""
+
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
 def engine(request) -> Engine:
@@ -92,6 +125,11 @@ def engine(request) -> Engine:
 def folders(engine, whole_models, adapters) -> Path:
     """The models that the engine under test is given."""
     return adapters if engine.adapted else whole_models
+
+
+@pytest.fixture(params=SAMPLERS, ids=lambda engine: engine.name)
+def sampling_engine(request) -> Engine:
+    return request.param
 
 
 @pytest.fixture(scope="session")
@@ -126,7 +164,8 @@ def whole_models(tmp_path_factory) -> Path:
     characters.pre_tokenizer = pre_tokenizers.Split(Regex("."), behavior="isolated")
     characters.decoder = decoders.Fuse()  # pyright: ignore[reportAttributeAccessIssue]
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<eos>", unk_token="<unk>")
-    shape = {**TINY, "vocab_size": len(VOCABULARY), "max_position_embeddings": 128}
+    # 32 is the smallest size of a head that every engine takes on a CPU.
+    shape = {**TINY, "vocab_size": len(VOCABULARY), "max_position_embeddings": 128, "head_dim": 32}
     config = LlamaConfig(**shape, bos_token_id=None, eos_token_id=0, initializer_range=0.2)
     config.pad_token_id, config.num_labels = 0, 1
     kinds = {
