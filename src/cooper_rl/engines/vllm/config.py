@@ -1,5 +1,8 @@
 """Settings of vLLM as the sampler, and what is told before any model is loaded."""
 
+# vLLM has an environment of its own, where types are not checked.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import re

@@ -88,10 +88,8 @@ class ModelWeights(WeightSource):
     def __iter__(self) -> Iterator[tuple[str, Tensor]]:
         for name, parameter in self._parameters():
             whole = materialize_full_tensor(parameter.detach())
-            layer: Any = (
-                self._model.get_submodule(name.rpartition(".base_layer.")[0]) if ".base_layer." in name else None
-            )
-            if layer is not None and name.endswith(".weight"):
+            if name.endswith(".base_layer.weight"):
+                layer: Any = self._model.get_submodule(name.removesuffix(".base_layer.weight"))
                 whole = whole + sum(layer.get_delta_weight(adapter) for adapter in layer.active_adapters)
             yield _plain(name), whole.to(self._dtype)
 
