@@ -155,10 +155,10 @@ def train_reward_model(
     """
     encoded = [(encoder.encode(row.question, row.answer, row.completion), row.label) for row in rows]
     held_out = encoded[-config.held_out :]
-    batches = _batches(encoded[: -config.held_out], config.batch_size, random)
-    for update, picked in enumerate(islice(batches, learner.total_steps), 1):
+    drawn = batches(encoded[: -config.held_out], config.batch_size, random)
+    for update, picked in enumerate(islice(drawn, learner.total_steps), 1):
         classifying = update > config.language_updates
-        loss = _accumulate(learner, picked, config.language_weight if classifying else 1.0, classifying)
+        loss = accumulate(learner, picked, config.language_weight if classifying else 1.0, classifying)
         learner.optim_step()
         if on_update is not None:
             on_update(update, loss)
@@ -168,7 +168,7 @@ def train_reward_model(
     return label_accuracy(learner, held_out)
 
 
-def _accumulate(
+def accumulate(
     learner: TorchRewardModelLearner, rows: list[tuple[list[int], float]], language_weight: float, classifying: bool
 ) -> float:
     """Gradients of one batch; returns the cross-entropy of the labels, or of the tokens where those alone count."""
@@ -200,7 +200,7 @@ def language_loss(model: PreTrainedModel, token_ids: Sequence[list[int]]) -> Flo
     return F.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
 
 
-def _batches(rows: list[tuple[list[int], float]], size: int, random: Random) -> Iterator[list[tuple[list[int], float]]]:
+def batches(rows: list[tuple[list[int], float]], size: int, random: Random) -> Iterator[list[tuple[list[int], float]]]:
     """Endless batches of rows of similar length, so that little is padded."""
     while True:
         drawn = random.sample(rows, min(len(rows), size * BATCHES_SORTED_TOGETHER))
