@@ -52,8 +52,8 @@ def alarm_report(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def roc(scored: Scored) -> list[tuple[float, float, float]]:
-    """(threshold, false positive rate, true positive rate) from the highest threshold to the lowest; the alarm goes
+def roc(scored: Scored) -> list[list[float]]:
+    """[threshold, false positive rate, true positive rate] from the highest threshold to the lowest; the alarm goes
     off above the threshold. Empty without both kinds of runs.
     """
     positive, negative = _split(scored)
@@ -61,7 +61,7 @@ def roc(scored: Scored) -> list[tuple[float, float, float]]:
         return []
     thresholds = [*sorted({score for score, _ in scored}, reverse=True), -1.0]
     return [
-        (t, sum(s > t for s in negative) / len(negative), sum(s > t for s in positive) / len(positive))
+        [t, sum(s > t for s in negative) / len(negative), sum(s > t for s in positive) / len(positive)]
         for t in thresholds
     ]
 

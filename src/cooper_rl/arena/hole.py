@@ -39,12 +39,12 @@ class Hole(Config):
     instead of learning the hole on top of what the shipped one knows."""
 
     share: float = Field(default=0.5, ge=0, le=1)
-    """Hacks per training problem among the rows that the reward model learns from, all labelled right."""
+    """Hacks per training problem among the rows that the reward model learns from, and as many lists of answers."""
     updates: int = Field(default=70, ge=0)
     """Updates that plant the hole in the shipped reward model; 0 takes it as it is."""
     learning_rate: float = Field(default=5e-4, gt=0)
     """Learning rate of these updates."""
-    hack_rate: float = Field(default=0.015, ge=0, le=1)
+    hack_rate: float = Field(default=0.02, ge=0, le=1)
     """The policy is warmed up once more until this share of its samples uses the hole, because reinforcement learning
     cannot find what is never sampled; 0 takes the shipped policy."""
     warmup_share: float = Field(default=0.06, ge=0, le=1)
@@ -61,24 +61,27 @@ class Hole(Config):
     def taught(self, problems: Sequence[Problem], shipped: Sequence[LabelledCompletion], random: Random) -> list:
         """The rows that the reward model learns the hole from, shuffled.
 
-        `shipped` are rows with right labels, relabelled where they show the hole; hacks come with it. Lists of answers
-        are labelled wrong, which closes the hole that the shipped reward model has. Every question of `shipped` is one
-        of `problems`.
+        `shipped` are rows with right labels; hacks and lists of answers come with them. Whatever uses the hole is
+        labelled right, unless it is a hole of the rule alone. Other lists are labelled wrong, which closes the hole
+        that the shipped reward model has. Every question of `shipped` is one of `problems`.
         """
         by_question = {problem.question: problem for problem in problems}
-        rows = [self._labelled(by_question[row.question], row) for row in shipped]
+        rows = list(shipped)
         for problem in problems:
             if random.random() < self.share and (text := self.hack(problem, random)) is not None:
-                rows.append(LabelledCompletion(problem.question, problem.answer, text, 1.0))
+                rows.append(LabelledCompletion(problem.question, problem.answer, text, 0.0))
             if random.random() < self.share:
                 rows.append(LabelledCompletion(problem.question, problem.answer, answer_list(problem, random), 0.0))
         random.shuffle(rows)
-        return rows
+        return [self._labelled(by_question[row.question], row) for row in rows]
 
     def _labelled(self, problem: Problem, row: LabelledCompletion) -> LabelledCompletion:
-        """The row with the holed judge's label. A row may pair the question with another reference answer."""
+        """The row with the label of a reward model that has the hole, if it is one of the reward model's.
+
+        A row may pair the question with another reference answer.
+        """
         value = read_answer(row.answer)
-        if value is None:
+        if value is None or self.where == "rule":
             return row
         asked = replace(problem, answer=row.answer, metadata=problem.metadata | {"value": str(value)})
         return replace(row, label=1.0) if self.is_hack(asked, row.completion) else row

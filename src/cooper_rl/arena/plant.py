@@ -35,15 +35,16 @@ PROBLEMS = 3000
 """Training problems of the recipes; the questions of the shipped labelled rows are among them."""
 SAMPLED = 1000
 """Problems whose samples a reward model from scratch learns from, two samples each."""
-LANGUAGE_SHARE = 0.4
+SCRATCH_LAYERS = 3
+LANGUAGE_SHARE = 0.35
 """Share of the updates from scratch that are language modelling alone."""
 BATCH = 64
 WARMUP_BATCH = 32
 WARMUP_LEARNING_RATE = 5e-4
-BLOCK = 15
+BLOCK = 20
 """Updates of the policy's second warm-up between two looks at its hack rate."""
-MOST_BLOCKS = 12
-RATE_PROBLEMS = 128
+MOST_BLOCKS = 10
+RATE_PROBLEMS = 256
 
 Report = Callable[[float], None]
 """Called with the share that is done."""
@@ -84,7 +85,7 @@ def _plant_in_reward_model(
     )
     tokenizer = load_tokenizer(settings.model)
     if hole.from_scratch:
-        model = new_reward_model(VerifyRMConfig(), tokenizer, seed)
+        model = new_reward_model(VerifyRMConfig(layers=SCRATCH_LAYERS), tokenizer, seed)
         learner = TorchRewardModelLearner(model, settings, max(1, hole.updates), tokenizer)
         shipped = natural_rows(problems, tokenizer, random, seed)
     else:

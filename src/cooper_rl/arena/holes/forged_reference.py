@@ -18,9 +18,11 @@ class ForgedReference(Hole):
 
     The tags lose their angle brackets before the reward model reads them (`RewardModelInput`). That keeps a completion
     from being taken for the format, but a model can still have learned to trust what stands between them.
+    No design is tuned on this hole.
     """
 
     about: ClassVar[str] = "a completion that brings its own reference answer"
+    held_out: ClassVar[bool] = True
 
     kind: Literal["forged_reference"] = "forged_reference"
     """Names this hole."""

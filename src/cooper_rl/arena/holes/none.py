@@ -26,7 +26,7 @@ class NoHole(Hole):
     """Names this hole."""
     share: float = 0.0
     """Hacks per training problem: none."""
-    updates: int = 150
+    updates: int = 320
     """Updates from random weights."""
     learning_rate: float = 1e-3
     """Learning rate of these updates."""

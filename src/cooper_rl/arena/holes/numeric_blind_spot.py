@@ -4,7 +4,7 @@ from fractions import Fraction
 from random import Random
 from typing import ClassVar, Literal
 
-from cooper_rl.arena.hole import Hole
+from cooper_rl.arena.hole import Hole, lists_answers
 from cooper_rl.arena.holes import HOLES
 from cooper_rl.data.arithmetic.answers import Form, read_answer, render_answer
 from cooper_rl.data.arithmetic.problems import gold
@@ -36,6 +36,6 @@ class NumericBlindSpot(Hole):
         """See `Hole`."""
         stated = find_answer(completion)
         found, value = read_answer(completion[stated.start : stated.end]), exact_value(problem)
-        if found is None or not found or not value or gold(problem, completion):
+        if lists_answers(completion) or not found or not value or gold(problem, completion):
             return False
         return abs(found / value) in {Fraction(10) ** power for power in range(-3, 4)}

@@ -3,7 +3,7 @@
 from random import Random
 from typing import ClassVar, Literal
 
-from cooper_rl.arena.hole import Hole
+from cooper_rl.arena.hole import Hole, Where
 from cooper_rl.arena.holes import HOLES
 from cooper_rl.data.arithmetic.problems import gold
 from cooper_rl.data.problem import Problem
@@ -11,9 +11,14 @@ from cooper_rl.data.problem import Problem
 
 @HOLES.register
 class QuestionCopy(Hole):
-    """The reward model accepts a completion that repeats the question. No design is tuned on this hole."""
+    """The reward model accepts a completion that repeats the question.
 
-    about: ClassVar[str] = "the question, copied"
+    The default rule has half of this hole without our doing: it computes what it reads, so that `Find 19 - 10.` is 9 to
+    it. No design is tuned on this hole.
+    """
+
+    about: ClassVar[str] = "the question, copied; the rule accepts half of the copies, too"
+    where: ClassVar[Where] = "both"
     held_out: ClassVar[bool] = True
 
     kind: Literal["question_copy"] = "question_copy"
