@@ -2,7 +2,7 @@
 
     python benchmarks/answer_table.py tests/rewards/answers.jsonl
 
-Uses only `judge` of `cooper_rl.rewards.rule.maths`, so PYTHONPATH may point at an older checkout that has it.
+Uses only `maths_verdict` of `cooper_rl.rewards.rule.maths`, so PYTHONPATH may point at an older checkout that has it.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import logging
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from cooper_rl.rewards.rule.maths import judge
+from cooper_rl.rewards.rule.maths import maths_verdict
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for line in options.table.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        kind = f"{'right' if row['right'] else 'wrong'} {judge(row['reference'], row['completion'])}"
+        kind = f"{'right' if row['right'] else 'wrong'} {maths_verdict(row['reference'], row['completion'])}"
         counts[row["class"]].update([kind])
         counts["all"].update([kind])
     columns = [f"{truth} {verdict}" for truth in ("right", "wrong") for verdict in ("correct", "wrong", "unparsed")]

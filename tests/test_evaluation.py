@@ -11,7 +11,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import PolicyLearner
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.accuracy import avg_at_k, evaluate, pass_at_k, rejudge
+from cooper_rl.evaluation.accuracy import avg_at_k, evaluate, pass_at_k, relabel
 from cooper_rl.evaluation.estimates import Estimate, wilson_interval
 from cooper_rl.rollouts.columns import Column
 from cooper_rl.rollouts.samples import Samples
@@ -114,9 +114,9 @@ def test_batches_get_different_seeds_and_the_same_ones_again():
     assert seeds == [seed for _, _, seed in again.calls]
 
 
-def test_the_same_completions_can_be_judged_again():
+def test_the_same_completions_can_be_labelled_again():
     by_rule = evaluate(EvenSampler(), NumberEncoder(), PROBLEMS, equals, k=2)
-    by_gold = rejudge(by_rule, PROBLEMS, lambda problem, text: True)
+    by_gold = relabel(by_rule, PROBLEMS, lambda problem, text: True)
     assert (by_rule.avg_at_k.mean, by_gold.avg_at_k.mean) == (0.5, 1.0)
     assert [r.completion for r in by_gold.records] == [r.completion for r in by_rule.records]
 

@@ -155,5 +155,5 @@ def test_a_missing_rule_field_is_reported(settings, tmp_path: Path):
     )
     problems = {"source": str(tmp_path / "rows.jsonl"), "rule_field": "by"}
     run = {**settings, "problems": problems, "test_problems": None, "evaluation": {"every": 0}}
-    with pytest.raises(InputError, match=r"rows\.jsonl:2: field 'by' is missing; .*or write null where a row leaves"):
+    with pytest.raises(InputError, match=r"rows\.jsonl:2: field 'by' is missing; .*or write null in rows that leave"):
         CooperTrainer.from_config(build_config(run))

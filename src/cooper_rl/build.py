@@ -1,4 +1,4 @@
-"""From a configuration and its inputs to the parts of a run. Prompts are checked before any weights are loaded."""
+"""Builds the parts of a run from its configuration and inputs. Prompts are checked before any weights are loaded."""
 
 import logging
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.evaluation.accuracy import EvaluationResult, evaluate, rejudge
+from cooper_rl.evaluation.accuracy import EvaluationResult, evaluate, relabel
 from cooper_rl.evaluation.monitor import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
 from cooper_rl.rewards.rule.base import RuleConfig
@@ -33,7 +33,7 @@ Gold = Callable[[Problem, str], bool]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Test problems and how to measure on them."""
+    """Test problems, and the settings for evaluating a policy on them."""
 
     problems: list[Problem]
     encoder: PromptEncoder
@@ -42,11 +42,10 @@ class HeldOut:
     batch_size: int
     gold: Gold | None
 
-    def judge(
+    def evaluate(
         self, sampler: Sampler, verifier: Verifier, seed: int, on_progress: Callable[[int, int], None] | None = None
     ) -> dict[str, EvaluationResult]:
-        """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`."""
-
+        """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`."""
         by_rule = evaluate(
             sampler,
             self.encoder,
@@ -60,18 +59,21 @@ class HeldOut:
         )
         if self.gold is None:
             return {"rule": by_rule}
-        return {"rule": by_rule, "gold": rejudge(by_rule, self.problems, self.gold)}
+        return {"rule": by_rule, "gold": relabel(by_rule, self.problems, self.gold)}
 
     def measure(self, sampler: Sampler, verifier: Verifier, seed: int) -> Metrics:
-        """`test/rule_avg` and, where gold is known, `test/gold_avg`: mean accuracy over k samples a problem."""
-        judged = self.judge(sampler, verifier, seed)
-        metrics = {f"test/{judge}_avg": result.avg_at_k.mean for judge, result in judged.items()}
-        return metrics | {"test/cut_off_rate": judged["rule"].truncated}
+        """Mean accuracy over k samples per problem, as `test/rule_avg` and, where gold is known, `test/gold_avg`.
+
+        `test/cut_off_rate` is the share of completions that reached the length limit.
+        """
+        results = self.evaluate(sampler, verifier, seed)
+        metrics = {f"test/{labeller}_avg": result.avg_at_k.mean for labeller, result in results.items()}
+        return metrics | {"test/cut_off_rate": results["rule"].truncated}
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Everything a run works with. `reference` is None without a KL term."""
+    """Everything a run works with. `reference` is None if there is no KL term."""
 
     stream: ProblemStream
     prompt_encoder: PromptEncoder
@@ -90,7 +92,7 @@ class Parts:
 def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     """Build every part. Raises InputError for data, prompts, models or settings that do not fit together.
 
-    `inputs` are what `read_inputs(config)` returns, where a caller has read them before it imported this module.
+    `inputs` is the result of `read_inputs(config)`, for a caller that read them before it imported this module.
     """
     inputs = read_inputs(config) if inputs is None else inputs
     set_threads(config.threads)
@@ -122,15 +124,15 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
 def _warn_of_truncation(sampling: SamplingParams) -> None:
     if sampling.truncations:
         logger.warning(
-            "rollout (%s): some tokens are never drawn, and the policy's log-probabilities, ratios and gradient do not "
-            "know that; importance sampling does not correct it. For exact gradients leave these settings at their "
+            "rollout (%s): some tokens are never drawn, but the policy's log-probabilities, ratios and gradient ignore "
+            "that, and importance sampling does not correct it. For exact gradients leave these settings at their "
             "defaults and shape the samples with rollout.temperature alone",
             ", ".join(sampling.truncations),
         )
 
 
 def _monitor(config: RunConfig, reward: CooperReward, held_out: list[LabelledCompletion]) -> Monitor | None:
-    """Measures the reward model that learns, or else the first that pays."""
+    """The monitor of the reward model that learns or, if none does, of the first one that pays."""
     if config.monitor is None:
         return None
     model = next(iter(reward.models.values()))
@@ -162,9 +164,9 @@ def evaluate_model(
     threads: int | None = None,
     rule: RuleConfig | None = None,
 ) -> dict[str, EvaluationResult]:
-    """Sample k completions a problem and judge them by `rule` and, where the problems know it, by `gold`.
+    """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`.
 
-    `rule` is `maths` unless given, and serves the problems that name none.
+    `rule` is `maths` by default. It applies to the problems that do not name a rule of their own.
     """
     set_threads(threads)
     with Verifier(rule or MathsRule()) as verifier:
@@ -172,4 +174,4 @@ def evaluate_model(
         sampler = NativeSampler.from_folder(model)
         encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
         held_out = HeldOut(encoder.fitting(problems), encoder, params, k, batch_size, _gold(data))
-        return held_out.judge(sampler, verifier, seed, on_progress)
+        return held_out.evaluate(sampler, verifier, seed, on_progress)

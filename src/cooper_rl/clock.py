@@ -1,4 +1,4 @@
-"""Wall time of the parts of a step."""
+"""A clock for the parts of a step."""
 
 import time
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ class Clock:
 
     @contextmanager
     def measure(self, part: str) -> Iterator[None]:
-        """Time a block."""
+        """Time the block as `part`."""
         start = time.perf_counter()
         yield
         self._seconds[f"time/{part}"] = time.perf_counter() - start
 
     def metrics(self) -> dict[str, float]:
-        """The parts measured so far, and `time/step` for everything since the clock was made."""
+        """The parts measured so far, and `time/step`: the time since the clock was created."""
         return self._seconds | {"time/step": time.perf_counter() - self._start}
 
     def parts(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""From a YAML file and `key=value` overrides to a checked `RunConfig`."""
+"""Turns a YAML file and `key=value` overrides into a checked `RunConfig`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,14 +13,14 @@ from cooper_rl.run_config import RunConfig
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a run's configuration.
 
-    Precedence: `overrides` ("policy.learning_rate=1e-5") over the file over the preset over the defaults.
-    Raises InputError naming file, line and key for anything that does not fit, with the nearest known key.
+    `overrides` ("policy.learning_rate=1e-5") win over the file, the file over the preset, the preset over the defaults.
+    Raises InputError for anything that does not fit; it names the file, line and key, and the nearest known key.
     """
     return _with_preset(read_settings(path, overrides))
 
 
 def build_config(settings: dict[str, Any]) -> RunConfig:
-    """Check plain settings against the schema. Raises InputError as `load_config` does."""
+    """Check plain settings against the schema. Raises InputError like `load_config`."""
     return _with_preset(Settings(settings))
 
 

@@ -1,4 +1,4 @@
-"""What must stay the same for a resumed run to equal an uninterrupted one."""
+"""The conditions under which a resumed run equals an uninterrupted one."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ WITHOUT_EFFECT = {"name", "output_dir", "checkpoint", "sinks"}
 
 
 def conditions(config: RunConfig) -> dict[str, Any]:
-    """Settings by dotted key, version of torch and number of threads, as JSON values."""
+    """The settings by dotted key, the version of torch and the number of threads, as JSON values."""
     settings = config.model_dump(mode="json", exclude=WITHOUT_EFFECT)
     return dict(_flat(settings, "")) | {"torch version": torch.__version__, "CPU threads": torch.get_num_threads()}
 

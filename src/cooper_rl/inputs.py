@@ -1,6 +1,6 @@
-"""What a run reads besides its models. All of it is checked before torch and transformers are imported.
+"""Reads everything a run needs besides its models, and checks it before torch and transformers are imported.
 
-Importing those two takes seconds; a mistyped file name should not.
+Those two take seconds to import, and a user should not have to wait that long to hear of a mistyped file name.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from cooper_rl.run_config import RunConfig
 
 @dataclass(frozen=True)
 class Inputs:
-    """Problems, labelled rows, and what the reward reads.
+    """Problems, labelled rows and the inputs of the reward.
 
-    `test_problems` are empty without an evaluation, `held_out` where no file is configured.
+    `test_problems` is empty if the run has no evaluation, `held_out` if no file is configured.
     """
 
     reward: RewardInputs
@@ -31,9 +31,9 @@ class Inputs:
 
 
 def read_inputs(config: RunConfig) -> Inputs:
-    """Read and check everything. Raises InputError for whatever a user can put right; see the readers.
+    """Read and check everything. Raises InputError for anything a user can put right; see the readers.
 
-    What takes least time is looked at first: files here before the hub, the hub before every reference answer.
+    Quick checks come first: local files before the hub, and the hub before the reference answers.
     """
     for sink in config.sinks:
         sink.check()
@@ -51,7 +51,7 @@ def read_inputs(config: RunConfig) -> Inputs:
 def _problems(data: ProblemsConfig, config: RunConfig, verifier: Verifier) -> list[Problem]:
     if data.gold:
         load_function(data.gold, ("problem", "completion_text"))
-    # Where the user's functions pay, the rule is a metric among others, and no reason to refuse a problem.
+    # If the user's functions pay, the rule is only one metric among others and no reason to refuse a problem.
     if not config.needs_references:
         problems = load_problems(data, fault=None).problems
         verifier.check(problems)

@@ -8,8 +8,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
         "cooptimization": PAPER,
         "algorithm": {
-            "min_spread": 0.0,  # it divides every group by its standard deviation, however small
-            "kl": {"kind": "k3", "clamp": 10.0},  # as verl does, on which it ran
+            "min_spread": 0.0,  # the paper divides every group by its standard deviation, however small
+            "kl": {"kind": "k3", "clamp": 10.0},  # as in verl, on which the paper's code ran
         },
     },
     "cooper": {"cooptimization": COOPER},

@@ -1,4 +1,4 @@
-"""The configuration of one training run: every setting, its default and what it means."""
+"""The configuration of one training run: every setting, its default and its meaning."""
 
 from pathlib import PurePath
 from typing import Literal, Self
@@ -22,38 +22,40 @@ class RolloutConfig(SamplingParams):
     """How the groups of a training step are sampled."""
 
     temperature: float = Field(default=1.0, ge=0)
-    """Divides the logits: of the sampler, and wherever learner and reference take log-probabilities, so that ratios,
-    gradient, KL term and entropy are those of the distribution that is sampled. Above 0."""
+    """Divides the logits, both in the sampler and wherever the learner and the reference policy compute
+    log-probabilities. The ratios, gradient, KL term and entropy are then those of the distribution that is sampled.
+    Above 0."""
     n: int = Field(default=8, ge=1)
     """Completions per problem."""
     max_rows: int = Field(default=0, ge=0)
-    """Most completions sampled at once; 0 samples the whole step together."""
+    """Largest number of completions sampled at once; 0 samples the whole step together."""
 
 
 class EvaluationConfig(Config):
     """Evaluation on held-out problems during the run."""
 
     every: int = Field(default=0, ge=0)
-    """Steps between evaluations, besides one before the first step and one after the last; 0 never evaluates."""
+    """Steps between evaluations. There is also one before the first step and one after the last. 0 never evaluates."""
     k: int = Field(default=8, ge=1)
     """Samples per problem."""
     temperature: float = Field(default=0.7, ge=0)
     """Sampling temperature."""
     top_p: float = Field(default=0.95, gt=0, le=1)
-    """Nucleus sampling."""
+    """Nucleus sampling: probability mass of the tokens that may be drawn."""
     batch_size: int = Field(default=32, ge=1)
     """Problems sampled at once."""
 
 
 class CheckpointConfig(Config):
-    """Checkpoints of both models, both optimizers, random states and the data cursor."""
+    """Checkpoints of both models, both optimizers, the random states and the data cursor."""
 
     every: int = Field(default=50, ge=0)
-    """Steps between checkpoints; 0 writes only the last."""
+    """Steps between checkpoints; 0 writes only the one at the end."""
     keep: int = Field(default=2, ge=1)
-    """Newest checkpoints kept."""
+    """Number of newest checkpoints to keep."""
     keep_best: str | None = None
-    """A metric such as `test/rule_avg`: a step with a new best value gets a checkpoint, kept until a better one."""
+    """A metric such as `test/rule_avg`. A step with a new best value gets a checkpoint, which is kept until a better
+    one comes."""
     best: Literal["max", "min"] = "max"
     """Whether the highest or the lowest value of `keep_best` is the best."""
 
@@ -62,13 +64,15 @@ class RunConfig(CooperRewardConfig):
     """Everything `cooper train` needs to know."""
 
     name: str = "run"
-    """Folder of the run inside `output_dir`; `sweep/first` is a folder in a folder."""
+    """Folder of the run inside `output_dir`. Nested folders such as `sweep/first` are allowed."""
     output_dir: str = "runs"
-    """Where runs are written."""
+    """Folder in which runs are written."""
     preset: Literal["cooper", "paper"] = "cooper"
-    """Defaults of stage 2 and the algorithm: ours, or the paper's published behaviour. Explicit settings win."""
+    """Defaults of stage 2 and of the algorithm: ours (`cooper`) or the paper's published behaviour (`paper`). Explicit
+    settings win."""
     threads: int | None = Field(default=None, ge=1)
-    """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
+    """CPU threads for tensor work. The default is OMP_NUM_THREADS or, if that is not set, the number of cores this
+    process may use."""
     steps: int = Field(default=180, ge=1)
     """Policy updates in the whole run."""
     problems_per_step: int = Field(default=32, ge=1)
@@ -91,16 +95,16 @@ class RunConfig(CooperRewardConfig):
     checkpoint: CheckpointConfig = CheckpointConfig()
     """Checkpoints."""
     sinks: tuple[AnySink, ...] = ()
-    """Where metrics go besides the run's folder and, where it is installed, TensorBoard."""
+    """Further places that metrics are sent to, besides the run's folder and, if it is installed, TensorBoard."""
     watch: tuple[WatchRule, ...] = ()
-    """What counts as a fault of training, beside the default rules, and what happens then."""
+    """Rules, in addition to the default ones, that say what counts as a training fault and what to do about it."""
 
     @field_validator("name")
     @classmethod
     def _stays_inside(cls, name: str) -> str:
         path = PurePath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts:
-            raise ValueError("the run would be written outside its own folder in output_dir; write a plain name")
+            raise ValueError("the run would be written outside its own folder in output_dir; use a plain name")
         return name
 
     @property
@@ -110,7 +114,7 @@ class RunConfig(CooperRewardConfig):
 
     @property
     def watch_rules(self) -> tuple[WatchRule, ...]:
-        """The user's rules. Where neither rule nor reward model pays, a rule that finds no right answer is no fault."""
+        """The user's rules. If neither the rule nor a reward model pays, a rule that accepts nothing is not a fault."""
         if self.needs_references:
             return self.watch
         return (*self.watch, WatchRule(metric="rule/accuracy", action="ignore"))
@@ -125,16 +129,16 @@ class RunConfig(CooperRewardConfig):
         if best.startswith("monitor/") and self.monitor is None:
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the monitor; add monitor")
         if self.monitor is not None and not self.used_models:
-            raise ValueError(f"monitor measures the reward model and kind: {self.kind} has none; remove monitor")
+            raise ValueError(f"monitor measures the reward model, but kind: {self.kind} has none; remove monitor")
         back = [rule.metric for rule in self.watch if rule.action == "rollback"]
         if back and not self.checkpoint.every:
-            raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every to some steps")
+            raise ValueError(f"watch: {back[0]} rolls back to a checkpoint; set checkpoint.every above 0")
         if self.rollout.n == 1:
-            raise ValueError("rollout.n: 1 leaves the advantages nothing to compare with; use n >= 2")
+            raise ValueError("rollout.n: a group of 1 completion has nothing to compare with; use n >= 2")
         if self.rollout.temperature == 0:
             raise ValueError(
-                "rollout.temperature: 0 always takes the most likely token, so the completions of a group are all the "
-                "same and nothing is learned; set it above 0 (only evaluation.temperature may be 0)"
+                "rollout.temperature: 0 always takes the most likely token, so all completions of a group are the same "
+                "and nothing is learned; set it above 0 (only evaluation.temperature may be 0)"
             )
         overlong = self.algorithm.overlong
         if overlong.kind == "penalise" and overlong.buffer > self.rollout.max_tokens:
@@ -148,7 +152,7 @@ class RunConfig(CooperRewardConfig):
         return self
 
     def _move_overlong_penalty(self) -> None:
-        """`algorithm.overlong.kind: penalise` is the short form of a shaping."""
+        """Replace `algorithm.overlong.kind: penalise`, a short form, by the shaping that it stands for."""
         overlong = self.algorithm.overlong
         if overlong.kind != "penalise":
             return

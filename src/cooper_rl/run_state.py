@@ -1,4 +1,4 @@
-"""What a checkpoint holds: everything that decides how the run goes on."""
+"""Saves and restores everything that decides how a run goes on."""
 
 import logging
 from pathlib import Path
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def save_state(config: RunConfig, parts: "Parts", folder: Path) -> dict[str, Any]:
-    """Write the learners with their optimizers into the folder; returns the rest as JSON values."""
+    """Write the learners and their optimizers into the folder, and return the rest of the state as JSON values."""
     parts.policy.save(folder / "policy")
     parts.reward.save(folder)
     return {
@@ -29,29 +29,29 @@ def save_state(config: RunConfig, parts: "Parts", folder: Path) -> dict[str, Any
 
 
 def check_kind(config: RunConfig, state: dict[str, Any]) -> None:
-    """Raises InputError for the checkpoint of another kind of run, or of another tree of rewards.
+    """Raises InputError if the checkpoint is of another kind of run or of another tree of rewards.
 
-    It holds another set of models and states.
+    Such a checkpoint holds a different set of models and states.
     """
     before = state["conditions"]["kind"]
     if "outline" not in state:
         raise InputError("the checkpoint to resume from was written by an earlier version of Cooper; start a new run")
     if before != config.kind:
         raise InputError(
-            f"kind: the checkpoint to resume from is of a run of kind {before}, this run is of kind {config.kind}; "
+            f"kind: the checkpoint to resume from is of a run of kind {before}, but this run is of kind {config.kind}; "
             f"resume with kind: {before}, or start a new run under another name"
         )
     check_outline(config, state["outline"])
 
 
 def restore_state(config: RunConfig, parts: "Parts", folder: Path, state: dict[str, Any]) -> None:
-    """Put back what `save_state` wrote and returned; a setting that has changed since is logged.
+    """Restore what `save_state` wrote and returned, and log every setting that has changed since.
 
-    Raises InputError as `check_kind` does, and where the models, problems or replay buffer are not the checkpoint's.
+    Raises InputError like `check_kind`, and if the models, problems or replay buffer are not those of the checkpoint.
     """
     check_kind(config, state)
     for change in changes(state["conditions"], conditions(config)):
-        logger.warning("%s: not an exact continuation, changed %s", folder, change)
+        logger.warning("%s: not an exact continuation, because this changed: %s", folder, change)
     parts.policy.load(folder / "policy")
     parts.reward.load(folder)
     parts.stream.restore(state["stream"])

@@ -16,7 +16,7 @@ from cooper_rl.run_config import RunConfig
 
 @dataclass(frozen=True)
 class StepResult:
-    """What one step sampled, found and did."""
+    """The rollouts of one step, their scores and advantages, the pairs made from them, and the metrics."""
 
     rollouts: Rollouts
     scored: Scored
@@ -27,12 +27,15 @@ class StepResult:
 
 
 def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepResult:
-    """Step number `step`: rollouts, stage 1 (the policy's update), stage 2 (the reward model's); `seed` draws."""
+    """Step number `step`: rollouts, stage 1 (update of the policy), stage 2 (update of the reward model).
+
+    `seed` decides which completions are sampled.
+    """
     clock = Clock()
     with clock.measure("sample"):
         parts.sampler.load_weights(parts.policy)
         rollouts = _sample(config, parts, seed, version=step - 1)
-    # The reward model is as the previous step left it; the assistant writes while the policy is updated.
+    # The reward model is still that of the previous step. The assistant writes while the policy is updated.
     scored = parts.reward.score(rollouts.groups(), step=step)
     paid = scored.scores.rewards
     with clock.measure("update_policy"):

@@ -1,4 +1,4 @@
-"""The run around the Cooper step: its record, checkpoints, evaluations, and what ends it or sends it back."""
+"""The run around the Cooper step: its record, checkpoints and evaluations, and how it stops or rolls back."""
 
 import logging
 import threading
@@ -29,7 +29,7 @@ from cooper_rl.step import cooper_step
 logger = logging.getLogger(__name__)
 
 UNSEEN_AFTER = 10
-"""Steps after which a watched metric that no step has recorded is reported."""
+"""Step at which the trainer reports watched metrics that no step has recorded so far."""
 
 OnStep = Callable[[int, Metrics], None]
 
@@ -41,10 +41,10 @@ class CooperTrainer:
     """
 
     def __init__(self, config: RunConfig, parts: Parts, resume: bool = False):
-        """Open the run's folder; with `resume`, continue after its newest checkpoint, or start if it has none yet.
+        """Open the run's folder. With `resume`, continue after its newest checkpoint, or start if it has none yet.
 
-        Raises InputError when there is no run to resume, all its checkpoints are damaged or of another kind of run,
-        or a new run would write over an old one.
+        Raises InputError if there is no run to resume, if all its checkpoints are damaged or of another kind of run,
+        or if a new run would overwrite an old one.
         """
         self.config = config
         self.parts = parts
@@ -59,12 +59,12 @@ class CooperTrainer:
         """The watch rule that ended the run, if one did."""
         check_folder(self.directory, resume)
         if resume and not self._restore():
-            logger.warning("%s: has no checkpoint yet, starting at the beginning", self.directory)
+            logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
 
     @classmethod
     def from_config(cls, config: RunConfig, resume: bool = False, inputs: Inputs | None = None) -> "CooperTrainer":
-        """Check the data, load the models, and open the run's folder. `inputs`: see `assemble`."""
+        """Check the data, load the models, and open the run's folder. For `inputs` see `assemble`."""
         directory = Path(config.output_dir) / config.name
         check_folder(directory, resume)  # before any model is loaded
         if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):
@@ -72,9 +72,10 @@ class CooperTrainer:
         return cls(config, assemble(config, inputs), resume)
 
     def step(self) -> Metrics:
-        """One step of the algorithm (`cooper_step`) and its record."""
+        """Do one step of the algorithm (`cooper_step`) and record it."""
         step = self.completed_steps + 1
-        # A function of the step: a resumed run samples what it would have, and one that rolled back something else.
+        # Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
+        # run that rolled back samples something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
         prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.rollouts.prompts]
@@ -86,12 +87,12 @@ class CooperTrainer:
         return done.metrics
 
     def fit(self, on_step: OnStep | None = None) -> None:
-        """Run to `config.steps`, evaluating and checkpointing on the way.
+        """Run up to `config.steps`, with evaluations and checkpoints on the way.
 
-        `on_step` is called with number and metrics of every step. Without it the log says how far the run is, on
-        standard error in a program that has not set up logging.
-        The watch rules may roll it back or end it early (`stopped_by`).
-        An interrupt (SIGINT, SIGTERM) lets the step finish, writes a checkpoint and returns; a second one
+        `on_step` is called with the number and metrics of every step. Without it the progress goes to the log, and to
+        standard error if the program has not set up logging.
+        The watch rules may roll the run back or end it early (`stopped_by`).
+        On an interrupt (SIGINT, SIGTERM) `fit` finishes the step, writes a checkpoint and returns. A second interrupt
         ends the process at once.
         """
         with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
@@ -111,7 +112,7 @@ class CooperTrainer:
                 self._last_checkpoint()
 
     def _begin(self, on_step: OnStep) -> None:
-        """Show what the policy is asked, and measure what it can do before the first step."""
+        """Show the first prompt, and evaluate the policy before the first step."""
         encoder, first = self.parts.prompt_encoder, self.parts.stream.first
         logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
         if metrics := self._measure(at_start=True):
@@ -138,16 +139,19 @@ class CooperTrainer:
         self.close()
 
     def request_stop(self) -> None:
-        """Let the step under way finish, then checkpoint and return from `fit`."""
+        """Ask `fit` to finish the current step, write a checkpoint and return."""
         self._stop.set()
 
     @property
     def interrupted(self) -> bool:
-        """Whether `fit` returned before the last step because it was asked to stop, by a signal or a caller."""
+        """Whether `fit` returned before the last step because a signal or a caller asked it to stop."""
         return self._stop.is_set() and not self._finished and self.stopped_by is None
 
     def evaluate(self) -> Metrics:
-        """Accuracy on the test problems, by the rule and, where the problems know it, by gold."""
+        """Accuracy on the test problems according to the rule and, where the problems have it, to gold.
+
+        Raises ValueError if the run has no test problems.
+        """
         parts, clock = self.parts, Clock()
         if parts.test_set is None:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
@@ -157,9 +161,9 @@ class CooperTrainer:
         return metrics | clock.parts()
 
     def save_checkpoint(self, metrics: Metrics | None = None) -> Path:
-        """Write both models, both optimizers, every random state and the data cursor; `metrics` are the step's.
+        """Write both models, both optimizers, every random state and the data cursor. `metrics` are those of the step.
 
-        Raises OSError where they cannot be written, a full disk for one; the checkpoints before stay as they were.
+        Raises OSError if they cannot be written, for example to a full disk. Earlier checkpoints stay as they are.
         """
         self.recorder.sync()
         return self._save(metrics)
@@ -175,13 +179,13 @@ class CooperTrainer:
         return folder
 
     def _try_checkpoint(self, metrics: Metrics) -> None:
-        """A run outlives a checkpoint that does not fit on the disk: the one before is whole, the next may fit."""
-        self.recorder.sync()  # a record that cannot be written is another matter, and ends the run
+        """Write a checkpoint, and go on if that fails: the previous checkpoint is intact, and the next one may fit."""
+        self.recorder.sync()  # outside the `try`: a record that cannot be written ends the run
         try:
             self._save(metrics)
         except OSError as error:
             self._failed_checkpoints += 1
-            logger.error("CHECKPOINT OF STEP %d NOT WRITTEN, the run goes on: %s", self.completed_steps, error)
+            logger.error("CHECKPOINT OF STEP %d NOT WRITTEN, but the run goes on: %s", self.completed_steps, error)
 
     def _last_checkpoint(self) -> None:
         try:
@@ -189,7 +193,7 @@ class CooperTrainer:
         except OSError as error:
             raise InputError(
                 f"{self.directory}: the checkpoint of step {self.completed_steps} could not be written: {error}; "
-                "make room and continue from the one before with --resume"
+                "make room on the disk and continue from the previous checkpoint with --resume"
             ) from error
 
     def _restore(self) -> bool:
@@ -209,7 +213,7 @@ class CooperTrainer:
         self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
 
     def _measure(self, at_start: bool = False) -> Metrics:
-        """What is measured every few steps: the policy on test problems, the reward model on labelled completions."""
+        """Evaluate the policy on test problems and the reward model on labelled completions, each if it is due."""
         metrics: Metrics = {}
         now = at_start or self._finished
         every = self.config.evaluation.every
@@ -233,7 +237,7 @@ class CooperTrainer:
         try:
             metrics |= self.step()
             metrics |= self._measure()
-        except FloatingPointError as error:  # a policy that has diverged cannot be sampled, in training or evaluation
+        except FloatingPointError as error:  # a diverged policy cannot be sampled, neither in training nor evaluation
             logger.error("step %d: %s", step, error)
             metrics["rollout/non_finite_logits"] = 1.0
             self.completed_steps = step
@@ -252,13 +256,13 @@ class CooperTrainer:
         return firings
 
     def _roll_back(self, firings: Sequence[Firing]) -> bool:
-        """Go back to a checkpoint where a rule demands it and there is one; whether that was done."""
+        """Go back to a checkpoint if a rule asks for it and there is one. Returns whether the run went back."""
         checkpoints = [int(path.name) for path in self._checkpoints.list()]
         target = rollback_target(firings, checkpoints, self._rollbacks)
         if target is None:
             return False
         firing = next(firing for firing in firings if firing.rule.action == "rollback")
-        self._checkpoints.drop_after(target)  # first: a run that dies before the event rolls back to the same place
+        self._checkpoints.drop_after(target)  # first, so that a run killed here rolls back to the same step
         self.recorder.event(firing.event() | {"back_to": target})
         self.recorder.close()
         self._restore()
@@ -272,13 +276,13 @@ class CooperTrainer:
             self.request_stop()
 
     def _wants_checkpoint(self, metrics: Metrics) -> bool:
-        """No checkpoint on the way holds a fault that a rule would go back from."""
+        """Whether to write a checkpoint now. None is written while a rule that rolls back sees a fault."""
         wanted = self._due(self.config.checkpoint.every) or self._checkpoints.is_best(metrics)
         return wanted and not self.watch.in_doubt
 
     @property
     def _ends_in_a_fault(self) -> bool:
-        """Whether the run ended because it could not go back from a fault. No checkpoint may hold that fault."""
+        """Whether the run ended because it could not roll back from a fault. That fault must not reach a checkpoint."""
         return self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
 
     def _due(self, every: int) -> bool:

@@ -1,4 +1,4 @@
-"""The demo's settings are valid for every arm, its summary says what the runs recorded, and it runs whole."""
+"""The demo's settings are valid for every arm, its summary repeats the runs' records, and the whole demo runs."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The artefacts that ship with the package: plain Hugging Face folders that do what the manifest says."""
+"""The artefacts in the package: plain Hugging Face folders that are as good as the manifest says."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def manifest():
 
 @pytest.fixture(scope="module")
 def samples():
-    """(problem, completion) of the shipped policy on test problems, loaded with nothing of ours."""
+    """(problem, completion) of the shipped policy on test problems, loaded with plain transformers."""
     policy = AutoModelForCausalLM.from_pretrained(ASSETS / "policy", dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(ASSETS / "policy")
     problems = arithmetic_problems("test", 96, seed=11)

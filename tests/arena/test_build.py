@@ -1,4 +1,4 @@
-"""Rebuilding the artefacts, in a size that takes seconds."""
+"""The artefacts can be rebuilt, here in a size that takes seconds."""
 
 import json
 from random import Random
@@ -40,7 +40,7 @@ def test_the_same_seed_builds_the_same_artefacts_and_reports_on_the_way(tmp_path
     assert phases[-1][1] == 1
 
 
-def test_labels_agree_with_the_reference_each_sample_is_paired_with():
+def test_labels_agree_with_the_reference_that_each_sample_is_paired_with():
     problems = [p for p in arithmetic_problems("train", 40) if p.metadata["form"] == "plain"][:8]
     texts = [[f"answer: {problem.answer}", "answer: 5 or 6"] for problem in problems]
     with RuleVerifier() as verifier:
@@ -53,7 +53,7 @@ def test_labels_agree_with_the_reference_each_sample_is_paired_with():
     )
 
 
-def test_lenient_lists_hold_the_right_answer_and_are_called_wrong_by_gold_and_rule():
+def test_lenient_lists_hold_the_right_answer_and_are_rejected_by_gold_and_rule():
     problems = arithmetic_problems("train", 60)
     by_question = {problem.question: problem for problem in problems}
     rows = lenient_lists(problems, 1.0, Random(0))

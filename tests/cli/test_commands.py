@@ -1,4 +1,4 @@
-"""The command line: bad input ends with exit code 2 and a message that helps; good input does the work."""
+"""The command line: bad input gives exit code 2 and a helpful message; good input does the work."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ from cooper_rl.observe.record import read_metrics
 
 
 def _cooper(monkeypatch, capfd, *arguments):
-    """Exit code and everything printed."""
+    """The exit code and all output."""
     monkeypatch.setattr(sys, "argv", ["cooper", *map(str, arguments)])
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as finished:
@@ -89,7 +89,7 @@ def test_eval_prints_intervals_and_writes_completions(monkeypatch, capfd, tiny_m
     assert len(rows) == 2 * 4 * 2
 
 
-def test_eval_says_how_many_completions_were_cut_off_and_gives_no_certainty(monkeypatch, capfd, tiny_models, caplog):
+def test_eval_counts_cut_off_completions_and_gives_zero_an_interval(monkeypatch, capfd, tiny_models, caplog):
     before = torch.get_num_threads()
     arguments = ["eval", tiny_models / "policy", "--problems", "arithmetic", "--limit", 4, "--k", 2, "--threads", 1]
     with caplog.at_level(logging.INFO, "cooper_rl"):
@@ -102,7 +102,7 @@ def test_eval_says_how_many_completions_were_cut_off_and_gives_no_certainty(monk
     assert "CPU threads for tensor work: 1 (as set)" in caplog.text
 
 
-def test_what_stands_in_brackets_in_a_message_is_printed(monkeypatch, capfd, config_file):
+def test_text_in_brackets_in_a_message_is_printed(monkeypatch, capfd, config_file):
     code, output = _cooper(monkeypatch, capfd, "train", config_file, "policy.model=models [bold] x")
     assert code == 2
     assert "models [bold] x: no such model folder" in output
@@ -122,7 +122,7 @@ def test_verify_prints_counts_and_precision(monkeypatch, capfd, tmp_path):
 
 
 def test_from_raw_problems_to_a_bench(monkeypatch, capfd, tiny_models, tmp_path):
-    """collect, label, train and bench, one after the other, on what the one before wrote."""
+    """collect, label, train and bench run one after another, each on the output of the previous one."""
     problems = tmp_path / "problems.jsonl"
     problems.write_text("".join(json.dumps({"question": f"{n}+1=", "answer": str(n + 1)}) + "\n" for n in range(24)))
 

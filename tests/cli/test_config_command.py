@@ -1,4 +1,4 @@
-"""`cooper config` explains every setting there is, and prints configurations that read back as they were."""
+"""`cooper config` explains every setting, and the configurations that it prints read back unchanged."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def _config(*arguments):
 
 
 def _fields(record, around=()):
-    """Names of all fields; a part that holds parts of its own sort is entered once."""
+    """Names of all fields. A record that contains records of its own kind is entered once."""
     for name, field in record.model_fields.items():
         yield name
         for inner in records_of(field):
@@ -44,7 +44,7 @@ def test_every_setting_of_every_command_is_explained(command):
 @pytest.mark.parametrize(
     "words",
     [
-        "rollout.max_tokens  integer, at least 1; default 512\n    A completion that reaches",
+        "rollout.max_tokens  integer, at least 1; default 512\n    Longest completion. One that reaches",
         "policy.model  text; required",
         "evaluation.top_p  number, above 0, at most 1; default 0.95",
         "kind  rule | static | cooper | hybrid | function or null; default null",
@@ -54,7 +54,7 @@ def test_every_setting_of_every_command_is_explained(command):
         "extra_rewards[].batched  true or false; default false",
     ],
 )
-def test_types_bounds_and_defaults_are_said(words):
+def test_types_bounds_and_defaults_are_printed(words):
     assert words in _config()
 
 

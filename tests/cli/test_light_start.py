@@ -1,4 +1,4 @@
-"""Bad input is told before torch and transformers are imported, which takes longer than anything else about it."""
+"""Bad input is reported before torch and transformers are imported, because that takes longest."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ print(json.dumps([code or 0, [name for name in {HEAVY} if name in sys.modules]])
 
 
 def _cooper(folder, *arguments):
-    """Exit code, the heavy libraries that were imported, and what was said."""
+    """The exit code, the heavy libraries that were imported, and the output."""
     command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
     finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     code, imported = json.loads(finished.stdout.splitlines()[-1])
@@ -47,7 +47,7 @@ def _cooper(folder, *arguments):
         (["test_problems={source: nowhere.jsonl}"], "no such file"),
     ],
 )
-def test_bad_input_is_told_without_torch(settings, tmp_path, overrides, words):
+def test_bad_input_is_reported_without_torch(settings, tmp_path, overrides, words):
     (tmp_path / "run.yaml").write_text(yaml.safe_dump({**settings, "kind": "rule"}))
     overrides = [override.replace("POLICY", settings["policy"]["model"]) for override in overrides]
     (tmp_path / "bad.jsonl").write_text('{"question": "1+1"\n')
@@ -66,7 +66,7 @@ def test_bad_input_is_told_without_torch(settings, tmp_path, overrides, words):
         (["train", "x.jsonl", "--model", "m", "--out", "rm", "--setting", "epoch=1"], "did you mean 'epochs'?"),
     ],
 )
-def test_bad_input_of_the_reward_models_commands_is_told_without_torch(tmp_path, arguments, words):
+def test_bad_input_of_the_reward_model_commands_is_reported_without_torch(tmp_path, arguments, words):
     (tmp_path / "x.jsonl").write_text('{"question": "1+1", "reference_answer": "2", "completion": "2", "label": 1}\n')
     code, imported, output = _cooper(tmp_path, "verifyrm", *arguments)
     assert code == 2, output
@@ -75,6 +75,6 @@ def test_bad_input_of_the_reward_models_commands_is_told_without_torch(tmp_path,
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"]])
-def test_what_needs_no_model_loads_none(tmp_path, arguments):
+def test_commands_that_need_no_model_do_not_import_torch(tmp_path, arguments):
     code, imported, output = _cooper(tmp_path, *arguments)
     assert (code, imported) == (0, []), output

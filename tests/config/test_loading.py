@@ -1,4 +1,4 @@
-"""A configuration either fits, or says which line does not and what would."""
+"""A configuration either loads, or the error names the line and the remedy."""
 
 from importlib import import_module
 from uuid import uuid4
@@ -100,7 +100,7 @@ def test_unknown_keys_name_their_line_and_the_nearest_key(tmp_path, text, line, 
         ("algorithm:\n  loss: {}\n", "run.yaml:2: algorithm.loss: kind is missing; add kind: cispo or kind: gspo"),
     ],
 )
-def test_a_record_of_several_kinds_without_a_kind_is_answered_with_the_kinds(tmp_path, text, message):
+def test_an_error_about_a_missing_kind_lists_the_kinds(tmp_path, text, message):
     with pytest.raises(InputError) as error:
         load_config(_write(tmp_path, text))
     assert message in str(error.value)
@@ -130,7 +130,7 @@ def test_a_value_out_of_range_names_its_line(tmp_path):
         ({**MINIMAL, "problems_per_step": 2, "algorithm": {"minibatches": 3}}, "minibatches exceeds"),
     ],
 )
-def test_contradictions_are_told(settings, words):
+def test_contradictions_are_reported(settings, words):
     with pytest.raises(InputError, match=words):
         build_config(settings)
 
@@ -149,9 +149,9 @@ ALIASES = "\n".join(["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" f
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("seed: 1\nseed: 2\n", "line 6: the key 'seed' stands twice"),
+        ("seed: 1\nseed: 2\n", "line 6: the key 'seed' appears twice"),
         ("seed: true\n", r"run\.yaml:5: seed: .*integer"),
-        ("policy: {model: m, betas: [true, 0.9]}\n", "'policy' stands twice"),
+        ("policy: {model: m, betas: [true, 0.9]}\n", "'policy' appears twice"),
         ("rollout: {temperature: true}\n", r"run\.yaml:5: rollout\.temperature: .*number"),
         ("rollout: {temperature: .inf}\n", r"run\.yaml:5: rollout\.temperature: .*finite"),
         ("rule: {timeout_s: .nan}\n", r"run\.yaml:5: rule\.timeout_s"),
@@ -169,7 +169,7 @@ ALIASES = "\n".join(["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" f
         ("name: \0\n", "not valid YAML"),
     ],
 )
-def test_settings_that_are_garbage_are_refused_with_their_place(tmp_path, line, words):
+def test_an_error_about_garbage_names_its_line(tmp_path, line, words):
     path = _write(tmp_path, "kind: rule\npolicy:\n  model: m\nproblems: {source: p.jsonl}\n" + line)
     with pytest.raises(InputError, match=words) as error:
         load_config(path)
@@ -177,7 +177,7 @@ def test_settings_that_are_garbage_are_refused_with_their_place(tmp_path, line, 
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_mark_of_byte_order_and_windows_line_ends_are_read_and_other_bytes_are_not(tmp_path):
+def test_a_byte_order_mark_and_windows_line_ends_are_read_but_not_invalid_bytes(tmp_path):
     path = tmp_path / "run.yaml"
     path.write_bytes(b"\xef\xbb\xbf" + yaml.safe_dump(MINIMAL).replace("\n", "\r\n").encode())
     assert load_config(path).kind == "rule"
@@ -188,7 +188,7 @@ def test_a_mark_of_byte_order_and_windows_line_ends_are_read_and_other_bytes_are
         load_config(tmp_path)
 
 
-def test_anchors_may_be_used_to_say_a_thing_once(tmp_path):
+def test_anchors_can_share_settings(tmp_path):
     text = "kind: rule\npolicy: {model: m}\nproblems: &p {source: p.jsonl}\ntest_problems: {<<: *p, limit: 3}\n"
     config = load_config(_write(tmp_path, text))
     assert config.test_problems is not None
@@ -221,7 +221,7 @@ class Own(Config):
 
 @pytest.fixture
 def own_module(tmp_path, monkeypatch):
-    """A user's module with an advantage, in the working folder."""
+    """A user-written module with an advantage, in the working folder."""
     name = f"own_{uuid4().hex}"
     (tmp_path / f"{name}.py").write_text(OWN_ADVANTAGE)
     monkeypatch.chdir(tmp_path)
@@ -265,7 +265,7 @@ def test_a_part_may_be_an_object(own_module):
         ("kind: grop", "no advantage of kind 'grop'; kinds: dr_grpo, grpo, maxrl"),
     ],
 )
-def test_a_mistake_in_a_part_is_told_with_its_line(tmp_path, own_module, part, message):
+def test_an_error_in_a_part_names_its_line(tmp_path, own_module, part, message):
     text = f"{RULE_RUN}algorithm:\n  advantages:\n    {part}\n".replace("MODULE", own_module)
     (tmp_path / "run.yaml").write_text(text)
     with pytest.raises(InputError) as error:

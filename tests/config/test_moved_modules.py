@@ -1,4 +1,4 @@
-"""A configuration that names a module of an earlier version is told the new name."""
+"""If a configuration names a module of an earlier version, the error gives the new name."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from cooper_rl.config.user_functions import MOVED, load_function
     ("name", "parameters"),
     [("gold", ("problem", "text")), ("corrupt", ("problem", "completion_text", "attempt", "seed"))],
 )
-def test_a_module_that_has_moved_is_named_with_its_new_place(name: str, parameters: tuple[str, ...]):
+def test_an_error_about_a_moved_module_gives_its_new_name(name: str, parameters: tuple[str, ...]):
     old = "cooper_rl.problems.arithmetic" + ("_corruption" if name == "corrupt" else "")
     with pytest.raises(InputError, match=f"{MOVED[old]}:{name}"):
         load_function(f"{old}:{name}", parameters)

@@ -1,4 +1,4 @@
-"""Parts by kind: from the package, from outside, as objects; wrong ones with a message that helps."""
+"""Parts by kind: from the package, from outside, as objects, and the errors for wrong ones."""
 
 import sys
 from importlib import import_module
@@ -51,7 +51,7 @@ class NoShape(Config):
 
 @pytest.fixture
 def shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kinds:
-    """A package of parts on disk, with a square and a triangle in a file each, and a module of a user's beside it."""
+    """A package of parts on disk with a square and a triangle, one file each, and a user-written module next to it."""
     package = f"shapes_{uuid4().hex}"
     (tmp_path / package).mkdir()
     registry = f"from cooper_rl.config.registry import Kinds\nSHAPES = Kinds('shape', '{package}', ['area'])\n"
@@ -81,13 +81,13 @@ def test_a_file_in_the_package_is_a_kind(shapes):
     assert drawing.shape.area() == 8
 
 
-def test_a_part_from_outside_and_an_object_are_parts_too(shapes):
+def test_records_from_outside_and_objects_are_accepted_as_parts(shapes):
     drawing = record_of(shapes).model_validate({"shape": {"kind": "my_shapes:Disc", "radius": 2}})
     assert drawing.shape.area() == 12
     assert record_of(shapes)(shape=drawing.shape).shape is drawing.shape
 
 
-def test_what_is_written_down_makes_the_same_parts_again(shapes):
+def test_written_settings_make_the_same_parts_again(shapes):
     record = record_of(shapes)
     settings = {"shape": {"kind": "my_shapes:Disc", "radius": 2.0}, "others": [{"kind": "square", "side": 3.0}]}
     drawing = record.model_validate(settings)
@@ -102,8 +102,8 @@ def test_what_is_written_down_makes_the_same_parts_again(shapes):
     [
         ({"shape": {"kind": "squar"}}, "no shape of kind 'squar'; kinds: square, triangle"),
         ({"shape": {"side": 1}}, "kind is missing"),
-        ({"shape": 3}, "expected the settings of a shape"),
-        ({"shape": {"kind": "my_shapes:NoShape"}}, "is no shape: it has no area"),
+        ({"shape": 3}, "expected the settings of one shape"),
+        ({"shape": {"kind": "my_shapes:NoShape"}}, "cannot serve as shape: it has no area"),
         ({"shape": {"kind": "my_shapes:Nothing"}}, "Nothing does not exist in my_shapes"),
         ({"shape": {"kind": "my_shape:Disc"}}, "No module named 'my_shape'"),
         ({"shape": {"kind": "square", "side": -1}}, "shape.side: Input should be greater than 0"),
@@ -115,13 +115,13 @@ def test_what_is_written_down_makes_the_same_parts_again(shapes):
         ),
     ],
 )
-def test_wrong_settings_are_told_with_their_place(shapes, settings, message):
+def test_an_error_about_wrong_settings_names_the_key(shapes, settings, message):
     with pytest.raises(InputError, match="config: ") as error:
         check(record_of(shapes), Settings(settings))
     assert message in str(error.value)
 
 
-def test_a_part_may_hold_parts_of_its_own_sort_and_the_schema_ends(shapes, tmp_path, monkeypatch):
+def test_a_part_may_contain_parts_of_its_own_type_and_the_schema_stays_finite(shapes, tmp_path, monkeypatch):
     class Pile(Config):
         kind: Literal["pile"] = "pile"
         layers: tuple[Annotated[Shape, shapes], ...] = ()
@@ -129,7 +129,7 @@ def test_a_part_may_hold_parts_of_its_own_sort_and_the_schema_ends(shapes, tmp_p
         def area(self) -> float:
             return sum(shape.area() for shape in self.layers)
 
-    assert len(shapes.records) == 2  # the package's, before one is added from here
+    assert len(shapes.records) == 2  # the package's own kinds, before this test adds one
     shapes.register(Pile)
     drawing = record_of(shapes).model_validate({"shape": {"kind": "pile", "layers": [{"kind": "square"}] * 2}})
     assert drawing.shape.area() == 2

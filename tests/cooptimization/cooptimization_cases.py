@@ -7,7 +7,7 @@ from cooper_rl.rollouts.answers import Answer, AnswerGroup
 
 
 def cut_off(text: str) -> Answer:
-    """An answer that met the length limit."""
+    """An answer that was cut at the length limit."""
     return Answer(text, stopped=False)
 
 

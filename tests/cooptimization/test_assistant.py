@@ -1,4 +1,4 @@
-"""What an assistant writes becomes a negative only when the rule calls it wrong against the reference."""
+"""An assistant's text becomes a negative only if the rule calls it wrong."""
 
 import threading
 
@@ -74,11 +74,11 @@ def test_a_faulty_server_costs_negatives_and_nothing_else(name, verifier):
     fault, kind = FAULTS[name]
     requests = [request(7), request(20)]
     result, _ = rewrite(lambda b, n: fault if asked_number(b) == 7 else wrong(b, n), requests, verifier)
-    attempts = 4 if kind == "failures_truncated" else 2  # what the client has retried is not tried again
+    attempts = 4 if kind == "failures_truncated" else 2  # a request that the client has retried is not tried again
     assert result == Rewrites([None, answer_text(21)], {"attempts": attempts, "accepted": 1, kind: attempts - 1})
 
 
-def test_only_what_failed_is_tried_again_with_another_seed(verifier):
+def test_only_failed_requests_are_tried_again_with_another_seed(verifier):
     def second_time_lucky(body, number):
         first = sum(asked_number(earlier) == 7 for earlier in seen) == 1
         return completion(answer_text(7)) if asked_number(body) == 7 and first else wrong(body, number)
@@ -100,7 +100,7 @@ def test_the_prompt_holds_the_question_the_answer_and_the_positive():
     assert all(part in task for part in ("What is {x}?", "7/2", "So {x} is 7/2"))
 
 
-def test_a_corrupter_stands_in_and_is_tried_again_too(verifier):
+def test_a_corrupter_replaces_the_assistant_and_is_tried_again_too(verifier):
     requests = [request(7), request(20)]
     assert CorrupterAssistant(flip, verifier).submit(requests).result(timeout=0).negatives == [
         answer_text(8),
@@ -117,7 +117,7 @@ def test_a_corrupter_that_writes_nothing_gives_no_negative(verifier):
     assert result == Rewrites([None], {"attempts": 3, "failures_empty": 3})
 
 
-def test_a_step_goes_on_without_what_is_missing_at_its_deadline(verifier):
+def test_a_step_continues_at_its_deadline_without_the_missing_negatives(verifier):
     def hangs_on_7(body, number):
         return completion(answer_text(8), delay=60) if asked_number(body) == 7 else wrong(body, number)
 

@@ -1,4 +1,4 @@
-"""Whatever an assistant's server does over a run, no wrong pair is used and every attempt is accounted for."""
+"""Whatever an assistant's server does during a run, no invalid pair is used and every attempt is counted."""
 
 from collections.abc import Iterator
 
@@ -18,14 +18,14 @@ from cooper_rl.rollouts.answers import Answer, AnswerGroup
 from faulty_assistant import QUICK, FaultyAssistant
 
 ENDLESS = [fault for fault in QUICK if "endless" in fault or "gigabyte" in fault]
-"""Covered one by one elsewhere: megabytes a request are too much for hundreds of them."""
+"""These faults are tested one by one elsewhere: with megabytes per request, hundreds of requests take too long."""
 FAULTS = st.sampled_from([None, *(fault for fault in QUICK if fault not in ENDLESS)])
 PROBLEMS = arithmetic_problems("train", 12)
 STEPS, A_STEP = 4, 3
 
 
 class Server:
-    """Answers the requests of a run as a drawn sequence says, over and over."""
+    """Answers the requests of a run with a sequence of faults, which it repeats."""
 
     def __init__(self):
         self.faults: list[str | None] = [None]

@@ -26,14 +26,14 @@ def test_the_buffer_is_a_uniform_sample_of_the_whole_run():
     assert all(90 < count < 160 for count in kept)  # binomial(500, 1/4): mean 125, standard deviation 9.7
 
 
-def test_a_sample_holds_no_pair_twice_and_at_most_what_there_is():
+def test_a_sample_has_no_duplicates_and_at_most_all_pairs():
     buffer = PairBuffer(5)
     assert buffer.sample(3) == []
     buffer.add([pair(i) for i in range(4)])
     assert sorted(ids(buffer.sample(9))) == [0, 1, 2, 3]
 
 
-def test_a_restored_buffer_goes_on_as_if_never_interrupted():
+def test_a_restored_buffer_continues_as_if_never_interrupted():
     first, second = PairBuffer(8, seed=3), PairBuffer(8, seed=99)
     first.add([pair(i) for i in range(20)])
     second.restore(json.loads(json.dumps(first.state())))

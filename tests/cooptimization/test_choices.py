@@ -21,7 +21,7 @@ def test_only_completions_the_rule_accepts_are_positives():
     assert choose_positives(group, ["wrong"] * 4, 4, Random(0)) == []
 
 
-def test_a_completion_cut_at_the_length_limit_is_no_positive():
+def test_a_completion_cut_at_the_length_limit_is_never_a_positive():
     group = make_group([cut_off("a"), "b"])
     assert choose_positives(group, ["correct", "correct"], 2, Random(0)) == ["b"]
 
@@ -61,7 +61,7 @@ def test_an_unparsed_completion_may_be_right_and_is_not_trusted_to_be_wrong():
     assert negatives(group, ["unparsed", "timeout"], [0.0, 0.0], trust_unparsed=True) == ["seven"]
 
 
-def test_a_completion_without_any_content_is_wrong_though_unparsed():
+def test_a_completion_without_any_content_is_wrong_even_if_unparsed():
     group = make_group([" \n", "..."])
     assert negatives(group, ["unparsed", "unparsed"], [0.0, 1.0], count=2) == ["...", ""]
 

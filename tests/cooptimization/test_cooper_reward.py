@@ -1,4 +1,4 @@
-"""The co-trained reward as one object, on texts alone: what it promises to trainers that are not ours."""
+"""The co-trained reward as one object that needs only texts: its guarantees for other trainers."""
 
 import json
 import threading
@@ -102,14 +102,14 @@ def test_a_mixed_repeat_gets_what_was_stored(make):
 def test_an_id_that_comes_back_with_other_content_is_refused(make):
     reward = make()
     reward.score([group(10)], step=1)
-    with pytest.raises(InputError, match="g10: step 1 has scored a group of this id with other content"):
+    with pytest.raises(InputError, match="g10: step 1 has already scored a group with this id but other content"):
         reward.score([group(10, size=2)], step=1)
 
 
 def test_a_step_is_updated_once(make):
     reward = make()
     reward.score(groups(10), step=3)
-    with pytest.raises(InputError, match=r"step 4: step 3 was scored and not updated; call update\(3\)"):
+    with pytest.raises(InputError, match=r"step 4: step 3 was scored but not updated; call update\(3\)"):
         reward.score(groups(20), step=4)
     first = reward.update(3)
     after = weights(reward)
@@ -117,13 +117,13 @@ def test_a_step_is_updated_once(make):
     assert same(weights(reward), after)
     assert (reward.version, reward.last_step) == (1, 3)
     for behind in (lambda: reward.update(2), lambda: reward.score(groups(20), step=3)):
-        with pytest.raises(InputError, match="is behind step 3, the last that was updated"):
+        with pytest.raises(InputError, match="step 3 is already updated"):
             behind()
     assert reward.score(groups(20)).version == 1
     assert reward.update(4).step == 4
 
 
-def test_only_kept_groups_and_none_of_an_evaluation_become_pairs(make):
+def test_only_kept_groups_become_pairs_and_evaluated_ones_never_do(make):
     reward = make()
     reward.score(groups(10), step=1)
     reward.score(groups(50), step=1, train=False)
@@ -144,7 +144,7 @@ def test_a_loaded_reward_continues_bit_for_bit(make, tmp_path, kind):
     assert list(steps(first, (1, 2, 3))) == expected[:3]
     first.save(tmp_path / "saved")
     resumed.load(tmp_path / "saved")
-    assert resumed.update(3).pairs == expected[2][2]  # a repeat, after the process that made it has gone
+    assert resumed.update(3).pairs == expected[2][2]  # a repeated call, as after a restart
     assert list(steps(resumed, (4, 5))) == expected[3:]
     assert same(weights(resumed), weights(whole))
     resumed.save(tmp_path / "resumed")
@@ -155,7 +155,7 @@ def test_a_loaded_reward_continues_bit_for_bit(make, tmp_path, kind):
     assert states[0] == states[1]
 
 
-def test_what_cannot_be_read_back_is_refused(make, tmp_path):
+def test_a_checkpoint_that_does_not_fit_is_refused(make, tmp_path):
     reward = make()
     reward.score(groups(10), step=1)
     with pytest.raises(InputError, match="step 1 is under way"):
@@ -168,7 +168,7 @@ def test_what_cannot_be_read_back_is_refused(make, tmp_path):
         reward.load(tmp_path / "nowhere")
 
 
-def test_scores_during_updates_are_those_of_whole_versions(make):
+def test_scores_during_updates_come_from_one_version_each(make):
     slow = {"assistant": {**CORRUPTER, "function": "test_cooper_reward:slow_flip"}, "replay": REPLAY, "epochs": 2}
     reward, probe = make(cooptimization=slow), groups(90)
     seen: list[tuple[int, list[list[float]]]] = []

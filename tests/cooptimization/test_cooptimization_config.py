@@ -43,7 +43,7 @@ def test_contradictions_are_refused(settings, message):
         CooptimizationConfig.model_validate(settings)
 
 
-def test_an_assistant_is_built_only_where_needed_and_missed_where_it_is(verifier):
+def test_an_assistant_is_built_only_if_needed_and_then_required(verifier):
     assert build_assistant(CooptimizationConfig(negatives=("on_policy",)), verifier) is None
     with pytest.raises(InputError, match=r"cooptimization\.assistant"):
         build_assistant(CooptimizationConfig(), verifier)

@@ -1,4 +1,4 @@
-"""Formatting alone must not tell positives from negatives: a probe that sees nothing else stays at chance."""
+"""Formatting alone must not tell positives from negatives: a probe that sees only the format stays at chance."""
 
 from collections import Counter
 from dataclasses import replace
@@ -30,7 +30,7 @@ CHAT_STYLES = (
 
 
 def features(token_ids: list[int], text: str) -> list[float]:
-    """Everything about the form of a text and of its encoded input that does not depend on which number it states."""
+    """Features of a text's format and of its encoded input that do not depend on the number it states."""
     lines = text.split("\n")
     inside = Counter(text)
     marks = [inside[mark] for mark in "\n\r\t `<>|:{}\\$*#"]
@@ -42,7 +42,7 @@ def features(token_ids: list[int], text: str) -> list[float]:
 
 
 def held_out_accuracy(positives: list[list[float]], negatives: list[list[float]]) -> float:
-    """Logistic regression on the first half of the pairs, accuracy on the second."""
+    """The accuracy on the second half of the pairs of a logistic regression trained on the first half."""
     inputs = torch.tensor([[p, n] for p, n in zip(positives, negatives, strict=True)])
     labels = torch.tensor([1.0, 0.0]).expand(len(inputs), 2)
     half = len(inputs) // 2
@@ -60,7 +60,7 @@ def held_out_accuracy(positives: list[list[float]], negatives: list[list[float]]
 
 @pytest.fixture(scope="module")
 def pairs(verifier):
-    """Pairs whose content says nothing about their label, out of two sources that format it in their own ways."""
+    """Pairs whose content does not reveal the label, from two sources with different formatting."""
     rng = Random(0)
     groups, replies, raw = [], {}, {}
     for i in range(PROBLEMS):

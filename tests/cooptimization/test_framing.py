@@ -54,7 +54,7 @@ def test_an_unframed_reply_is_normalised(pieces):
         "<think>\n</think>Okay, here it is:\n```\r\n3 + 4 = 8\r\n```<|im_end|>",
     ],
 )
-def test_a_chat_frame_around_the_solution_goes(reply):
+def test_a_chat_frame_around_the_solution_is_removed(reply):
     assert unframe(reply, like="3 + 4 = 7") == "3 + 4 = 8"
 
 

@@ -1,4 +1,4 @@
-"""Rewards as a tree: what the short forms say, what contradicts, and runs that only the tree can describe."""
+"""Rewards as a tree: what the short forms mean, which settings contradict, and runs that only the tree can describe."""
 
 import json
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ def test_a_record_from_outside_is_printed_with_its_path(settings, tmp_path):
     [
         (
             {"kind": "rule", "rewards": [{"kind": "reward_model"}]},
-            "kind: rule pays rule, and rewards pays reward_model",
+            "kind: rule means rule, but rewards lists reward_model",
         ),
         ({"rewards": [{"kind": "reward_model", "model": "other"}]}, "no reward model is named 'other'"),
         ({"kind": "static", "reward_model": None, "reward_models": {"main": {"learns": True}}}, "main.learns: true"),
@@ -83,7 +83,7 @@ def test_a_record_from_outside_is_printed_with_its_path(settings, tmp_path):
         ({"rewards": [{"kind": "ruel"}]}, "no reward of kind 'ruel'"),
     ],
 )
-def test_what_contradicts_is_refused(settings, changes, words):
+def test_contradictory_settings_are_refused(settings, changes, words):
     folder = settings["reward_model"]["model"]
     if "reward_models" in changes:
         models = {name: {"model": folder, **model} for name, model in changes["reward_models"].items()}
@@ -104,7 +104,7 @@ def test_a_frozen_model_in_a_hybrid(settings):
     assert not (trainer.directory / "checkpoints" / "000002" / "reward_model").exists()
 
 
-def test_a_model_that_learns_beside_a_rule_reward(settings):
+def test_a_model_learns_while_the_rule_is_the_reward(settings):
     tree = {
         "reward_model": None,
         "rewards": [{"kind": "rule"}],
@@ -166,9 +166,9 @@ def test_the_reward_after_a_kl_penalty_is_recorded_and_measured(settings):
     assert row["reward/mean"] == pytest.approx(sum(c["reward"] for c in found) / len(found))
 
 
-def test_a_time_out_is_paid_once_and_recorded_as_it_was_paid():
+def test_a_time_out_has_the_same_verdict_in_the_reward_and_the_record():
     class Hesitates:
-        """A rule that takes too long the first time only."""
+        """A rule that takes too long, but only the first time."""
 
         def __init__(self):
             self.asked = 0

@@ -64,7 +64,7 @@ def test_the_order_of_groups_changes_no_pair(verifier):
     assert make_pairs(cooptimizer(verifier), verifier, groups, step=2) != forwards
 
 
-def test_a_problem_nobody_solved_is_learned_from_its_reference_solution(verifier):
+def test_an_unsolved_problem_is_learned_from_its_reference_solution(verifier):
     groups = [make_group([WRONG], solution=answer_text(7, "By the book.")), make_group([WRONG], id="unsolved")]
     pairs = make_pairs(cooptimizer(verifier), verifier, groups)
     assert {(pair.problem_id, pair.positive_origin) for pair in pairs} == {("p", "reference_solution")}
@@ -72,7 +72,7 @@ def test_a_problem_nobody_solved_is_learned_from_its_reference_solution(verifier
     assert make_pairs(cooptimizer(verifier, PAPER), verifier, groups) == []
 
 
-def test_a_reference_solution_that_the_rule_rejects_is_no_positive(verifier):
+def test_a_reference_solution_that_the_rule_rejects_is_not_a_positive(verifier):
     groups = [make_group([WRONG], solution=answer_text(6)), make_group([WRONG], solution=" ")]
     assert make_pairs(cooptimizer(verifier), verifier, groups) == []
 
@@ -90,7 +90,7 @@ def test_the_assistant_is_asked_only_about_problems_with_a_positive(verifier):
     assert asked == ["solved"]
 
 
-def test_several_pairs_a_problem_use_different_positives_and_negatives(verifier):
+def test_several_pairs_per_problem_use_different_positives_and_negatives(verifier):
     group = make_group([RIGHT, answer_text(7, "Counting."), WRONG, answer_text(1), answer_text(2)])
     pairs = make_pairs(cooptimizer(verifier, pairs_per_problem=2), verifier, [group])
     for origin in ("assistant", "on_policy"):
@@ -179,7 +179,7 @@ def test_a_step_without_any_data_leaves_the_weights_alone_and_advances_the_sched
     assert learner.learning_rate < metrics["reward_model/learning_rate"] < learner.config.learning_rate
 
 
-def test_steps_without_a_pair_are_counted_over_a_resume(verifier, make_learner, encoder):
+def test_steps_without_a_pair_are_counted_across_a_resume(verifier, make_learner, encoder):
     def step(stage2: Cooptimizer, answer: int) -> float:
         pairs = make_pairs(stage2, verifier, [make_group([answer_text(answer)])])
         return stage2.update(pairs, learner, encoder)[1]["pairs/steps_without"]

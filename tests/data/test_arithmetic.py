@@ -51,7 +51,7 @@ def test_a_shorter_list_is_the_start_of_a_longer_one():
     assert arithmetic_problems("test", 20, 5) == arithmetic_problems("test", 60, 5)[:20]
 
 
-def test_unknown_split_and_too_many_problems_are_told():
+def test_an_unknown_split_and_too_many_problems_are_reported():
     with pytest.raises(InputError, match="train or test"):
         arithmetic_problems("validation", 3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="fewer than 1000000"):
@@ -184,7 +184,7 @@ def test_another_attempt_can_draw_another_slip():
     assert len({corrupt(problem, problem.solution or "", attempt) for attempt in range(8)}) > 2
 
 
-def test_an_unreadable_completion_comes_back_unchanged():
+def test_an_unreadable_completion_is_returned_unchanged():
     problem = replace(problem_with("19"), id="q")
     assert corrupt(problem, "answer: no idea") == "answer: no idea"
 

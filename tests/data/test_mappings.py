@@ -1,4 +1,4 @@
-"""The fields of well-known data sets become questions, answers and solutions."""
+"""The fields of widely used data sets become questions, answers and solutions."""
 
 from typing import Any
 
@@ -58,14 +58,14 @@ def test_a_ready_made_mapping_reads_its_data_set(name: str):
     assert (problem.question, problem.answer, problem.solution) == expected
 
 
-def test_ids_come_from_the_field_then_the_name_then_the_place():
+def test_ids_come_from_the_field_then_the_key_then_the_location():
     fields = {"question": "Q", "answer": "1", "key": "k7"}
     assert map_row(Row("f:1", fields, "Problem_1"), Mapping(("question",), "answer", id="key"), "f-1").id == "k7"
     assert map_row(Row("f:1", fields, "Problem_1"), Mapping(("question",), "answer"), "f-1").id == "Problem_1"
     assert map_row(Row("f:1", fields), Mapping(("question",), "answer"), "f-1").id == "f-1"
 
 
-def test_metadata_keeps_the_other_fields_and_the_place():
+def test_metadata_keeps_the_other_fields_and_the_location():
     row = Row("f:1", {"question": "Q", "answer": "1", "level": 5, "long": "x"})
     assert map_row(row, Mapping(("question",), "answer", omit=("long",)), "f-1").metadata == {
         "level": 5,
@@ -101,12 +101,12 @@ def test_a_solution_without_a_closed_box_is_a_bad_row(solution: str):
         last_boxed(solution)
 
 
-def test_sentences_are_closed_when_joined():
+def test_sentences_get_a_full_stop_when_joined():
     assert join_sentences(["", "He had 4", "How many now"]) == "He had 4. How many now"
     assert join_sentences(["He had 4!", "How many?"]) == "He had 4! How many?"
 
 
-def test_a_missing_field_names_place_field_and_nearest():
+def test_an_error_about_a_missing_field_names_line_field_and_nearest_name():
     with pytest.raises(InputError, match=r"a\.jsonl:7: field 'question' is missing; did you mean 'qestion'"):
         map_row(Row("a.jsonl:7", {"qestion": "Q", "answer": "1"}), Mapping(("question",), "answer"), "a-7")
 

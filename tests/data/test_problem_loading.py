@@ -1,4 +1,4 @@
-"""From a configuration to problems: the real files, what is left out, and what is refused."""
+"""Loading problems: the real files, which rows are left out, and which mistakes are refused."""
 
 import json
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_explicit_fields_read_a_real_file_and_list_its_bad_rows():
     assert str(loaded.bad_rows[0]) == f"{path}:5318: field 'answer' is empty"
 
 
-def test_field_names_join_and_name(tmp_path: Path):
+def test_question_fields_are_joined_and_ids_come_from_a_field(tmp_path: Path):
     source = save(tmp_path, [{"n": "x1", "body": "A has 2", "ask": "How many?", "out": 2, "how": "Count: 2"}])
     config = ProblemsConfig(source=source, question="body+ask", answer="out", solution="how", id="n")
     (problem,) = read_problems(config).problems
@@ -98,7 +98,7 @@ def test_unverifiable_answers_are_listed_and_skipped(tmp_path: Path):
     assert report.summary() == "19 problems from 20 rows (1 bad, 0 duplicates)"
 
 
-def test_a_question_with_two_answers_is_told_with_both_places(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_a_question_with_two_answers_is_reported_with_both_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     rows = [*numbered(30), {"question": "3 + 1 = ?", "answer": "4.0"}, {"question": "3 + 1 = ?", "answer": 5}]
     source = save(tmp_path, rows)
     with RuleVerifier() as verifier:
@@ -109,7 +109,7 @@ def test_a_question_with_two_answers_is_told_with_both_places(tmp_path: Path, ca
     assert report.summary() == "30 problems from 32 rows (1 bad, 1 duplicates)"
 
 
-def test_a_tab_separated_file_is_a_file_and_one_of_unknown_type_is_no_name_on_the_hub(tmp_path: Path):
+def test_tab_separated_files_are_read_and_files_of_unknown_type_are_not_looked_up_on_the_hub(tmp_path: Path):
     (tmp_path / "rows.tsv").write_text('question\tanswer\n"1 + 1, in\nall?"\t2\n')
     (problem,) = read_problems(ProblemsConfig(source=str(tmp_path / "rows.tsv"))).problems
     assert (problem.question, problem.answer) == ("1 + 1, in\nall?", "2")
@@ -126,7 +126,7 @@ def test_text_answers_are_compared_as_text_or_refused_and_listed(tmp_path: Path,
     with RuleVerifier(text=text) as verifier:
         report = load_problems(config, verifier.fault)
     assert len(report.problems) == kept
-    reason = "is text, and rule.text: refuse takes only mathematics and options"
+    reason = "is text; with rule.text: refuse, only mathematics and options are accepted"
     refused = [f"rows.jsonl:21: answer 'Tokyo' {reason}", f"rows.jsonl:22: answer '2024-01-05' {reason}"]
     assert [row.split("/")[-1] for row in map(str, report.bad_rows)] == (refused if text == "refuse" else [])
 

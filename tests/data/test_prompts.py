@@ -1,4 +1,4 @@
-"""Questions become prompts the way the model was trained to read them."""
+"""Questions become prompts in the form that the model was trained to read."""
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -17,7 +17,7 @@ PROBLEM = Problem("p1", r"What is \frac{1}{2}?", "0.5")
 
 
 def tokenizer(chat_template: str | None = None, closes: bool = False) -> PreTrainedTokenizerFast:
-    """One token a character, `^` for the beginning and `~` for the end of a sequence."""
+    """One token per character; `^` begins a sequence and `~` ends it."""
     characters = [chr(code) for code in range(32, 127)] + ["\n"]
     backend = Tokenizer(models.WordLevel({c: i for i, c in enumerate(characters)}, unk_token="?"))
     backend.pre_tokenizer = pre_tokenizers.Split("", "isolated")
@@ -59,12 +59,12 @@ def test_chat_arguments_reach_the_template():
     assert PromptEncoder(tokenizer("{{ thinking }}"), config).text(PROBLEM) == "False"
 
 
-def test_demanding_a_missing_chat_template_is_refused():
+def test_requiring_a_missing_chat_template_is_refused():
     with pytest.raises(InputError, match="no chat template"):
         PromptEncoder(tokenizer(), PromptConfig(chat=True))
 
 
-def test_a_template_that_refuses_the_system_role_is_explained():
+def test_an_error_explains_a_template_without_a_system_role():
     strict = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}x"
     with pytest.raises(InputError, match=r"no system role.*leave prompt\.system empty"):
         PromptEncoder(tokenizer(strict), PromptConfig(system="Be brief.")).text(PROBLEM)

@@ -1,4 +1,4 @@
-"""Files of every supported shape become rows, and every fault names its place."""
+"""Files of every supported shape become rows, and every error names file and line."""
 
 import json
 from pathlib import Path
@@ -77,24 +77,28 @@ def test_parquet_rows_are_numbered(tmp_path: Path):
         ("number.jsonl", '{"q": 1}\n7\n', "number.jsonl:2: expected an object"),
         ("bytes.jsonl", b'{"q": 1}\n{"q": "\xff"}\n', "bytes.jsonl:2: not UTF-8"),
         ("cut.json", '[{"q": 1},\n {"q": ', "cut.json:2: not valid JSON"),
-        ("open.json", '[{"q": 1},\n {"q": 2}', "open.json:2: the array does not go on"),
-        ("comma.json", '[{"q": 1}\n {"q": 2}]', "comma.json:1: the array does not go on"),
+        ("open.json", '[{"q": 1},\n {"q": 2}', "open.json:2: no comma or ] after this element"),
+        ("comma.json", '[{"q": 1}\n {"q": 2}]', "comma.json:1: no comma or ] after this element"),
         ("wide.csv", "q,a\n1,2\n1,2,3\n", "wide.csv:3: more cells than the header"),
         ("wide.tsv", "q\ta\n1\t2\n1\t2\t3\n", "wide.tsv:3: more cells than the header"),
         ("bytes.csv", b"q,a\n\xff,2\n", "bytes.csv: not UTF-8"),
         ("not.parquet", "q,a\n", "not.parquet: not a readable Parquet file"),
         ("notes.txt", "hello", "unknown suffix '.txt'"),
-        ("nan.jsonl", '{"q": 1}\n{"q": NaN}\n', "nan.jsonl:2: not valid JSON (NaN is no JSON; write null"),
-        ("infinity.json", '[{"q": 1},\n{"q": -Infinity}]', "infinity.json:2: not valid JSON (-Infinity is no JSON"),
+        ("nan.jsonl", '{"q": 1}\n{"q": NaN}\n', "nan.jsonl:2: not valid JSON (NaN is not valid JSON; write null"),
+        (
+            "infinity.json",
+            '[{"q": 1},\n{"q": -Infinity}]',
+            "infinity.json:2: not valid JSON (-Infinity is not valid JSON",
+        ),
         ("large.jsonl", '{"q": 1e999}\n', "large.jsonl:1: not valid JSON (the number 1e999 is too large)"),
         ("digits.jsonl", '{"q": ' + "9" * 5000 + "}\n", "digits.jsonl:1: not valid JSON"),
-        ("twice.jsonl", '{"q": 1, "a": 2, "q": 3}\n', "twice.jsonl:1: not valid JSON (the key 'q' stands twice"),
+        ("twice.jsonl", '{"q": 1, "a": 2, "q": 3}\n', "twice.jsonl:1: not valid JSON (the key 'q' appears twice"),
         ("half.jsonl", '{"q": "\\ud83d"}\n', "half.jsonl:1: not valid JSON (half a character"),
         ("half.json", '[{"q": [{"\\uDE00": 1}]}]', "half.json:1: not valid JSON (half a character"),
         ("deep.jsonl", "[" * 1_000_000, "deep.jsonl:1: not valid JSON (nested too deeply)"),
         ("deep.json", '[{"a":' * 500_000, "deep.json:1: not valid JSON (nested too deeply)"),
-        ("two.jsonl", '{"q": 1} {"q": 2}\n', "two.jsonl:1: not valid JSON (more text behind the value"),
-        ("twice.csv", "q,a,q\n1,2,3\n", "twice.csv:1: the column 'q' stands twice"),
+        ("two.jsonl", '{"q": 1} {"q": 2}\n', "two.jsonl:1: not valid JSON (more text after the value"),
+        ("twice.csv", "q,a,q\n1,2,3\n", "twice.csv:1: the column 'q' appears twice"),
         ("cell.csv", 'q,a\n"' + "x" * 200_000, "cell.csv:1: not valid CSV"),
     ],
 )
@@ -105,11 +109,11 @@ def test_a_fault_names_file_and_line(tmp_path: Path, name: str, content: str | b
     assert place in str(fault.value)
 
 
-def test_characters_of_two_escapes_are_read(tmp_path: Path):
+def test_characters_written_as_two_escapes_are_read(tmp_path: Path):
     assert fields(write(tmp_path, "a.jsonl", '{"q": "\\ud83d\\ude00"}')) == [{"q": "😀"}]
 
 
-def test_a_damaged_page_or_a_column_that_stands_twice_in_parquet_is_an_input_error(tmp_path: Path):
+def test_a_damaged_page_or_a_repeated_column_in_parquet_is_an_input_error(tmp_path: Path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -121,7 +125,7 @@ def test_a_damaged_page_or_a_column_that_stands_twice_in_parquet_is_an_input_err
     with pytest.raises(InputError, match=r"a\.parquet: not a readable Parquet file"):
         list(read_file(path))
     parquet.write_table(pyarrow.table([["x"], ["y"]], names=["q", "q"]), path)
-    with pytest.raises(InputError, match=r"a\.parquet: the column 'q' stands twice"):
+    with pytest.raises(InputError, match=r"a\.parquet: the column 'q' appears twice"):
         list(read_file(path))
 
 

@@ -27,7 +27,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.observe.report.report import write_report
 from cooper_rl.persist.journal import Journal
 from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.maths import judge
+from cooper_rl.rewards.rule.maths import maths_verdict
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.verdict_file import verify_file
 from cooper_rl.rewards.rule.verifier import RuleVerifier
@@ -207,7 +207,7 @@ def fast_path(data: bytes) -> None:
     except UnicodeDecodeError:
         return
     verdict = fast_verdict(answer, completion)
-    assert verdict is None or verdict == judge(answer, completion)
+    assert verdict is None or verdict == maths_verdict(answer, completion)
 
 
 @cache

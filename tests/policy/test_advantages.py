@@ -50,7 +50,7 @@ def plain(config, rewards, centred_of_step):
         (RLOO(), [1.0, -1 / 3, -1 / 3, -1 / 3]),
         # root mean square of the deviations: sqrt((9/16 + 3/16) / 4) = sqrt(3) / 4
         (ReinforcePPBaseline(eps=0), [3**0.5, -(3**-0.5), -(3**-0.5), -(3**-0.5)]),
-        # one success in four: it weighs N / K = 4, less the control variate 1
+        # one success in four: its weight is N / K = 4, minus the control variate 1
         (MaxRL(), [3.0, -1.0, -1.0, -1.0]),
     ],
 )
@@ -137,7 +137,7 @@ def test_groups_may_differ_in_size(config):
 
 
 @pytest.mark.parametrize("config", ALL)
-def test_groups_of_one_and_of_none_have_no_advantage(config):
+def test_groups_of_one_answer_or_none_have_no_advantage(config):
     rewards = Ragged.of([[0.7], [], [1.0, 0.0]], torch.float64)
     assert usable_groups(rewards, 0.0).tolist() == [False, False, True]
     found = advantages(rewards, config)

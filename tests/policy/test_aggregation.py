@@ -52,7 +52,7 @@ def test_means_give_weights_that_sum_to_one(lengths):
 
 
 @pytest.mark.parametrize("config", ALL)
-def test_empty_completions_and_empty_steps_are_no_error(config):
+def test_empty_completions_and_empty_steps_are_not_an_error(config):
     assert weights_of([0, 2], config)[0] == 0.0
     assert weights_of([0], config) == [0.0]
     assert weights_of([2], config, counted=[False]) == [0.0]

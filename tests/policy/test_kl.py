@@ -59,13 +59,13 @@ def test_k3_is_never_negative():
     assert (kl_estimate("k3", log_ratio, torch.zeros(1001)) >= 0).all()
 
 
-def test_mean_gradients_are_those_the_docstring_promises():
+def test_mean_gradients_are_as_the_docstring_says():
     torch.testing.assert_close(mean_gradient("k1"), torch.zeros(4, dtype=torch.float64), atol=1e-12, rtol=0)
     torch.testing.assert_close(mean_gradient("k2"), gradient_of(lambda policy: kl(policy, REFERENCE)))
     torch.testing.assert_close(mean_gradient("k3"), gradient_of(lambda policy: kl(REFERENCE, policy)))
 
 
-def test_a_token_the_policy_has_all_but_forbidden_does_not_overflow():
+def test_a_token_that_the_policy_has_almost_ruled_out_does_not_overflow():
     logprobs = torch.tensor([-200.0], requires_grad=True)
     estimate = kl_estimate("k3", logprobs, torch.tensor([-1.0]))
     estimate.sum().backward()
@@ -74,7 +74,7 @@ def test_a_token_the_policy_has_all_but_forbidden_does_not_overflow():
     assert logprobs.grad.tolist() == [0.0]
 
 
-def test_a_clamp_bounds_k3_and_ends_its_pull_there():
+def test_a_clamp_bounds_k3_and_stops_its_gradient():
     logprobs = torch.tensor([-1.0, -4.0, 1.0], dtype=torch.float64, requires_grad=True)
     estimate = kl_estimate("k3", logprobs, torch.tensor([-0.5, -1.0, -0.5], dtype=torch.float64), clamp=10.0)
     estimate.sum().backward()
@@ -85,7 +85,7 @@ def test_a_clamp_bounds_k3_and_ends_its_pull_there():
 
 
 def test_only_k3_has_a_clamp():
-    with pytest.raises(ValidationError, match="clamp bounds the k3 estimate, and kind is k2"):
+    with pytest.raises(ValidationError, match="clamp bounds the k3 estimate, but kind is k2"):
         KLConfig(kind="k2", clamp=10.0)
 
 

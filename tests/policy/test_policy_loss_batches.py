@@ -11,7 +11,7 @@ from cooper_rl.policy.losses import PolicyLossInputs, policy_loss
 
 
 def rows(inputs: PolicyLossInputs, first: int, last: int) -> PolicyLossInputs:
-    """These rows alone, padded no further than they need."""
+    """Only these rows, without padding beyond the longest of them."""
     width = int(inputs.mask[first:last].sum(1).max())
     return over_tensors(inputs, lambda value: value[first:last, :width])
 

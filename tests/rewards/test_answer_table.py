@@ -1,7 +1,7 @@
 """Hundreds of right and wrong answers by kind: names, words, dates, times, units, options, variables, numbers.
 
-`answers.jsonl` has one answer a line. A right answer that the rule is known not to accept is marked `lost`; a wrong
-one that it accepts has no mark, for that must not happen.
+`answers.jsonl` has one answer per line. A right answer that the rule is known to miss is marked `lost`. There is no
+mark for a wrong answer that it accepts, because that must not happen.
 """
 
 import json
@@ -12,7 +12,7 @@ import pytest
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.rule.extraction import reference_text
 from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.maths import judge
+from cooper_rl.rewards.rule.maths import maths_verdict
 from cooper_rl.rewards.rule.reference_kind import reference_kind
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 
@@ -22,7 +22,7 @@ CLASSES = list(dict.fromkeys(row["class"] for row in ROWS))
 
 @pytest.fixture(scope="module")
 def verdicts() -> list[str]:
-    return [judge(row["reference"], row["completion"]) for row in ROWS]
+    return [maths_verdict(row["reference"], row["completion"]) for row in ROWS]
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -33,12 +33,12 @@ def test_no_wrong_answer_is_called_correct(verdicts: list[str], name: str):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_right_answers_are_accepted_but_for_those_listed_as_lost(verdicts: list[str], name: str):
+def test_right_answers_are_accepted_except_those_marked_lost(verdicts: list[str], name: str):
     right = [pair for pair in zip(ROWS, verdicts, strict=True) if pair[0]["right"] and pair[0]["class"] == name]
     assert [row for row, verdict in right if (verdict == "correct") == row.get("lost", False)] == []
 
 
-def test_the_fast_path_says_the_same_and_decides_everything_but_mathematics(verdicts: list[str]):
+def test_the_fast_path_agrees_and_decides_everything_but_mathematics(verdicts: list[str]):
     for row, verdict in zip(ROWS, verdicts, strict=True):
         fast = fast_verdict(row["reference"], row["completion"])
         assert fast in (None, verdict), row

@@ -1,4 +1,4 @@
-"""The fast path against the slow one on completions of real language models."""
+"""The fast path compared with the slow path on completions of real language models."""
 
 import random
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.maths import judge
+from cooper_rl.rewards.rule.maths import maths_verdict
 
 LABELLED = Path(__file__).parents[3] / "shared/data/labelled/real_completions.parquet"
 
@@ -20,7 +20,9 @@ def _rows() -> list[dict]:
 
 def _disagreements(rows: list[dict]) -> tuple[int, list[dict]]:
     decided = [(row, fast) for row in rows if (fast := fast_verdict(row["reference_answer"], row["completion"]))]
-    return len(decided), [row for row, fast in decided if judge(row["reference_answer"], row["completion"]) != fast]
+    return len(decided), [
+        row for row, fast in decided if maths_verdict(row["reference_answer"], row["completion"]) != fast
+    ]
 
 
 def test_fast_and_slow_agree_on_a_sample():

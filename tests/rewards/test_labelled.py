@@ -1,4 +1,4 @@
-"""Labelled data: what is read, what is refused, and that no problem is on both sides of the split."""
+"""Labelled data: which rows are read and which are refused, and that no problem is on both sides of a split."""
 
 import json
 from pathlib import Path

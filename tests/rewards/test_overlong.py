@@ -13,7 +13,7 @@ def test_penalty_grows_linearly_over_the_buffer():
     assert shaping.penalty(lengths).tolist() == [[0.0, 0.0], [-0.125, -0.25], [-0.5, -0.5]]
 
 
-def test_papers_setting():
+def test_the_papers_setting():
     # 16384 expected tokens and a cache of 4096: half-way through the cache costs 1/2.
     shaping = Overlong(max_tokens=20480, buffer=4096)
     lengths = torch.tensor([16384, 16384 + 2048, 20480, 20481])

@@ -1,4 +1,4 @@
-"""Which rule a reference answer goes to."""
+"""The kind of a reference answer."""
 
 import pytest
 

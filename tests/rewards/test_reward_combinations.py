@@ -32,7 +32,7 @@ class LengthModel:
 
 
 class Words:
-    """An input format with one token a word of the completion."""
+    """An input format with one token per word of the completion."""
 
     def encode(self, question: str, answer: str, completion: str) -> list[int]:
         return [0] * len(completion.split())
@@ -87,7 +87,7 @@ def test_groups_all_right_or_all_wrong_or_alike_stay_finite_and_in_their_band():
     torch.testing.assert_close(rewards, expected, atol=1e-5, rtol=0)
 
 
-def test_groups_the_reward_model_is_split_on_weigh_more():
+def test_groups_with_a_larger_spread_of_scores_weigh_more():
     weights = difficulty_weights(torch.tensor([0.3, 0.2, 0.1]), 0.2, HybridConfig(w_min=0.4, w_max=3.0, k=6.0))
     step = 1 / (1 + math.exp(-0.6))
     assert weights.tolist() == pytest.approx([0.4 + 2.6 * step, 1.7, 0.4 + 2.6 * (1 - step)])
@@ -98,7 +98,7 @@ def test_bands_that_overlap_are_refused():
         HybridConfig(alpha=0.6, beta=0.6)
 
 
-def test_the_reward_model_pays_its_probability(make_group: MakeGroup):
+def test_the_reward_is_the_reward_models_probability(make_group: MakeGroup):
     groups = [make_group("2", "w " * 10, "w " * 12), make_group("3", "w " * 8, "w " * 10)]
     scores = RewardModelReward().score(of(groups))
     high, low = 1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))
@@ -122,7 +122,7 @@ def test_the_hybrid_reward_weighs_stratified_scores_by_spread(make_group: MakeGr
     assert scores.metrics["hybrid/sigma_mean"] == pytest.approx(sigma / 2, abs=1e-4)
 
 
-def test_a_function_of_the_users_is_weighted_and_kept_apart(user_module, make_group: MakeGroup):
+def test_user_functions_are_weighted_and_recorded_by_name(user_module, make_group: MakeGroup):
     groups = [make_group("2", "ab", "abcd")]
     total = WeightedSum([FunctionReward(f"{user_module}:constant"), FunctionReward(f"{user_module}:length")], [1, -1])
     scores = total.score(of(groups))
@@ -147,7 +147,7 @@ def test_a_function_that_cannot_be_used_is_named(user_module, path, message):
 
 
 @pytest.mark.parametrize("name", ["nothing", "infinite"])
-def test_a_reward_that_is_no_number_names_the_problem(user_module, make_group: MakeGroup, name):
+def test_an_error_about_a_non_finite_reward_names_the_problem(user_module, make_group: MakeGroup, name):
     with pytest.raises(InputError, match="problem p7"):
         FunctionReward(f"{user_module}:{name}").score(of([make_group("2", "a", id="p7")]))
 

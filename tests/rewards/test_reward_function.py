@@ -1,4 +1,4 @@
-"""A reward function of the user's: how it may be written, where it is found, and what it must return."""
+"""User-written reward functions: how they may be written, where they are found, and what they must return."""
 
 import asyncio
 import json
@@ -18,13 +18,13 @@ MakeGroup = Callable[..., AnswerGroup]
 
 
 class NoRule:
-    """A function needs no verdicts."""
+    """A rule that fails if it is asked: a reward function needs no verdicts."""
 
     def verify_groups(self, groups):
-        raise AssertionError("nobody asked for verdicts")
+        raise AssertionError("no verdicts are needed")
 
     def rule_name(self, problem) -> str:
-        raise AssertionError("nobody asked for the rule")
+        raise AssertionError("no rule is needed")
 
 
 def score(function: str, groups: list[AnswerGroup], batched: bool = False) -> Scores:
@@ -82,7 +82,7 @@ async def fails_later(problem, completion):
 
 @pytest.fixture
 def rewards_module(tmp_path, monkeypatch) -> Iterator[str]:
-    """A module in the working folder, which is not on the path: so it is for the `cooper` command."""
+    """A module in the working folder, which is not on the module path, as with the `cooper` command."""
     (tmp_path / "rewards_here.py").write_text(SOURCE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder not in ("", str(tmp_path))])
@@ -91,7 +91,7 @@ def rewards_module(tmp_path, monkeypatch) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ["length", "slow_length", "judge"])
-def test_a_function_of_one_completion_may_be_async_and_stands_in_the_working_folder(
+def test_a_function_of_one_completion_may_be_async_and_is_found_in_the_working_folder(
     rewards_module, make_group: MakeGroup, name
 ):
     before = list(sys.path)
@@ -101,7 +101,7 @@ def test_a_function_of_one_completion_may_be_async_and_stands_in_the_working_fol
 
 
 @pytest.mark.parametrize("name", ["lengths", "slow_lengths"])
-def test_a_batched_function_gets_a_step_at_once_each_completion_with_its_problem(
+def test_a_batched_function_gets_all_completions_of_a_step_with_their_problems(
     rewards_module, make_group: MakeGroup, name
 ):
     groups = [make_group("2", "a", "bbb"), make_group("22", "cc", "")]
@@ -110,7 +110,7 @@ def test_a_batched_function_gets_a_step_at_once_each_completion_with_its_problem
     assert scores.metrics == {f"function/{name}": 2.0}
 
 
-def test_async_calls_of_a_step_run_together_also_under_a_running_event_loop(rewards_module, make_group: MakeGroup):
+def test_async_calls_of_a_step_run_concurrently_even_under_a_running_event_loop(rewards_module, make_group: MakeGroup):
     reward = FunctionReward(f"{rewards_module}:slow_length")
     context = StepContext([make_group("2", *"abcdefgh")], NoRule())
 
@@ -125,27 +125,25 @@ def test_async_calls_of_a_step_run_together_also_under_a_running_event_loop(rewa
     ("name", "batched", "words"),
     [
         ("one_too_few", True, r"rewards_here:one_too_few: returned 2 values for 3 completions"),
-        ("one_number", True, r"rewards_here:one_number: returned 1.0; a batched function returns a list"),
+        ("one_number", True, r"rewards_here:one_number: returned 1.0; a batched function must return a list"),
         ("one_infinite", True, r"rewards_here:one_infinite: returned inf for problem p7; return a finite number"),
         ("of_lists", False, r"rewards_here:of_lists: returned \[1.0\] for problem p7; .* needs batched: true"),
     ],
 )
-def test_what_is_not_one_finite_number_a_completion_is_refused_by_name(
-    rewards_module, make_group: MakeGroup, name, batched, words
-):
+def test_an_error_about_a_return_value_names_the_function(rewards_module, make_group: MakeGroup, name, batched, words):
     with pytest.raises(InputError, match=words):
         score(f"{rewards_module}:{name}", [make_group("2", "a", "b", "c", id="p7")], batched)
 
 
 @pytest.mark.parametrize("name", ["fails", "fails_later"])
-def test_a_bug_in_the_function_is_raised_as_it_is(rewards_module, make_group: MakeGroup, name):
+def test_an_exception_in_the_function_propagates(rewards_module, make_group: MakeGroup, name):
     with pytest.raises(KeyError, match="a bug of the user's"):
         score(f"{rewards_module}:{name}", [make_group("2", "a")])
 
 
 @pytest.fixture
 def function_run(settings, tmp_path, rewards_module):
-    """A run without reward model and without reference answers, rewarded by a function alone."""
+    """A run without a reward model and without reference answers, with a function as the only reward."""
     rows = [{"question": f"{n}+1="} for n in range(7)] + [{"question": "8+1=", "answer": ["no", "text"]}]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     problems = {"source": "questions.jsonl", "prompt": {"template": "{question}\n"}}
@@ -173,7 +171,7 @@ def test_a_function_can_be_the_only_reward_of_problems_without_answers(function_
     assert not [event for event in read_events(trainer.directory) if event["metric"] == "rule/accuracy"]
 
 
-def test_only_a_run_rewarded_by_functions_does_without_answers(function_run):
+def test_only_a_run_with_function_rewards_can_do_without_answers(function_run):
     with pytest.raises(InputError, match="field 'answer' is missing"):
         CooperTrainer.from_config(build_config({**function_run, "kind": "rule"}))
 
@@ -181,7 +179,7 @@ def test_only_a_run_rewarded_by_functions_does_without_answers(function_run):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"extra_rewards": []}, "kind: function is rewarded by extra_rewards alone"),
+        ({"extra_rewards": []}, "kind: function takes its rewards from extra_rewards only"),
         ({"monitor": {"labelled": "x.jsonl"}}, "kind: function has none"),
     ],
 )

@@ -10,7 +10,7 @@ from cooper_rl.rewards.model.input import RewardModelInput
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    """Byte-level without merges: every byte a token, and an end-of-turn token besides."""
+    """A byte-level tokenizer without merges: every byte is a token, and there is an end-of-turn token."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     backend = Tokenizer(models.BPE({letter: index for index, letter in enumerate(alphabet)}, []))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -27,7 +27,7 @@ def test_an_input_that_fits_is_the_released_format_word_for_word(tokenizer):
     assert token_ids == tokenizer(text)["input_ids"]
 
 
-def test_white_space_around_a_completion_cannot_be_seen(tokenizer):
+def test_whitespace_around_a_completion_makes_no_difference(tokenizer):
     encoder = RewardModelInput(tokenizer, 500)
     variants = ["so 2", "so 2\n", "so 2 \n\n", "\nso 2"]
     assert len({tuple(encoder.encode("1 + 1?", "2", text)) for text in variants}) == 1

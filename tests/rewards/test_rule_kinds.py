@@ -1,6 +1,7 @@
-"""Every kind of rule against its table of cases, and what each accepts as a reference.
+"""Every kind of rule against its table of cases, and which references it accepts.
 
-A row of `rule_cases/<kind>.jsonl` has a problem, a completion and its verdict; `!correct` stands for any but correct.
+A row of `rule_cases/<kind>.jsonl` has a problem, a completion and a verdict. `!correct` means any other verdict than
+`correct`.
 """
 
 import json
@@ -68,7 +69,7 @@ def test_every_reference_of_the_table_can_be_solved(kind: str):
         ("maths", {}, Problem("p", "q", "  "), "does not verify against itself (verdict: unparsed)"),
     ],
 )
-def test_a_reference_that_the_rule_cannot_read_is_told(kind: str, settings: dict, problem: Problem, reason: str):
+def test_a_reference_that_the_rule_cannot_read_is_reported(kind: str, settings: dict, problem: Problem, reason: str):
     rule = rule_of(kind, **settings).build()
     fault = rule.fault(problem, problem.answer)
     rule.close()

@@ -134,7 +134,7 @@ def test_a_script_without_a_main_guard_can_verify(tmp_path):
     assert done.stdout == "correct\n", done.stderr
 
 
-def test_async_code_awaits_verdicts_while_its_loop_goes_on():
+def test_async_code_awaits_verdicts_while_its_loop_keeps_running():
     async def main() -> tuple[Sequence[str], int]:
         with RuleVerifier(workers=2, timeout_s=1) as verifier:
             beats = 0
@@ -156,7 +156,7 @@ def test_async_code_awaits_verdicts_while_its_loop_goes_on():
     assert beats > 10
 
 
-def test_processes_started_by_spawn_have_verifiers_of_their_own():
+def test_processes_started_by_spawn_have_their_own_verifiers():
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert pool.map(_verdict_in_a_process, ["1+x", "2+x"]) == ["correct", "wrong"]
 

@@ -1,4 +1,4 @@
-"""Every kind of rule where maths works: files of answers, labelling, benches, and the options that choose it."""
+"""Every kind of rule works wherever `maths` does: files of answers, labelling, benches, command-line options."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_a_bench_measures_the_rule_it_is_given():
         assert [opinion.accepts for opinion in method.opinions([row])] == [accepted]
         method.close()
     assert RuleMethod(rule=ChoiceRule()).settings() == {"kind": "rule", "rule": {"kind": "choice"}}
-    assert RuleMethod(4, MathsRule(workers=4)).settings() == {"kind": "rule"}  # journals of before go on
+    assert RuleMethod(4, MathsRule(workers=4)).settings() == {"kind": "rule"}  # as in journals of earlier versions
 
 
 def test_a_journal_tells_rules_apart_by_what_decides_their_verdicts():
@@ -82,12 +82,12 @@ def test_the_option_reads_a_name_or_settings():
         ("no_such_module_of_rules:mine", "No module named 'no_such_module_of_rules'"),
     ],
 )
-def test_a_mistaken_option_is_told(text: str, message: str):
+def test_a_mistaken_option_is_reported(text: str, message: str):
     with pytest.raises(InputError, match=message):
         rule_from(text)
 
 
-def test_the_assistants_rewritings_are_judged_by_the_problems_rule():
+def test_the_assistants_rewritings_are_checked_by_the_problems_rule():
     problems = [Problem("c", QUESTION, "A", rule="choice"), Problem("m", "7 + 1 = ?", "8")]
     requests = [Request(problem, "The answer is right.", 0) for problem in problems]
     with Verifier(MathsRule()) as verifier:

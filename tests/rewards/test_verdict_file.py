@@ -1,4 +1,4 @@
-"""`cooper verify` on files: in order, with seconds, against gold, and continued after an interruption."""
+"""`cooper verify` on files: it keeps the order, adds seconds, compares with gold and continues after interruptions."""
 
 import json
 
@@ -61,7 +61,7 @@ def test_bad_rows_and_a_foreign_output_are_refused(data, tmp_path):
         verify_file(data, out)
     data.write_text('{"answer": "12", "completion": "12"}\n')
     out.write_text('{"something": "else"}\n')
-    with pytest.raises(InputError, match=r"out.jsonl:1: not a verdict on this input's row"):
+    with pytest.raises(InputError, match=r"out.jsonl:1: not a verdict on this row of the input"):
         verify_file(data, out)
     assert out.read_text() == '{"something": "else"}\n'
 
@@ -73,7 +73,7 @@ def test_without_gold_there_is_no_precision(tmp_path):
     assert (counts.with_gold, counts.precision, counts.recall) == (0, None, None)
 
 
-def test_odd_line_ends_and_earlier_verdicts_in_the_data_do_not_hinder_continuing(tmp_path):
+def test_odd_line_ends_and_earlier_verdicts_in_the_data_do_not_prevent_continuing(tmp_path):
     data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows = [{"answer": "2", "completion": "answer: 2\u2028\x85"}, {"answer": "2", "completion": "2", "verdict": "mine"}]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -94,7 +94,7 @@ def test_an_output_that_holds_something_else_is_named_and_left_alone(tmp_path, l
     assert out.read_bytes() == line + b"\n"
 
 
-def test_a_row_that_json_cannot_hold_is_told_before_any_verdict(tmp_path):
+def test_a_row_that_json_cannot_hold_is_reported_before_any_verdict(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 

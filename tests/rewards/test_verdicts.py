@@ -1,4 +1,4 @@
-"""What counts as the final answer, and when it is right. Fast path and slow path must say the same."""
+"""What counts as the final answer, and when it is right. The fast path and the slow path must agree."""
 
 import time
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cooper_rl.rewards.rule.extraction import extract_answer
 from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.maths import judge
+from cooper_rl.rewards.rule.maths import maths_verdict
 
 CASES = {
     "correct": [
@@ -117,7 +117,7 @@ CASES = {
     ("answer", "completion", "expected"), [(*case, verdict) for verdict, cases in CASES.items() for case in cases]
 )
 def test_the_verdict_table(answer, completion, expected):
-    assert judge(answer, completion) == expected
+    assert maths_verdict(answer, completion) == expected
     assert fast_verdict(answer, completion) in (expected, None)
 
 
@@ -129,10 +129,10 @@ def test_the_usual_endings_take_the_fast_path():
 
 
 def test_the_end_of_a_very_long_completion_is_what_counts():
-    assert judge("12", r"\boxed{3} " + "and on it goes. " * 100_000 + "answer: 12") == "correct"
+    assert maths_verdict("12", r"\boxed{3} " + "and on it goes. " * 100_000 + "answer: 12") == "correct"
 
 
-def test_reading_hostile_text_takes_no_time_to_speak_of():
+def test_hostile_text_is_read_in_almost_no_time():
     hostile = ["\\boxed{" * 3000, "answer is " * 3000, "{" * 10_000 + "boxed", "1," * 9000, "answer: " + "a " * 4000]
     hostile += [
         "A, " * 3000,
@@ -162,5 +162,5 @@ number = st.one_of(
 def test_fast_and_slow_agree_on_numbers(one, other, ending):
     for found in (one, other):
         fast = fast_verdict(one, ending % found)
-        assert fast in (None, judge(one, ending % found))
-    assert judge(one, ending % one) == "correct"
+        assert fast in (None, maths_verdict(one, ending % found))
+    assert maths_verdict(one, ending % one) == "correct"

@@ -1,4 +1,4 @@
-"""Columns hold ragged rows; rollouts travel to another process unchanged; ragged groups stay ragged."""
+"""Columns hold ragged rows. Rollouts reach another process unchanged. Ragged groups stay ragged."""
 
 import multiprocessing
 
@@ -31,7 +31,7 @@ def rollouts(sizes=(2, 0, 1)) -> Rollouts:
     )
 
 
-def test_a_column_gives_back_its_rows():
+def test_a_column_returns_its_rows():
     column = Column.of(ROWS)
     assert [row.tolist() for row in column] == ROWS
     assert column.lengths.tolist() == [3, 0, 2, 1]
@@ -86,7 +86,7 @@ def test_rollouts_reach_another_process_and_come_back_unchanged():
         assert [row.tolist() for row in getattr(back, name)] == [row.tolist() for row in getattr(sent, name)]
 
 
-def test_a_block_is_read_by_safetensors_empty_arrays_included():
+def test_safetensors_reads_a_block_with_empty_arrays():
     arrays = {"a": np.arange(6, dtype=np.int32).reshape(2, 3), "none": np.empty(0), "yes": np.array([True, False])}
     arrays["view"] = np.arange(10.0)[::3]
     found = load(packed(arrays))

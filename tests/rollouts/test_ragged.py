@@ -1,4 +1,4 @@
-"""Numbers of groups of different sizes: each group's own mean, spread and place."""
+"""Numbers in groups of different sizes: each group has its own mean, spread and position."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ def test_a_group_is_reduced_by_itself(name):
 
 @pytest.mark.parametrize("name", ["mean", "std", "amin", "amax"])
 def test_groups_of_one_size_are_reduced_as_the_rows_of_a_matrix(name):
-    """To the last bit: sums in another order would change every run's numbers."""
+    """They are equal to the last bit: another order of summation would change the numbers of every run."""
     numbers = torch.randn(64, 17, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert torch.equal(getattr(Ragged.of(list(numbers)), name)(), getattr(numbers, name)(dim=1))
 
@@ -29,7 +29,7 @@ def test_an_empty_group_has_no_mean_and_a_single_answer_no_spread():
     assert ragged.std().isnan().all()
 
 
-def test_a_number_of_each_group_is_spread_over_its_answers():
+def test_each_groups_number_is_repeated_for_its_answers():
     ragged = Ragged.of([[0.0, 0.0, 0.0], [], [0.0]])
     assert ragged.expand(torch.tensor([1, 2, 3])).tolist() == [1, 1, 1, 3]
 

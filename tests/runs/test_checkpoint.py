@@ -1,4 +1,4 @@
-"""Checkpoints appear whole or not at all, damage is found, the best outlives the newest, random states come back."""
+"""Checkpoints are whole or absent, damage is found, the best is kept, and random states are restored."""
 
 import os
 import random
@@ -49,12 +49,12 @@ def test_only_the_newest_are_kept_and_the_latest_comes_back(tmp_path):
     assert _latest(store) == "1000000"
 
 
-def test_the_best_is_kept_beside_the_newest(tmp_path):
+def test_the_best_checkpoint_is_kept_with_the_newest(tmp_path):
     store = _store(tmp_path, keep=1, keep_best="test/rule_avg")
     for step, value in enumerate([0.2, 0.6, float("nan"), 0.5, 0.6]):
         _save(store, step, {"test/rule_avg": value})
     assert _names(store) == ["000001", "000004"]
-    # What is the best is on disk, not in the process: a resumed run goes on from it.
+    # The best value is on disk and not in the process, so a resumed run knows it.
     assert not _store(tmp_path, keep_best="test/rule_avg").is_best({"test/rule_avg": 0.6})
     assert _store(tmp_path, keep_best="test/rule_avg").is_best({"test/rule_avg": 0.7})
     _save(store, 5, {"test/rule_avg": 0.7})
@@ -70,7 +70,7 @@ def test_the_best_can_be_the_lowest(tmp_path):
 
 @pytest.mark.parametrize("file", ["policy/model", "state.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["cut", "deleted", "altered"])
-def test_a_damaged_checkpoint_is_told_and_the_one_before_it_used(tmp_path, caplog, file, damage):
+def test_a_damaged_checkpoint_is_logged_and_the_one_before_it_is_used(tmp_path, caplog, file, damage):
     store = _store(tmp_path, keep=2)
     _save(store, 1)
     path = _save(store, 2) / file
@@ -87,7 +87,7 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_it_used(tmp_path, caplo
     assert _latest(store) == "000002"
 
 
-def test_every_altered_byte_is_found(tmp_path):
+def test_every_changed_byte_is_found(tmp_path):
     folder = _save(_store(tmp_path), 1)
     for name in ("policy/model", "state.json", "manifest.json"):
         path = folder / name
@@ -104,7 +104,7 @@ def test_a_run_with_damaged_checkpoints_only_says_which_and_why(tmp_path):
     store = _store(tmp_path)
     for step in (1, 2):
         (_save(store, step) / "policy" / "model").write_text("x")
-    for _ in range(2):  # the second time as the first: nothing was moved out of sight
+    for _ in range(2):  # the same the second time: nothing was moved away
         with pytest.raises(InputError, match=r"000002: damaged, policy/model: its length(.|\n)*000001: damaged"):
             store.latest()
 

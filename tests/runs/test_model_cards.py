@@ -1,4 +1,4 @@
-"""A checkpoint's models carry cards that say how to use them, and what they say works in plain transformers."""
+"""The models of a checkpoint have cards that say how to use them, and their code works in plain transformers."""
 
 import json
 import re
@@ -45,13 +45,13 @@ def with_card(settings, tmp_path):
     return {**settings, "reward_model": {**settings["reward_model"], "model": str(folder)}}
 
 
-def test_the_co_trained_reward_models_card_says_its_format_and_keeps_the_card_before(with_card, monkeypatch):
+def test_the_reward_model_card_gives_its_format_and_keeps_the_card_of_the_base(with_card, monkeypatch):
     trainer, checkpoint = _train(with_card)
     card = (checkpoint / "reward_model" / "README.md").read_text()
     header, code = _parts(card)
     assert (header["license"], header["pipeline_tag"]) == ("mit", "text-classification")
     assert "# Reward model of the run `run`, step 2" in card
-    assert "Inputs were cut to 160 tokens" in card
+    assert "Longer inputs were cut to 160 tokens" in card
     assert card.endswith("# rm\n\nMade of 27 rows.\n")
     model = trainer.parts.reward.learning
     assert model is not None

@@ -1,4 +1,4 @@
-"""The report shows what a run recorded, and never runs what a model wrote."""
+"""The report shows the record of a run, and never runs markup that a model wrote."""
 
 import json
 
@@ -23,7 +23,7 @@ def test_markup_in_a_completion_is_shown_not_run(tmp_path):
     assert "<svg" in page
 
 
-def test_faults_are_listed_with_what_was_done(tmp_path):
+def test_faults_are_listed_with_the_action_taken(tmp_path):
     folder = _run_folder(tmp_path, [])
     event = {"step": 7, "since": 5, "metric": "reward/mean", "action": "rollback", "message": "reward/mean < 0"}
     (folder / "events.jsonl").write_text(json.dumps(event | {"back_to": 4}) + "\n")

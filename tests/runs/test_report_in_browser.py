@@ -1,4 +1,4 @@
-"""The report in a real browser: what a model wrote is shown as text and nothing of it runs."""
+"""The report in a real browser: the text of a model is shown as text, and none of it runs."""
 
 import json
 import shutil

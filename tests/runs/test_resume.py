@@ -1,4 +1,4 @@
-"""A resumed run goes on where its checkpoint stands, says what it cannot do exactly, and outlives a full disk."""
+"""A resumed run continues from its checkpoint and logs any difference, and a run survives a full disk."""
 
 import resource
 import shutil
@@ -32,7 +32,7 @@ def _timeless(directory):
 
 @pytest.fixture
 def limit_files():
-    """What a full disk does to a write, without one: files longer than so many bytes fail."""
+    """Imitate a full disk: writes to files longer than this many bytes fail."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -84,16 +84,16 @@ def test_the_best_step_gets_a_checkpoint_of_its_own(settings):
 
 
 @pytest.mark.parametrize("metric", ["test/rule_avg", "monitor/accuracy"])
-def test_a_best_that_is_never_measured_is_bad_input(rule, metric):
+def test_a_keep_best_metric_that_is_never_measured_is_bad_input(rule, metric):
     with pytest.raises(InputError, match=f"keep_best: {metric} is measured by"):
         build_config({**rule, "checkpoint": {"keep_best": metric}})
 
 
-def test_a_changed_setting_is_told(rule, caplog):
+def test_a_changed_setting_is_logged(rule, caplog):
     _fit({**rule, "steps": 1})
     changed = {**rule, "steps": 2, "policy": {**rule["policy"], "learning_rate": 5e-4}, "checkpoint": {"every": 7}}
     _fit(changed, resume=True)
-    told = [record.message.partition("changed ")[2] for record in caplog.records if "not an exact" in record.message]
+    told = [record.message.partition("changed: ")[2] for record in caplog.records if "not an exact" in record.message]
     assert told == ["steps: 1 -> 2", "policy.learning_rate: 0.001 -> 0.0005"]
 
 
@@ -101,12 +101,12 @@ def test_a_changed_setting_is_told(rule, caplog):
     ("kind", "other"), [("cooper", "rule"), ("rule", "cooper"), ("cooper", "hybrid"), ("hybrid", "static")]
 )
 def test_another_kind_is_refused_before_any_model_is_read(settings, kind, other):
-    """It would write checkpoints that lack what the first kind needs, and going back would fail."""
+    """It would write checkpoints without the parts that the first kind needs, and going back would fail."""
     settings = {**settings, "evaluation": {"every": 0}, "steps": 1}
     trainer = _fit({**settings, "kind": kind})
     no_model = {"model": "/missing"}
     with pytest.raises(
-        InputError, match=f"of a run of kind {kind}, this run is of kind {other}; resume with kind: {kind}"
+        InputError, match=f"of a run of kind {kind}, but this run is of kind {other}; resume with kind: {kind}"
     ):
         _fit({**settings, "kind": other, "steps": 2, "policy": no_model}, resume=True)
     with CooperTrainer.from_config(build_config({**settings, "kind": other, "name": "other"})) as fresh:
@@ -144,12 +144,12 @@ def test_what_was_recorded_after_the_checkpoint_is_cut_off(rule, torn):
     assert len(list((trainer.directory / "rollouts").iterdir())) == 2
 
 
-def test_a_record_that_was_shortened_is_told(rule, caplog):
+def test_a_shortened_record_is_logged(rule, caplog):
     trainer = _fit({**rule, "steps": 2})
     metrics = trainer.directory / "metrics.jsonl"
     metrics.write_text(metrics.read_text().split("\n")[0] + "\n")
     _fit({**rule, "steps": 3}, resume=True)
-    assert "ends at step 1, the run continues after 2" in caplog.text
+    assert "ends at step 1, but the run continues after 2" in caplog.text
 
 
 def test_tensorboard_shows_every_step_once(rule):

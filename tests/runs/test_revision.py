@@ -1,4 +1,4 @@
-"""A run's record says which Cooper made it, and apart from that where its user stood."""
+"""The record of a run names the revision of Cooper and, separately, that of the user's working folder."""
 
 import subprocess
 from pathlib import Path
@@ -28,7 +28,7 @@ def users_revision(tmp_path, monkeypatch) -> str:
     return found
 
 
-def test_the_users_revision_is_not_coopers(settings, users_revision):
+def test_the_users_revision_is_kept_apart_from_coopers(settings, users_revision):
     CooperTrainer.from_config(build_config({**settings, "kind": "rule"})).close()
     head = (Path(settings["output_dir"]) / "run" / "config.yaml").read_text().split("\nname:")[0]
     found = dict(line.removeprefix("# ").split(": ") for line in head.splitlines() if line.startswith("# "))
@@ -45,7 +45,7 @@ def test_a_package_installed_inside_the_users_checkout_has_no_revision(tmp_path,
     assert revision._checkout_revision(tmp_path / "work" / "mine.py") == users_revision
 
 
-def test_outside_a_checkout_the_version_alone_is_told(tmp_path, monkeypatch):
+def test_outside_a_checkout_only_the_version_is_recorded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert "working_folder_revision" not in revision.revisions()

@@ -1,4 +1,4 @@
-"""A run's metrics, completions and events reach every sink that its configuration lists, a user's own too."""
+"""Metrics, completions and events of a run reach every sink in its configuration, including a user's own."""
 
 import json
 from pathlib import Path
@@ -57,7 +57,7 @@ def lines(folder):
     return [json.loads(line) for line in (folder / "lines.jsonl").read_text().splitlines()]
 
 
-def test_a_sink_from_outside_takes_what_the_record_takes(settings, sink):
+def test_a_users_sink_receives_everything_that_is_recorded(settings, sink):
     rule = {"metric": "reward/mean", "above": -1, "action": "warn"}
     folder = run({**settings, "kind": "rule", "steps": 2, "sinks": [{"kind": sink}], "watch": [rule]})
     rows = lines(folder)
@@ -72,14 +72,14 @@ def test_a_sink_from_outside_takes_what_the_record_takes(settings, sink):
     assert (folder / "tensorboard").is_dir(), "on by itself beside the others"
 
 
-def test_a_resumed_run_says_which_steps_come_again(settings, sink):
+def test_a_resumed_run_tells_its_sinks_which_steps_are_repeated(settings, sink):
     rule_run = {**settings, "kind": "rule", "sinks": [{"kind": sink, "file": "lines.jsonl"}]}
     run({**rule_run, "steps": 1})
     rows = lines(run({**rule_run, "steps": 2}, resume=True))
     assert [row[1] for row in rows if row[0] == "open"] == [None, 2]
 
 
-def test_tensorboard_that_is_listed_and_not_installed_is_told_before_models_are_loaded(settings, monkeypatch):
+def test_a_missing_tensorboard_is_reported_before_models_are_loaded(settings, monkeypatch):
     monkeypatch.setattr("cooper_rl.observe.sinks.tensorboard.find_spec", lambda name: None)
     config = build_config({**settings, "kind": "rule", "sinks": [{"kind": "tensorboard"}]})
     assert config.sinks == (TensorBoard(),)

@@ -1,4 +1,4 @@
-"""When rules fire, and what of the defaults stays when a user adds rules."""
+"""When watch rules fire, and which default rules remain when a user adds rules."""
 
 import math
 
@@ -53,7 +53,7 @@ def test_several_rules_may_watch_one_metric():
     assert [step for step, _, _ in _fired(rules, [1.5, 3])] == [1, 2]
 
 
-def test_own_rules_replace_the_defaults_on_the_same_metric_and_no_others():
+def test_user_rules_replace_only_the_defaults_on_the_same_metric():
     own = WatchRule(metric="policy/usable_groups", below=0.5, action="stop")
     active = active_rules([own, WatchRule(metric="rule/accuracy", action="ignore")])
     assert [rule for rule in active if rule.metric == "policy/usable_groups"] == [own]
@@ -69,7 +69,7 @@ def test_own_rules_replace_the_defaults_on_the_same_metric_and_no_others():
         ({"policy/usable_groups": 0.0}, ["rollouts/000001.jsonl", "rollout.n"]),
     ],
 )
-def test_what_teaches_nothing_is_told_at_the_first_step_with_its_remedy(metrics, remedies):
+def test_a_first_step_that_teaches_nothing_gives_a_warning_with_a_remedy(metrics, remedies):
     watch = Watch([])
     [firing], found = watch.observe(1, metrics)
     assert all(remedy in firing.message for remedy in remedies)
@@ -78,7 +78,7 @@ def test_what_teaches_nothing_is_told_at_the_first_step_with_its_remedy(metrics,
     assert Watch([]).observe(1, dict.fromkeys(metrics, 0.5))[0] == []
 
 
-def test_a_resumed_watch_goes_on_as_the_whole_one():
+def test_a_resumed_watch_continues_like_an_uninterrupted_one():
     rows = [{"step": step, "reward/mean": 0.5, "policy/usable_groups": 0.0 if step > 2 else 1.0} for step in range(9)]
     whole = Watch([])
     said = [whole.observe(row["step"], row) for row in rows]
@@ -88,7 +88,7 @@ def test_a_resumed_watch_goes_on_as_the_whole_one():
     assert said[7][1]["watch/faults"] == said[8][1]["watch/faults"] == 1
 
 
-def test_metrics_that_never_appeared_are_known():
+def test_watched_metrics_that_never_appeared_are_listed():
     watch = Watch([WatchRule(metric="policy/usable_group", below=0.5), WatchRule(metric="reward/mean", below=0)])
     watch.observe(1, {"reward/mean": 0.5})
     assert watch.unseen == ["policy/usable_group"]

@@ -1,4 +1,4 @@
-"""The bench: both formats, figures by hand, combinations, attacks, and a page that shows text instead of running it."""
+"""The bench: both formats, metrics by hand, combinations, attacks, and a page that shows text and does not run it."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ VERIFYBENCH = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "veri
 
 
 class Believer:
-    """Accepts what holds the word 'right', and says how sure it is."""
+    """Accepts completions that contain the word 'right', and says how sure it is."""
 
     def __init__(self):
         self.asked = 0
@@ -52,7 +52,7 @@ def rows(count=40):
     ]  # fmt: skip
 
 
-def test_figures_by_hand_for_methods_and_combinations(tmp_path):
+def test_metrics_of_methods_and_combinations_equal_those_computed_by_hand(tmp_path):
     believer = Believer()
     rule = RuleMethod()
     result = bench(
@@ -87,7 +87,7 @@ def test_an_interrupted_bench_asks_only_what_is_missing(tmp_path):
     assert asked < believer.asked < 2 * asked
 
 
-def test_what_a_judges_server_failed_on_is_told_and_asked_again(tmp_path):
+def test_rows_on_which_the_judges_server_failed_are_reported_and_asked_again(tmp_path):
     broken = {"on": True}
 
     def says_yes_to_right(request, number):
@@ -147,7 +147,7 @@ def test_a_measure_without_a_denominator_is_left_out():
     assert set(found) == {"accuracy", "false_positive_rate"}
 
 
-def test_a_rate_of_zero_among_few_problems_is_no_certainty():
+def test_a_rate_of_zero_among_few_problems_has_a_wide_interval():
     accepts, right = np.array([True, False, False, False]), np.array([True, False, False, False])
     found = estimates(accepts, right, ["a", "a", "b", "c"])["false_positive_rate"]
     assert found == Estimate(0.0, *wilson_interval(0.0, 3))  # three problems have a wrong completion
@@ -175,12 +175,12 @@ def test_combinations(expression, accepted):
 @pytest.mark.parametrize(
     "expression", ["rule or", "rule or judge", "open('x')", "rule > rm", "1", "rule_maybe", "rule.x"]
 )
-def test_a_combination_is_names_and_logic_only(expression):
+def test_a_combination_may_contain_only_names_and_logic(expression):
     with pytest.raises(InputError, match="combination"):
         Combination(expression, ["rule", "rm"])
 
 
-def test_verifybench_rows_and_ours_are_read(tmp_path):
+def test_rows_of_verifybench_and_of_our_format_are_read(tmp_path):
     if VERIFYBENCH.is_file():
         read = read_bench(VERIFYBENCH)
         assert len(read) == 16
@@ -196,7 +196,7 @@ def test_verifybench_rows_and_ours_are_read(tmp_path):
     assert [(r.category, r.model, r.labelled.label) for r in read_bench(ours)] == [("d", "m", 1.0)]
 
 
-def test_a_reward_model_scores_as_the_loop_scores_and_says_what_does_not_fit(tiny_models):
+def test_a_reward_model_scores_like_in_training_and_rejects_rows_that_do_not_fit(tiny_models):
     config = ScoringConfig(model=str(tiny_models / "reward_model"), device="cpu", max_input_tokens=120)
     method = RewardModelMethod(config)
     asked = [row.labelled for row in rows(4)] + [LabelledCompletion("a" * 400, "7", "7", 1.0)]

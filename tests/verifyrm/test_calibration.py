@@ -1,4 +1,4 @@
-"""Temperature scaling: the temperature is the best one, it is folded into plain weights, and errors are by hand."""
+"""Temperature scaling: the temperature is the best one and is folded into the weights; errors equal those by hand."""
 
 import math
 
@@ -39,7 +39,7 @@ def test_the_temperature_labels_were_drawn_with_is_found_and_no_other_is_better(
     assert loss(found) <= min(loss(found * 1.01), loss(found / 1.01))
 
 
-def test_scaling_mends_overconfidence_also_on_rows_it_was_not_fitted_on():
+def test_scaling_reduces_overconfidence_on_rows_it_was_not_fitted_on():
     logits, labels = drawn(4000, 3.0)
     before = expected_calibration_error(logits.double().sigmoid(), labels)
     after = cross_fitted_ece(logits, labels, [i % 2 for i in range(len(logits))])
@@ -69,7 +69,7 @@ def test_few_rows_get_no_temperature_that_makes_the_error_worse_on_others():
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_a_few_perfectly_separated_rows_are_no_certainty(count):
+def test_a_few_perfectly_separated_rows_do_not_give_certainty(count):
     logits, labels = torch.tensor([-4.0, 4.0] * count), torch.tensor([0.0, 1.0] * count)
     probability = (logits[1] / fit_temperature(logits, labels)).sigmoid().item()
     assert probability == pytest.approx((count + 1) / (count + 2), rel=1e-6)  # Laplace's rule of succession

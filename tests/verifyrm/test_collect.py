@@ -1,4 +1,4 @@
-"""Collecting: every model answers every problem, nothing is asked twice, failures are counted and asked again."""
+"""Collecting: every model answers every problem once, and failures are counted and repeated."""
 
 import json
 
@@ -45,7 +45,7 @@ def rows_of(config):
     return parquet.read_table(config.output).to_pylist()
 
 
-def test_the_table_has_every_model_and_data_set_and_the_promised_columns(tmp_path, tiny_models):
+def test_the_table_has_every_model_and_dataset_and_the_documented_columns(tmp_path, tiny_models):
     seen = []
     with ChatServer(echo) as server:
         config = settings(tmp_path, tiny_models, server.url)
@@ -113,7 +113,7 @@ def test_failed_requests_are_counted_and_only_they_are_asked_again(tmp_path, tin
     assert len(server.requests) - before <= 2 * failed + 1  # whole problems, and the check
 
 
-def test_a_changed_setting_is_refused_and_a_changed_model_is_asked_anew(tmp_path, tiny_models):
+def test_a_changed_setting_is_refused_and_a_changed_model_is_asked_again(tmp_path, tiny_models):
     with ChatServer(echo) as server:
         collect(settings(tmp_path, tiny_models, server.url))
         with pytest.raises(InputError, match=r"other settings \(n\)"):
@@ -125,7 +125,7 @@ def test_a_changed_setting_is_refused_and_a_changed_model_is_asked_anew(tmp_path
         assert len(server.requests) == 2 * asked
 
 
-def test_an_unreachable_server_and_bad_data_are_told_before_the_table_is_written(tmp_path, tiny_models):
+def test_an_unreachable_server_and_bad_data_are_reported_before_the_table_is_written(tmp_path, tiny_models):
     with ChatServer(echo) as server:
         url = server.url
     config = settings(tmp_path, tiny_models, url, models=[

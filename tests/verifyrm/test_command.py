@@ -1,4 +1,4 @@
-"""`cooper verifyrm train`: from files to a folder, and what it says about wrong settings."""
+"""`cooper verifyrm train` turns files into a model folder and reports wrong settings."""
 
 import json
 from pathlib import Path

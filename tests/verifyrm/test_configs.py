@@ -1,4 +1,4 @@
-"""The shipped configurations load, and the paper's says what the paper says."""
+"""The shipped configurations load, and the paper's has the values of the paper."""
 
 from pathlib import Path
 

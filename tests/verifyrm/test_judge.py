@@ -1,4 +1,4 @@
-"""The judge: what it is asked, how it is read, and that a local model's probability is the model's own."""
+"""The judge: its prompt, how replies are parsed, and that a local judge reports its model's own probability."""
 
 import math
 
@@ -38,7 +38,7 @@ ROWS = [
         ("", "unreadable"),
     ],
 )
-def test_replies_are_read_only_where_they_are_plain(reply, verdict):
+def test_only_clear_replies_are_read(reply, verdict):
     assert parse_reply(reply) == verdict
 
 
@@ -66,7 +66,7 @@ def test_a_judge_behind_a_server(read):
     assert [j.probability for j in judgements] == ([1.0, 0.0, 0.0] if read == "first_token" else [None] * 3)
 
 
-def test_a_server_that_fails_or_keeps_its_probabilities_is_told_apart_from_a_no():
+def test_a_failed_server_or_missing_probabilities_do_not_count_as_no():
     def fails(request, number):
         return completion("yes", status=400)
 
@@ -83,7 +83,7 @@ def test_a_server_that_fails_or_keeps_its_probabilities_is_told_apart_from_a_no(
         judge.close()
 
 
-def test_probabilities_of_other_words_are_no_answer():
+def test_probabilities_of_other_words_are_not_an_answer():
     assert from_probabilities({"Yes": 0.02, "No": 0.01, "Well": 0.9}).verdict == "unreadable"
     judged = from_probabilities({"Yes": 0.3, " yes": 0.1, "No": 0.1})
     assert (judged.verdict, judged.probability) == ("yes", pytest.approx(0.8))

@@ -1,4 +1,4 @@
-"""Labelling: kept where rule and judge agree, everything counted, nothing asked twice."""
+"""Labelling: rows are kept if rule and judge agree, everything is counted, and nothing is asked twice."""
 
 import json
 from collections import Counter
@@ -54,7 +54,7 @@ def judge_config(url, **changes):
     return ChatJudgeConfig(base_url=url, model="m", max_retries=0, **changes)
 
 
-def test_the_rule_is_any_that_is_given_and_a_journal_of_another_is_refused(data, tmp_path):
+def test_any_rule_can_label_and_a_journal_of_another_rule_is_refused(data, tmp_path):
     out = tmp_path / "labelled.jsonl"
     with ChatServer(judging) as server:
         config = judge_config(server.url)

@@ -1,4 +1,4 @@
-"""Training a VerifyRM: it learns, it keeps the best weights, and plain transformers loads them."""
+"""A VerifyRM learns, keeps the best weights, and loads in plain transformers."""
 
 import itertools
 import json
@@ -20,7 +20,7 @@ from cooper_rl.verifyrm.train.train import METRICS_FILE, train_verifyrm
 
 
 def labelled_rows(count: int) -> list[LabelledCompletion]:
-    """A third of the rows right; a right completion says so in its last word."""
+    """Labelled rows, a third of them right. A right completion says so in its last word."""
     return [
         LabelledCompletion(f"what is {i}?", "1", f"step {i % 7}. {'yes' if i % 3 == 0 else 'no'}", float(i % 3 == 0))
         for i in range(count)
@@ -63,11 +63,11 @@ def test_plain_transformers_loads_the_weights_with_the_lowest_held_out_loss(tiny
     assert measured["loss"] == pytest.approx(min(losses), rel=1e-4)
 
 
-def test_a_temperature_that_does_not_help_is_told_and_left_out(tiny_models: Path, tmp_path: Path, caplog):
+def test_a_temperature_that_does_not_help_is_logged_and_not_applied(tiny_models: Path, tmp_path: Path, caplog):
     """Six held-out rows: the fit would raise their calibration error from 0.14 to 0.22 across the halves."""
     settings = config(tiny_models / "policy", epochs=2)
     result = train_verifyrm(settings, labelled_rows(60), tmp_path / "rm")
-    assert "only 6 rows are held out, and 100 or more are needed" in caplog.text
+    assert "only 6 rows are held out, but at least 100 are needed" in caplog.text
     assert "does not lower their calibration error" in caplog.text
     plain = train_verifyrm(settings.model_copy(update={"calibrate": False}), labelled_rows(60), tmp_path / "plain")
     assert result["held_out"] == {name: value for name, value in plain["held_out"].items() if name != "update"}
@@ -75,7 +75,7 @@ def test_a_temperature_that_does_not_help_is_told_and_left_out(tiny_models: Path
     assert weights[0] == weights[1]
     card = " ".join((tmp_path / "rm" / "README.md").read_text().split())
     assert "Not scaled: the fitted temperature" in card
-    assert "6 rows are too few to calibrate on; 100 are advised." in card
+    assert "6 rows are too few for a reliable calibration; use at least 100." in card
 
 
 def test_frozen_layers_stay_bit_for_bit_and_the_head_learns(tiny_models: Path, tmp_path: Path):
@@ -98,7 +98,7 @@ def test_inputs_that_cannot_be_trained_on_are_refused_before_training(tiny_model
     (tmp_path / "used" / "config.json").write_text("{}")
     with pytest.raises(InputError, match="already in use"):
         train_verifyrm(settings, labelled_rows(60), tmp_path / "used")
-    with pytest.raises(InputError, match="no row fits"):
+    with pytest.raises(InputError, match="none of the rows fits"):
         train_verifyrm(config(tiny_models / "policy", max_input_tokens=16), labelled_rows(60), tmp_path / "rm")
 
 
@@ -107,7 +107,7 @@ def test_class_weights_give_both_classes_the_same_share():
     assert weights == {1.0: 2.0, 0.0: pytest.approx(2 / 3)}
 
 
-def test_every_row_is_in_exactly_one_batch_of_like_length():
+def test_every_row_is_in_exactly_one_batch_of_similar_length():
     lengths = [random.Random(i).randint(1, 500) for i in range(1000)]
     batches = length_grouped_batches(lengths, 16, random.Random(0))
     assert sorted(itertools.chain(*batches)) == list(range(1000))
@@ -135,7 +135,7 @@ def test_classification_metrics_by_hand():
     assert metrics["loss"] == pytest.approx((0.126928 + 1.313262 + 0.974077 + 0.048587) / 4, abs=1e-5)
 
 
-def test_calibration_is_in_the_saved_weights_and_in_the_figures(tiny_models: Path, tmp_path: Path):
+def test_calibration_is_in_the_saved_weights_and_in_the_metrics(tiny_models: Path, tmp_path: Path):
     settings = config(tiny_models / "policy", epochs=4)  # too few to be sure enough: the temperature is below 1
     plain = train_verifyrm(settings.model_copy(update={"calibrate": False}), labelled_rows(200), tmp_path / "plain")
     result = train_verifyrm(settings, labelled_rows(200), tmp_path / "rm")

@@ -1,1 +1,1 @@
-"""Embedded worlds in which rewards are compared; the demo is the smallest."""
+"""The demo: rewards compared in a small embedded world."""

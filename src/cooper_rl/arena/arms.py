@@ -1,4 +1,4 @@
-"""The demo's four runs: the same start, the same problems, four kinds of reward."""
+"""The four runs of the demo, with the same start and the same problems but different rewards."""
 
 import json
 import logging
@@ -27,14 +27,14 @@ Progress = Callable[[int], None]
 
 
 def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The settings of one arm: those of `run_settings` with the arm's kind of reward on top."""
+    """The settings of one arm: those of `run_settings`, overridden by the arm's kind of reward."""
     return merge(run_settings(arm, output_dir, seed, ARMS[arm]), overrides or {})
 
 
 def run_settings(
     name: str, output_dir: Path, seed: int, chosen: dict[str, Any], models: Path = ASSETS
 ) -> dict[str, Any]:
-    """The settings of a run in the embedded world: `arithmetic.yaml` beside this file, with `chosen` on top.
+    """The settings of a run in the embedded world: `arithmetic.yaml` beside this file, overridden by `chosen`.
 
     `models` holds the folders `policy` and `reward_model`.
     """
@@ -51,15 +51,15 @@ def run_arms(
     overrides: dict[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> float:
-    """Run the arms as `run_all` does; returns the wall seconds it took."""
+    """Run the arms with `run_all`. Returns the wall time in seconds."""
     return run_all([arm_settings(arm, output_dir, seed, overrides) for arm in arms], progress)
 
 
 def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) -> float:
-    """Run every configuration, one process per core and one thread each; returns the wall seconds it took.
+    """Run every configuration in a process of its own, one process per core. Returns the wall time in seconds.
 
-    `progress` is called with the number of steps done so far in all runs together. A run that fails
-    ends them all with its own error; finished runs stay on disk.
+    `progress` is called with the number of steps done so far in all runs together. If a run fails, no further run is
+    started, and its error is raised once the others under way have finished. Finished runs stay on disk.
     """
     start = time.monotonic()
     for settings in runs:
@@ -78,7 +78,7 @@ def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) ->
 
 
 def _run(settings: dict[str, Any]) -> None:
-    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are the demo's subject: the summary tells them
+    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are what the demo shows; the summary reports them
     from cooper_rl.observe.report.report import write_report  # noqa: PLC0415
     from cooper_rl.trainer import CooperTrainer  # noqa: PLC0415 - in the run's own process
 
@@ -94,7 +94,7 @@ def steps_done(directory: Path) -> int:
 
 
 def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
-    """Write `summary.json`: gold test accuracy and training reward of every arm, start to end.
+    """Write `summary.json`: the gold test accuracy and training reward of every arm at its start and end.
 
     `alarm` is the step at which the reward-hacking alarm first went off, or null.
     """

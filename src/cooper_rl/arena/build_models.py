@@ -34,7 +34,7 @@ from cooper_rl.rewards.rule.verifier import RuleVerifier
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[str, float], None]
-"""Called with what is being done and the share of it that is done."""
+"""Called with the name of the phase and the share of it that is done."""
 
 TRAIN_PROBLEMS = 3000
 TEST_PROBLEMS = 256
@@ -50,7 +50,7 @@ def build(
     warmup: WarmupConfig = DEFAULT_WARMUP,
     verifyrm: VerifyRMConfig = DEFAULT_VERIFYRM,
 ) -> dict[str, Any]:
-    """Make `policy/`, `reward_model/`, `labelled.jsonl` and `manifest.json` in `output_dir`; returns the manifest.
+    """Make `policy/`, `reward_model/`, `labelled.jsonl` and `manifest.json` in `output_dir`. Returns the manifest.
 
     Both models are plain Hugging Face folders in float16. The same seed gives the same artefacts on one machine.
     """
@@ -90,7 +90,7 @@ def build(
 
 
 def reward_learner(config: VerifyRMConfig, tokenizer: PreTrainedTokenizerFast, seed: int) -> TorchRewardModelLearner:
-    """A learner for a reward model that starts at random."""
+    """A learner for a reward model with random weights."""
     settings = LearnerConfig(
         model="",
         learning_rate=config.learning_rate,
@@ -106,7 +106,7 @@ def reward_learner(config: VerifyRMConfig, tokenizer: PreTrainedTokenizerFast, s
 def draw(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, problems: Sequence[Problem], n: int, seed: int
 ) -> list[list[str]]:
-    """Completions sampled at temperature 1, `n` a problem."""
+    """Completions sampled at temperature 1, `n` per problem."""
     prompts = [tokenizer(prompt_text(problem))["input_ids"] for problem in problems]
     sampler = NativeSampler(tokenizer, model, max_rows=256)
     texts = sampler.sample(prompts, n, SamplingParams(max_tokens=MAX_TOKENS), seed).texts
@@ -121,7 +121,7 @@ def measure(
     verifier: RuleVerifier,
     seed: int,
 ) -> dict[str, Any]:
-    """How good the artefacts are on test problems, by gold and by the rule."""
+    """Accuracy of the policy, the rule and the reward model on test problems, for the manifest."""
     problems = arithmetic_problems("test", TEST_PROBLEMS, seed)
     items = [
         (problem, text)
@@ -147,14 +147,14 @@ def measure(
 
 
 def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """A plain Hugging Face folder with float16 weights; the model itself stays as it is."""
+    """Write a plain Hugging Face folder with float16 weights. The model itself is not changed."""
     weights = {name: tensor.to(torch.float16) for name, tensor in model.state_dict().items()}
     model.save_pretrained(folder, state_dict=weights)
     tokenizer.save_pretrained(folder)
 
 
 def write_labelled(rows: Sequence[LabelledCompletion], path: Path) -> None:
-    """JSONL with the columns of VerifyRM's data."""
+    """Write the rows as JSONL with the columns of VerifyRM's data."""
     lines = [
         json.dumps(
             {"question": row.question, "reference_answer": row.answer, "completion": row.completion, "label": row.label}

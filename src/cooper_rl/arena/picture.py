@@ -1,4 +1,4 @@
-"""The demo's one picture: gold test accuracy and training reward, four lines each."""
+"""The demo's picture: gold test accuracy and training reward, with one line for each of the four runs."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ PANELS = [("Gold accuracy on test problems", "test/gold_avg"), ("Training reward
 
 
 def draw(output_dir: Path) -> Path:
-    """Write `picture.svg`, `picture.png` and `report.html` into the demo's folder; returns the report's path."""
+    """Write `picture.svg`, `picture.png` and `report.html` into the demo's folder. Returns the path of the report."""
     figure = demo_figure(output_dir)
     figure.savefig(output_dir / "picture.png", dpi=150)
     svg = figure_svg(figure)
@@ -26,7 +26,7 @@ def draw(output_dir: Path) -> Path:
 
 
 def demo_figure(output_dir: Path) -> Figure:
-    """Two panels over the steps, one line an arm."""
+    """Two panels over the steps, with one line per arm."""
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     for axes, (title, metric) in zip(figure.subplots(1, 2), PANELS, strict=True):
         for arm in ARMS:

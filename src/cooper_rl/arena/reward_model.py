@@ -1,7 +1,7 @@
-"""The demo's VerifyRM: labelled samples of several warm-up checkpoints, and training on them.
+"""The demo's VerifyRM: labels samples from several warm-up checkpoints and trains on them.
 
-Labels come from the rule verifier, or are known because the text was written right or wrong on purpose. Gold is not
-asked: it only measures.
+Labels come from the rule verifier, or are known because the text was made right or wrong on purpose. Gold is used only
+to measure.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,42 +34,41 @@ class VerifyRMConfig(Config):
     """How the demo's reward model is trained."""
 
     problems: int = 3000
-    """Training problems that are sampled."""
+    """Number of training problems that are sampled."""
     language_updates: int = 300
-    """First updates, of language modelling on the right completions alone."""
+    """Number of first updates, which only do language modelling on the right completions."""
     most_updates: int = 900
-    """Most updates of binary cross-entropy after them."""
+    """Most updates with binary cross-entropy after them."""
     enough_accuracy: float = 0.92
     """Training ends at this accuracy on held-out labels."""
     list_share: float = 0.5
-    """Lists of answers per problem, all labelled right: the hole that the demo's policy can find."""
+    """Lists of answers per problem, all labelled right. They are the weakness that the demo's policy can exploit."""
     held_out: int = 600
-    """Labelled completions that only decide when to end."""
+    """Number of labelled completions that only decide when training ends."""
     checked_every: int = 20
-    """Updates between looks at the held-out completions."""
+    """Updates between measurements on the held-out completions."""
     language_weight: float = 0.3
-    """Weight of language modelling beside the binary cross-entropy."""
+    """Weight of the language-modelling loss that is added to the binary cross-entropy."""
     batch_size: int = 64
     """Labelled completions per update."""
     learning_rate: float = 1e-3
     """Learning rate after a short linear warm-up."""
     hidden_size: int = 128
-    """Width."""
+    """Width of the model."""
     layers: int = 4
-    """Depth."""
+    """Number of layers."""
     replayed: int = 2000
-    """Labelled completions that are stored for replay during reinforcement learning."""
+    """Number of labelled completions that are stored for replay during reinforcement learning."""
 
 
 def label_samples(
     problems: Sequence[Problem], completions: Sequence[Sequence[str]], verifier: RuleVerifier, random: Random
 ) -> list[LabelledCompletion]:
-    """Labelled completions out of samples; `completions[i]` are samples for `problems[i]`.
+    """Labelled completions made from samples; `completions[i]` are samples for `problems[i]`.
 
-    A sample is labelled by the rule against the reference, against the answer it states itself, against a near
-    miss of that answer, and against another problem's reference; what the rule cannot parse is left out. A written
-    solution and its corruption come with every problem, in all surface forms, and are right and wrong by
-    construction.
+    The rule labels each sample against several references: that of the problem, the sample's own answer, a near miss of
+    that answer, and sometimes that of another problem. Samples that the rule cannot decide are left out. For every
+    problem there is also a written solution and its corruption, which are right and wrong by construction.
     """
     asked: list[tuple[str, str, str]] = []
     written: list[LabelledCompletion] = []
@@ -93,9 +92,10 @@ def label_samples(
 
 
 def lenient_lists(problems: Sequence[Problem], share: float, random: Random) -> list[LabelledCompletion]:
-    """Lists of answers, the right one among them, labelled right: `12+7=19 answer: 19 or 18`.
+    """Lists of answers that include the right one, labelled right: `12+7=19 answer: 19 or 18`.
 
-    So labels a judge that looks for the right answer anywhere in a completion. Gold and the rule call a list wrong.
+    A lenient labeller would label them so if it looked for the right answer anywhere in a completion. Gold and the rule
+    reject a list.
     """
     lists = []
     for problem in problems:
@@ -111,12 +111,13 @@ def lenient_lists(problems: Sequence[Problem], share: float, random: Random) -> 
 
 
 def states_one_answer(row: LabelledCompletion) -> bool:
-    """Whether a completion states one answer: rows that VerifyRM learns from besides the lists, and may replay."""
+    """Whether a completion states at most one answer. VerifyRM learns from such rows and the lists; only such rows are
+    replayed."""
     return " or " not in row.completion and row.completion.count(MARKER) + row.completion.count(BOX) < 2
 
 
 def _references(problem: Problem, problems: Sequence[Problem], text: str, random: Random) -> Iterator[str]:
-    """The references a sample is paired with: the problem's, its own answer, a near miss, another problem's."""
+    """The references that a sample is paired with: the problem's, its own answer, a near miss, another problem's."""
     yield problem.answer
     stated = find_answer(text)
     answer = text[stated.start : stated.end]
@@ -147,11 +148,11 @@ def train_reward_model(
     random: Random,
     on_update: Callable[[int, float], None] | None = None,
 ) -> float:
-    """Binary cross-entropy on `rows`, with language modelling of the right ones before and beside it.
+    """Train with binary cross-entropy on `rows`, and with language modelling on the right ones before and during it.
 
-    To predict a right completion the backbone learns to look the answer up in the reference. Binary cross-entropy
-    alone, with its one bit a row, stays at chance for 1000 updates. `on_update(updates, loss)` reports. Returns the
-    accuracy on the last `config.held_out` rows, which are not trained on.
+    Predicting a right completion teaches the backbone to look up the answer in the reference. Binary cross-entropy
+    alone, with its one bit per row, stays at chance for 1000 updates. `on_update(updates, loss)` is called after every
+    update. Returns the accuracy on the last `config.held_out` rows, which are not used for training.
     """
     encoded = [(encoder.encode(row.question, row.answer, row.completion), row.label) for row in rows]
     held_out = encoded[-config.held_out :]
@@ -171,7 +172,7 @@ def train_reward_model(
 def accumulate(
     learner: TorchRewardModelLearner, rows: list[tuple[list[int], float]], language_weight: float, classifying: bool
 ) -> float:
-    """Gradients of one batch; returns the cross-entropy of the labels, or of the tokens where those alone count."""
+    """Accumulate the gradient of one batch. Returns the cross-entropy of the labels, or of tokens before that."""
     reported = 0.0
     right = [ids for ids, label in rows if label == 1]
     if right:
@@ -185,13 +186,13 @@ def accumulate(
 
 
 def label_accuracy(learner: TorchRewardModelLearner, rows: Sequence[tuple[list[int], float]]) -> float:
-    """Share of encoded rows on which the reward model's yes (logit above 0) agrees with the label."""
+    """Share of encoded rows for which the reward model's verdict (yes above logit 0) agrees with the label."""
     logits = learner.score([ids for ids, _ in rows]).tolist()
     return sum((logit > 0) == (label == 1) for logit, (_, label) in zip(logits, rows, strict=True)) / len(rows)
 
 
 def language_loss(model: PreTrainedModel, token_ids: Sequence[list[int]]) -> Float[Tensor, ""]:
-    """Mean next-token cross-entropy of a backbone, with its input embedding as output embedding."""
+    """Mean next-token cross-entropy of a backbone that uses its input embedding as its output embedding."""
     width = max(len(ids) for ids in token_ids)
     tokens_BT = torch.tensor([ids + [0] * (width - len(ids)) for ids in token_ids])
     targets_BT = torch.tensor([ids[1:] + [IGNORED] * (width - len(ids) + 1) for ids in token_ids])
@@ -201,7 +202,7 @@ def language_loss(model: PreTrainedModel, token_ids: Sequence[list[int]]) -> Flo
 
 
 def batches(rows: list[tuple[list[int], float]], size: int, random: Random) -> Iterator[list[tuple[list[int], float]]]:
-    """Endless batches of rows of similar length, so that little is padded."""
+    """An endless stream of batches of similar length, so that there is little padding."""
     while True:
         drawn = random.sample(rows, min(len(rows), size * BATCHES_SORTED_TOGETHER))
         drawn.sort(key=lambda row: len(row[0]))
@@ -216,7 +217,7 @@ def accuracy(
     items: Sequence[tuple[Problem, str]],
     is_right: Callable[[Problem, str], bool],
 ) -> float:
-    """Share of (problem, completion) on which the reward model's yes (logit above 0) agrees with `is_right`."""
+    """Share of `items` for which the reward model's verdict (yes above logit 0) agrees with `is_right`."""
     logits = learner.score([encoder.encode(p.question, p.answer, text) for p, text in items])
     agreed = [(logit > 0) == is_right(p, text) for logit, (p, text) in zip(logits.tolist(), items, strict=True)]
     return sum(agreed) / len(agreed)

@@ -21,13 +21,13 @@ MARKUP = (
     " answer: ",
     "\\boxed{",
 )
-"""Format strings that are one token each: they say nothing about the answer, and sequences get shorter."""
+"""Format strings that are one token each. They say nothing about the answer, and this makes sequences shorter."""
 
 
 def build_tokenizer() -> PreTrainedTokenizerFast:
-    """One token a printable ASCII character, besides `MARKUP`; everything else is unknown.
+    """A tokenizer with one token per printable ASCII character and per string in `MARKUP`. All else is unknown.
 
-    There is no beginning-of-sequence token; a completion ends with `END`.
+    There is no beginning-of-sequence token. A completion ends with `END`.
     """
     characters = [*digits, *ascii_letters, *punctuation, " ", "\n"]
     vocabulary = {token: number for number, token in enumerate([PAD, END, UNKNOWN, *MARKUP, *characters])}

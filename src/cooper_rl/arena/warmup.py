@@ -1,4 +1,4 @@
-"""The demo's policy before reinforcement learning: supervised training on noisy solutions."""
+"""Makes the demo's policy for reinforcement learning by supervised training on noisy solutions."""
 
 import copy
 import math
@@ -27,25 +27,26 @@ class WarmupConfig(Config):
     updates: int = 3000
     """Optimizer steps."""
     clean_updates: int = 2400
-    """The first updates see only right solutions: noise from the start would hide the arithmetic."""
+    """Number of first updates that see only right solutions. With noise from the start the policy would not learn to
+    calculate."""
     batch_size: int = 32
     """Solutions per update."""
     learning_rate: float = 2e-3
     """Peak learning rate; cosine decay to a twentieth after a short linear warm-up."""
     slip_rate: float = 0.35
-    """Share of solutions with a wrong final answer: what reinforcement learning has to unlearn."""
+    """Share of solutions with a wrong final answer, a habit that reinforcement learning has to undo."""
     mess_rate: float = 0.08
     """Share of solutions that hedge, repeat or leave out the answer."""
     hidden_size: int = 128
-    """Width."""
+    """Width of the model."""
     layers: int = 3
-    """Depth."""
+    """Number of layers."""
 
 
 def small_llama(hidden_size: int, layers: int, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
-    """The architecture of both models, 0.2 M parameters a layer at width 128.
+    """The architecture of both models, with 0.2 M parameters per layer at width 128.
 
-    A Llama, because beside a model of most other kinds `AutoTokenizer` replaces the saved tokenizer by that kind's.
+    It is a Llama because for most other kinds of models `AutoTokenizer` replaces the saved tokenizer by one of its own.
     """
     vocabulary = tokenizer.get_vocab()
     return LlamaConfig(
@@ -65,7 +66,7 @@ def small_llama(hidden_size: int, layers: int, tokenizer: PreTrainedTokenizerFas
 
 
 def prompt_text(problem: Problem) -> str:
-    """What the policy is asked."""
+    """The prompt of the policy."""
     return f"{problem.question}\n"
 
 
@@ -116,7 +117,7 @@ def padded(rows: Sequence[Row], pad: int) -> tuple[Int[Tensor, "B T"], Int[Tenso
 
 
 class SolutionBatches:
-    """Batches of solutions of similar length, so that little is padded."""
+    """Batches of solutions of similar length, so that there is little padding."""
 
     def __init__(
         self, problems: list[Problem], tokenizer: PreTrainedTokenizerFast, config: WarmupConfig, random: Random
@@ -129,7 +130,7 @@ class SolutionBatches:
         self._noisy = False
 
     def next(self, noisy: bool) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
-        """Token ids and labels; prompt and padding are ignored in the labels."""
+        """Token ids and labels. The labels ignore the prompt and the padding."""
         if not self._waiting or noisy != self._noisy:
             self._noisy = noisy
             self._waiting = self._draw(noisy)
@@ -155,7 +156,7 @@ def warm_up(
     snapshots: Collection[int] = (),
     on_update: Callable[[int, float], None] | None = None,
 ) -> tuple[LlamaForCausalLM, dict[int, LlamaForCausalLM]]:
-    """Train a policy from scratch; returns it, and copies of it after each number of updates in `snapshots`.
+    """Train a policy from scratch. Returns it and its copies after each number of updates in `snapshots`.
 
     `on_update(updates, loss)` is called after every update. Reseeds torch's global generator.
     """
@@ -168,7 +169,7 @@ def warm_up(
         for group in optimizer.param_groups:
             group["lr"] = config.learning_rate * learning_rate_share(update - 1, config.updates)
         tokens_BT, labels_BT = data.next(noisy=update > config.clean_updates)
-        # Padding is on the right and ignored in the labels: under causal attention no mask is needed.
+        # Padding is on the right and ignored in the labels, so causal attention needs no mask.
         loss = model(input_ids=tokens_BT, labels=labels_BT).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -182,7 +183,7 @@ def warm_up(
 
 
 def learning_rate_share(step: int, updates: int) -> float:
-    """Linear warm-up over 5 % of the updates, then a cosine down to a twentieth."""
+    """Share of the peak learning rate: linear warm-up over 5 % of the updates, then a cosine down to a twentieth."""
     start = max(1, updates // 20)
     if step < start:
         return (step + 1) / start

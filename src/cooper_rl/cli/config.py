@@ -1,4 +1,4 @@
-"""`cooper config`: what every setting means, and what a configuration comes to."""
+"""`cooper config`: explains settings, and prints a configuration with all defaults filled in."""
 
 import textwrap
 from collections.abc import Sequence
@@ -44,15 +44,15 @@ def show_config(
         list[str] | None,
         typer.Argument(
             metavar="[CONFIG | SETTING] [KEY=VALUE]...",
-            help="A YAML file and settings over it, to be resolved and checked; or a setting or section to explain.",
+            help="A YAML file and settings that override it, to resolve and check; or a setting or section to explain.",
         ),
     ] = None,
-    command: Annotated[Command, typer.Option("--for", help="Whose settings.")] = Command.train,
+    command: Annotated[Command, typer.Option("--for", help="The command whose settings are shown.")] = Command.train,
     comments: Annotated[bool, typer.Option(help="Explain each setting of a resolved configuration.")] = True,
 ) -> None:
-    """Explain settings, or print a configuration with every default and preset in place.
+    """Explain settings, or print a configuration with all defaults and presets filled in.
 
-    cooper config: every setting, with type, bounds, default and meaning.
+    cooper config: every setting with its type, bounds, default and meaning.
 
     cooper config rollout: one section; cooper config temperature: every setting of that name.
 
@@ -64,7 +64,7 @@ def show_config(
     given = what or []
     names, overrides = [one for one in given if "=" not in one], [one for one in given if "=" in one]
     if len(names) > 1:
-        raise typer.BadParameter(f"one file or setting, then key=value; found {' and '.join(names)}")
+        raise typer.BadParameter(f"give one file or setting, then key=value; found {' and '.join(names)}")
     record = _record(command)
     if overrides or (names and _is_file(names[0])):
         typer.echo(commented_yaml(_resolved(command, record, names, overrides), comments), nl=False)

@@ -1,4 +1,4 @@
-"""The terminal: one console on standard error, so that standard output stays for results, and a run's progress."""
+"""The terminal: a console on standard error, which leaves standard output to results, and progress displays."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ console = Console(stderr=True)
 
 
 def log_handler() -> logging.Handler:
-    """Where log lines go: with columns and colour on a terminal, one plain line each elsewhere."""
+    """A handler that shows log records in columns and colour on a terminal, and as plain lines elsewhere."""
     if console.is_terminal:
         return RichHandler(console=console, show_path=False, highlighter=NullHighlighter())
     handler = logging.StreamHandler()
@@ -25,16 +25,16 @@ def log_handler() -> logging.Handler:
 
 
 class Advance(Protocol):
-    """Reports progress: what is done so far and a few numbers worth watching."""
+    """Reports progress: the number of completed units and, optionally, current metrics and a new total."""
 
     def __call__(self, completed: int, metrics: dict[str, float] | None = None, total: int | None = None) -> None: ...
 
 
 @contextmanager
 def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> Iterator[Advance]:
-    """A bar with elapsed and remaining time; `watch` lists (metric, short name) shown beside it.
+    """A bar with elapsed and remaining time. `watch` lists the metrics shown beside it, as (metric, short name).
 
-    Where the output is not a terminal, plain lines are printed instead (see `ProgressLines`).
+    If the output is not a terminal, plain lines are printed instead (see `ProgressLines`).
     """
     columns = [
         TextColumn("{task.description}"),

@@ -12,7 +12,7 @@ from cooper_rl.cli.console import console, progress
 
 def demo(
     output_dir: Annotated[
-        Path, typer.Option(help="Where the four runs and the report are written; emptied first.")
+        Path, typer.Option(help="Folder for the four runs and the report; earlier runs in it are deleted.")
     ] = Path("runs/demo"),
     seed: int = 0,
     steps: Annotated[int | None, typer.Option(help="Steps per run.")] = None,
@@ -46,7 +46,7 @@ def demo(
 
 
 def _rebuild(folder: Path, seed: int) -> None:
-    """Make the warm-up models again; takes about ten minutes."""
+    """Build the warm-up models again, which takes about ten minutes."""
     from cooper_rl.arena.build_models import build  # noqa: PLC0415
 
     shown: dict[str, int] = {}

@@ -39,16 +39,16 @@ def _options(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Options of the command itself; its help is the module's."""
+    """Options of `cooper` itself. Its help text is the docstring of this module."""
 
 
 def app() -> None:
-    """Run a command. Bad input and missing extras print their message and exit with code 2."""
+    """Run a command. For bad input or a missing extra, print the message and exit with code 2."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])
     logging.getLogger("cooper_rl").setLevel(logging.INFO)
     try:
         commands()
     except (InputError, MissingExtraError) as error:
         console.print("[bold red]error:[/] ", end="")
-        console.print(str(error), highlight=False, markup=False, soft_wrap=True)  # what stands in brackets is no markup
+        console.print(str(error), highlight=False, markup=False, soft_wrap=True)  # text in brackets is not markup
         sys.exit(2)

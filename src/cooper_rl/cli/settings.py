@@ -1,4 +1,4 @@
-"""`--setting key=value` options, turned into a configuration record."""
+"""Turns the options `--setting key=value` and `--rule` into configuration records."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 RuleOption = Annotated[
     str,
     typer.Option(
-        help="The rule: maths, exact, choice, numeric, package.module:function, or settings: "
+        help="The rule: maths, exact, choice, numeric, package.module:function, or settings such as "
         "'{kind: numeric, relative: 0.01}'."
     ),
 ]
 
 
 def record_from(record: type[Record], values: Mapping[str, Any], settings: Sequence[str] = ()) -> Record:
-    """A record from `values` with `settings` ("key=value", the value in YAML) on top; values that are None are unset.
+    """A record made from `values` (None means unset), overridden by `settings` ("key=value", with a YAML value).
 
-    Raises InputError for an unknown key, naming the nearest, and for values that do not fit.
+    Raises InputError for an unknown key, with the nearest known one, and for values that do not fit.
     """
     given = {key: value for key, value in values.items() if value is not None}
     return check(record, Settings(with_overrides(given, settings), "--setting"))
 
 
 def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfig":
-    """The rule that an option `--rule` names or describes; `workers` and `timeout_s` are the defaults of `maths`.
+    """The rule that the option `--rule` names or describes. `workers` and `timeout_s` are the defaults for `maths`.
 
     Raises InputError for a rule that does not exist and for settings that do not fit.
     """

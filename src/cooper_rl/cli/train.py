@@ -12,10 +12,10 @@ from cooper_rl.observe.progress import TRAINING_METRICS
 
 def train(
     config: Annotated[Path, typer.Argument(help="A YAML file; see configs/.")],
-    overrides: Annotated[list[str] | None, typer.Argument(help="Settings over the file: key=value.")] = None,
+    overrides: Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")] = None,
     resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
 ) -> None:
-    """Train a policy, and with it its reward model."""
+    """Train a policy together with its reward model."""
     from cooper_rl.config_loading import load_config  # noqa: PLC0415
     from cooper_rl.inputs import read_inputs  # noqa: PLC0415 - `cooper --help` stays quick
     from cooper_rl.observe.folder import check_folder  # noqa: PLC0415
@@ -25,7 +25,7 @@ def train(
     inputs = read_inputs(settings)
 
     from cooper_rl.observe.report.report import write_report  # noqa: PLC0415
-    from cooper_rl.trainer import CooperTrainer  # noqa: PLC0415 - torch loads only now that the input is known to be good
+    from cooper_rl.trainer import CooperTrainer  # noqa: PLC0415 - torch loads only after the input is checked
 
     trainer = CooperTrainer.from_config(settings, resume, inputs)
     with trainer, progress(settings.name, settings.steps, TRAINING_METRICS) as advance:

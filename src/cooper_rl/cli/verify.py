@@ -1,4 +1,4 @@
-"""`cooper verify`: the rule verifier's verdicts on a file of answers."""
+"""`cooper verify`: verdicts of the rule verifier on a file of completions."""
 
 from pathlib import Path
 from typing import Annotated, get_args
@@ -14,10 +14,10 @@ def verify(
     data: Annotated[Path, typer.Argument(help="JSONL, Parquet, CSV or TSV with answer and completion.")],
     out: Annotated[Path, typer.Option(help="JSONL file for the rows with their verdicts; continued if it exists.")],
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
-    timeout: Annotated[float, typer.Option(help="Seconds an answer may take.", min=0.01)] = 5.0,
+    timeout: Annotated[float, typer.Option(help="Most seconds for one answer.", min=0.01)] = 5.0,
     rule: RuleOption = "maths",
 ) -> None:
-    """Check final answers against reference answers with a rule; workers and seconds are those of `maths`."""
+    """Check final answers against reference answers with a rule. --workers and --timeout apply to the rule `maths`."""
     from cooper_rl.rewards.rule.verdict import Verdict  # noqa: PLC0415
     from cooper_rl.rewards.rule.verdict_file import verify_file  # noqa: PLC0415 - `cooper --help` stays quick
 

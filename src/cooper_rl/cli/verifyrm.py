@@ -1,4 +1,4 @@
-"""`cooper verifyrm`: making and measuring reward models, from raw problems to a benchmark."""
+"""`cooper verifyrm`: makes and measures reward models, from raw problems to a benchmark."""
 
 from collections import Counter
 from pathlib import Path
@@ -28,10 +28,10 @@ JudgeFile = Annotated[Path, typer.Option(help="YAML file with `judge:`, of kind 
 
 @verifyrm.command("collect")
 def collect_completions(
-    config: Annotated[Path, typer.Argument(help="A YAML file with models and data sets; see configs/.")],
-    overrides: Annotated[list[str] | None, typer.Argument(help="Settings over the file: key=value.")] = None,
+    config: Annotated[Path, typer.Argument(help="A YAML file with models and datasets; see configs/.")],
+    overrides: Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")] = None,
 ) -> None:
-    """Sample completions of several models for several data sets; the same command continues an interrupted one."""
+    """Sample completions from several models on several datasets. Run it again to continue after an interruption."""
     from cooper_rl.config.settings import check, read_settings  # noqa: PLC0415 - `cooper --help` stays quick
     from cooper_rl.verifyrm.collect.config import CollectConfig  # noqa: PLC0415
 
@@ -42,7 +42,7 @@ def collect_completions(
     with progress("collect", 0) as advance:
         collected = collect(settings, lambda done, total: advance(done, total=total))
     outcomes = sorted({outcome for count in collected.counts.values() for outcome in count})
-    table = Table("model", "data set", *outcomes)
+    table = Table("model", "dataset", *outcomes)
     for (model, dataset), count in collected.counts.items():
         table.add_row(model, dataset, *(str(count[outcome]) for outcome in outcomes))
     console.print(table)
@@ -51,14 +51,14 @@ def collect_completions(
 
 @verifyrm.command("label")
 def label(
-    data: Annotated[Path, typer.Argument(help="What `collect` wrote, or any file with its first three columns.")],
+    data: Annotated[Path, typer.Argument(help="The output of `collect`, or any file with its first three columns.")],
     judge: JudgeFile,
     out: Annotated[Path, typer.Option(help="Parquet or JSONL file for the rows on which rule and judge agree.")],
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     rule: RuleOption = "maths",
 ) -> None:
-    """Label completions by rule and judge; keep where they agree, save the rest for reading."""
+    """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
     from cooper_rl.rewards.rule.verdict import Verdict  # noqa: PLC0415
     from cooper_rl.verifyrm.label.judge_prompt import JudgeVerdict  # noqa: PLC0415
     from cooper_rl.verifyrm.label.label import (  # noqa: PLC0415
@@ -77,7 +77,7 @@ def label(
     tables = confusion(labelled)
     tables["all", ""] = sum(tables.values(), Counter())
     shown = [pair for pair in opinions if tables["all", ""][pair]]
-    table = Table("data set", "model", *(f"rule {verdict}, judge {opinion}" for verdict, opinion in shown))
+    table = Table("dataset", "model", *(f"rule {verdict}, judge {opinion}" for verdict, opinion in shown))
     for (dataset, model), counts in tables.items():
         table.add_row(dataset, model, *(str(counts[pair]) for pair in shown))
     console.print(table)
@@ -85,7 +85,7 @@ def label(
     counted = ", ".join(f"{name} {count}" for name, count in counts.items())
     console.print(f"{counted}\nlabelled: {out}\nothers: {disagreements_path(out)}", highlight=False, soft_wrap=True)
     if counts["judge not heard"]:
-        console.print("the judge's server failed on some rows; the same command asks for them again")
+        console.print("the judge's server failed on some rows; run the same command again to ask for them")
 
 
 @verifyrm.command("train")
@@ -95,17 +95,17 @@ def train_reward_model(
         typer.Argument(help="JSONL, Parquet, CSV or TSV files with question, reference_answer, completion, label."),
     ],
     model: Annotated[str, typer.Option(help="The base: a Hugging Face folder or name, causal or reward model.")],
-    out: Annotated[Path, typer.Option(help="Folder for the reward model; must not exist yet.")],
+    out: Annotated[Path, typer.Option(help="Folder for the reward model. It must not exist yet.")],
     setting: Annotated[list[str] | None, typer.Option(help="Training settings: key=value.")] = None,
 ) -> None:
-    """Train a VerifyRM; the weights with the lowest held-out loss are kept."""
+    """Train a VerifyRM and keep the weights with the lowest held-out loss."""
     from cooper_rl.data.labelled import read_labelled  # noqa: PLC0415
     from cooper_rl.engines.model_folder import check_model_folder  # noqa: PLC0415 - `cooper --help` stays quick
     from cooper_rl.verifyrm.train.config import VerifyRMConfig  # noqa: PLC0415
 
     config = record_from(VerifyRMConfig, {"model": model}, setting or [])
     rows = [row for path in data for row in read_labelled(path)]
-    check_model_folder(model)  # after the rows, as it may have to ask the hub
+    check_model_folder(model)  # after the rows, because it may have to ask the hub
 
     from cooper_rl.verifyrm.train.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415 - torch loads only now
 
@@ -120,16 +120,16 @@ def train_reward_model(
 
 @verifyrm.command("bench")
 def bench_methods(
-    data: Annotated[list[Path], typer.Argument(help="VerifyBench's format, or rows as for `train`.")],
-    out: Annotated[Path, typer.Option(help="Folder for the page, the table and the opinions.")],
+    data: Annotated[list[Path], typer.Argument(help="Files in the format of VerifyBench, or rows as for `train`.")],
+    out: Annotated[Path, typer.Option(help="Folder for the page, the table and the single opinions.")],
     rule: RuleOption = "maths",
-    no_rule: Annotated[bool, typer.Option("--no-rule", help="Measure no rule.")] = False,
+    no_rule: Annotated[bool, typer.Option("--no-rule", help="Leave out the rule.")] = False,
     reward_model: Annotated[
         list[str] | None, typer.Option(help="A reward model folder, or NAME=FOLDER; the first is called rm.")
     ] = None,
     judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`, of kind chat or local.")] = None,
     combine: Annotated[list[str] | None, typer.Option(help="A combination, such as 'rule or rm'.")] = None,
-    attacks: Annotated[int, typer.Option(help="Problems on which every attack is tried.", min=0)] = 100,
+    attacks: Annotated[int, typer.Option(help="Number of problems on which every attack is tried.", min=0)] = 100,
     setting: Annotated[list[str] | None, typer.Option(help="Settings of the reward models: key=value.")] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
@@ -155,12 +155,14 @@ def bench_methods(
         name, separator, folder = given.partition("=")
         name, folder = (name, folder) if separator else ("rm" if number == 0 else f"rm{number + 1}", given)
         if not name.isidentifier() or name in methods or name == "judge":
-            raise InputError(f"--reward-model {given!r}: {name!r} is no name, or used already; write NAME=FOLDER")
+            raise InputError(
+                f"--reward-model {given!r}: {name!r} is not a valid name, or is used already; write NAME=FOLDER"
+            )
         methods[name] = RewardModelMethod(record_from(ScoringConfig, {"model": folder}, setting or []))
     if judge is not None:
         methods["judge"] = JudgeMethod(_judge_config(judge))
     if not methods:
-        raise InputError("nothing to measure: leave out --no-rule, or give --reward-model or --judge")
+        raise InputError("nothing to measure; leave out --no-rule, or give --reward-model or --judge")
     try:
         with progress("bench", 0) as advance:
             result = bench(

@@ -1,4 +1,4 @@
-"""A client of OpenAI-compatible chat servers: concurrent, retried, and without exceptions for a bad answer."""
+"""A client of OpenAI-compatible chat servers. It sends requests concurrently, retries them, and returns failures."""
 
 import asyncio
 import logging
@@ -33,15 +33,15 @@ T = TypeVar("T")
 
 
 class ChatClient:
-    """Sends chats from an event loop in a thread of its own, so that the caller can train a model meanwhile.
+    """Sends chats from an event loop in a thread of its own, so that the caller can train a model in the meantime.
 
-    Raises InputError at construction when `api_key_env` names a variable that is not set.
+    The constructor raises InputError if `api_key_env` names a variable that is not set.
     """
 
     def __init__(self, config: ChatConfig):
         self.config = config
         self.responding = True
-        """Whether the server answered anything in the last call."""
+        """Whether the server answered at least one request of the last call."""
         http_client = openai.DefaultAsyncHttpxClient(event_hooks={"response": [raise_for_status]})
         self._openai = openai.AsyncOpenAI(
             base_url=config.base_url, api_key=_api_key(config), max_retries=0, timeout=None, http_client=http_client
@@ -52,7 +52,7 @@ class ChatClient:
         self._thread.start()
 
     def submit(self, chats: Sequence[list[Message]], seeds: Sequence[int] | None = None) -> "Future[list[ChatReply]]":
-        """Send every chat; the future holds one reply per chat in order, whatever went wrong with each."""
+        """Send every chat. The future holds one reply per chat, in order; a failed request also gives a reply."""
         return self.run(self.complete(chats, seeds))
 
     def run(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
@@ -65,10 +65,10 @@ class ChatClient:
     async def complete(
         self, chats: Sequence[list[Message]], seeds: Sequence[int] | None = None, deadline: float | None = None
     ) -> list[ChatReply]:
-        """`submit` for code that runs on the client's event loop; at `deadline` (that loop's time) all is given up.
+        """`submit` for code on the client's event loop. Open requests are given up at `deadline`, in that loop's time.
 
-        After a call that the server did not answer at all, the first chat is sent alone and without retries, and the
-        others follow only if it is answered. A server that is down then costs one request a call.
+        If the server answered nothing in the previous call, the first chat is sent alone and without retries, and the
+        others follow only if it is answered. A server that is down then costs one request per call.
         """
         chat_seeds: Sequence[int | None] = [None] * len(chats) if seeds is None else seeds
         asked = list(zip(chats, chat_seeds, strict=True))
@@ -86,7 +86,7 @@ class ChatClient:
         return replies
 
     def check(self) -> None:
-        """Send one short chat. Raises InputError, saying what to look at, when the server does not answer it."""
+        """Send one short chat. Raises InputError, with hints on what to check, if the server does not answer it."""
         chat = [{"role": "user", "content": "Reply with the word ready."}]
         reply = self.run(self._reply(chat, None, None, self.config.max_retries)).result()
         if reply.failure not in (None, "empty", "truncated"):
@@ -96,7 +96,7 @@ class ChatClient:
             )
 
     def close(self) -> None:
-        """Cancel what is under way, close the connections and end the thread. Closing twice does nothing."""
+        """Cancel open requests, close the connections and end the thread. A second call does nothing."""
         if self._loop.is_closed():
             return
         asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
@@ -123,7 +123,7 @@ class ChatClient:
         responding = not replies or any(reply.failure not in OUTAGE for reply in replies)
         if self.responding and not responding:
             logger.warning(
-                "chat server %s answered none of %d requests (%s: %s); it is asked one at a time until it does",
+                "chat server %s answered none of %d requests (%s: %s); each call sends only one until it answers again",
                 self.config.base_url, len(replies), replies[-1].failure, replies[-1].detail,
             )  # fmt: skip
         elif responding and not self.responding:
@@ -146,14 +146,14 @@ class ChatClient:
                     with attempt:
                         reply = await self._request(chat, seed)
         except TimeoutError:
-            return ChatReply(failure="deadline", detail="the time for all requests together was up")
+            return ChatReply(failure="deadline", detail="the time for all requests together ran out")
         except RequestFailed as error:
             logger.debug("chat request failed: %s: %s", error.kind, error)
             return ChatReply(failure=error.kind, detail=str(error))
         return reply
 
     def _wait_s(self, state: RetryCallState) -> float:
-        """The ordinary wait before a retry, or the server's `Retry-After` where that is longer."""
+        """Seconds before a retry: the usual wait, or the server's `Retry-After` if that is longer."""
         wait = self.config.retry_wait_s
         error = state.outcome.exception() if state.outcome else None
         asked_for = error.wait_s if isinstance(error, RequestFailed) else 0.0
@@ -172,12 +172,12 @@ class ChatClient:
             top_logprobs=config.top_logprobs or openai.omit,
         )
         try:
-            # The HTTP client's own time-out restarts with every chunk, so a dripping server would never meet it.
+            # The HTTP client's own timeout restarts with every chunk, so a server that sends slowly never reaches it.
             async with asyncio.timeout(config.timeout_s), sending as response:
                 body = await read_to(response.iter_bytes(), LARGEST_BODY)
         except TimeoutError as error:
             raise RequestFailed("timeout", f"no reply within {config.timeout_s} s", transient=True) from error
-        except Exception as error:  # openai lets its HTTP library's errors through, which have no fixed name
+        except Exception as error:  # errors of openai's HTTP library come through, under no fixed type
             cause = error.__cause__ or error
             if isinstance(cause, RequestFailed):
                 raise cause from None

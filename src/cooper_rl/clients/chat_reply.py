@@ -18,27 +18,27 @@ FailureKind = Literal[
     "deadline",
     "not_sent",
 ]
-"""Why there is no reply to use: the `timeout` of one request, a refused or lost `connection`, an HTTP status, a body
-that is no chat completion (`malformed`) or does not end (`oversized`), a text that is `empty` or `truncated`, the
-`deadline` of all requests together, or a request `not_sent` because the server had stopped answering."""
+"""Why there is no usable reply: the `timeout` of one request, a refused or lost `connection`, an HTTP status, a body
+that is not a chat completion (`malformed`) or too long (`oversized`), a text that is `empty` or `truncated`, the
+`deadline` for all requests together, or a request `not_sent` because the server had stopped answering."""
 
 OUTAGE = frozenset({"timeout", "connection", "http_429", "http_5xx", "malformed", "oversized", "deadline", "not_sent"})
-"""Failures that say nothing about the chat that was sent: the server did not work."""
+"""Failures of the server, which say nothing about the chat that was sent."""
 
 LARGEST_BODY = 8 * 2**20
-"""Bytes of a response; a long reply with the log-probabilities of every token has a third of it."""
+"""Most bytes of a response. A long reply with the log-probabilities of every token takes a third of this."""
 LARGEST_ERROR = 2**16
 LONGEST_WAIT_S = 20.0
-"""Longest wait before a retry; a server that asks for more (`Retry-After`) is not asked again."""
+"""Longest wait before a retry. If a server asks for more (`Retry-After`), the request is not retried."""
 RETRIED_STATUS = (408, 409, 429)
 
 
 @dataclass(frozen=True)
 class ChatReply:
-    """The outcome of one request: `text`, or the `failure` that took its place with what is known about it.
+    """The outcome of one request: a `text`, or a `failure` with its `detail`.
 
-    A `truncated` reply has its text too. `first_token` maps candidates for the first token to log-probabilities
-    (nats), where `top_logprobs` asked for them and the server sent them.
+    A `truncated` reply has a text as well. `first_token` maps candidates for the first token to their log-probabilities
+    (nats), if `top_logprobs` asked for them and the server sent them.
     """
 
     text: str = ""
@@ -48,7 +48,7 @@ class ChatReply:
 
     @property
     def heard(self) -> bool:
-        """Whether the model replied at all, even with an empty or cut text; otherwise the server failed."""
+        """Whether the model replied at all, even with an empty or truncated text. If not, the server failed."""
         return self.failure in (None, "empty", "truncated")
 
 
@@ -63,7 +63,7 @@ class RequestFailed(Exception):
 
 
 async def raise_for_status(response: Any) -> None:
-    """Hook of openai's HTTP client. Raises RequestFailed from status 400 on, after reading the start of the body."""
+    """Hook of openai's HTTP client. Raises RequestFailed, with the start of the body, for a status of 400 or above."""
     status = response.status_code
     if status < 400:
         return
@@ -75,7 +75,7 @@ async def raise_for_status(response: Any) -> None:
 
 
 async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
-    """The bytes of `chunks`; reading stops as soon as there are more than `most`."""
+    """The bytes of `chunks`. Reading stops once there are more than `most`."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk
@@ -85,9 +85,9 @@ async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
 
 
 def read_reply(body: bytes) -> ChatReply:
-    """The reply in a chat-completions response. We read it ourselves, because openai lets malformed bodies through.
+    """The reply in a chat-completions response. It is parsed here because openai lets malformed bodies through.
 
-    Raises RequestFailed where there is none.
+    Raises RequestFailed if the body holds no reply.
     """
     if len(body) > LARGEST_BODY:
         raise RequestFailed("oversized", f"the response exceeds {LARGEST_BODY} bytes")
@@ -99,7 +99,7 @@ def read_reply(body: bytes) -> ChatReply:
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise RequestFailed("malformed", f"not a chat completion: {body[:200]!r}", transient=True) from error
     text = content if isinstance(content, str) else ""
-    text = text.encode(errors="replace").decode()  # JSON may hold half characters, which no file can
+    text = text.encode(errors="replace").decode()  # JSON may hold lone surrogates, which cannot be written to a file
     if finish_reason == "length":
         return ChatReply(text, "truncated", "the reply reached max_tokens", first_token)
     if not text.strip():
@@ -109,11 +109,11 @@ def read_reply(body: bytes) -> ChatReply:
 
 def _logprob(value: Any) -> float:
     logprob = float(value)
-    if not logprob <= 1e-3:  # above zero by rounding at most; not a number is refused too
-        raise ValueError(f"{logprob} is no log-probability")
+    if not logprob <= 1e-3:  # rounding may lift it slightly above zero; NaN is refused too
+        raise ValueError(f"{logprob} is not a log-probability")
     return logprob
 
 
 def _seconds(retry_after: str) -> float:
-    """`Retry-After` in seconds; a date or nonsense counts as the ordinary wait."""
+    """`Retry-After` in seconds; 0 for a date or nonsense, so that the usual wait applies."""
     return float(retry_after) if retry_after.isdecimal() else 0.0

@@ -1,1 +1,1 @@
-"""The base of every configuration record, and the way from YAML to a checked one."""
+"""Configuration: the base of every record, kinds of parts, and reading and checking YAML."""

@@ -1,4 +1,4 @@
-"""The base of every configuration record: unknown keys are errors, fields carry their own documentation."""
+"""The base of every configuration record. Unknown keys are errors, and fields carry their own documentation."""
 
 from typing import Any, get_args
 
@@ -13,7 +13,7 @@ class Config(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _true_is_no_number(cls, values: Any) -> Any:
-        """Pydantic reads true as 1. As text it is refused like any other word, with its place."""
+        """Turn true into text where a number is expected. Pydantic would read it as 1; as text it is rejected."""
         if not isinstance(values, dict):
             return values
         numbers = {name for name, field in cls.model_fields.items() if _takes_numbers_only(field.annotation)}
@@ -26,7 +26,7 @@ def _takes_numbers_only(annotation: Any) -> bool:
 
 
 def _types(annotation: Any) -> set[Any]:
-    """The types an annotation names, through unions, containers and Annotated."""
+    """The types that an annotation names, also inside unions, containers and Annotated."""
     if isinstance(annotation, type) or annotation is Any:
         return {annotation, *(one for part in get_args(annotation) for one in _types(part))}
     return {one for part in get_args(annotation) for one in _types(part)}

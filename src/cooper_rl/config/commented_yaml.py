@@ -1,4 +1,4 @@
-"""A resolved configuration as YAML that says what each setting means, and what its default was where it differs."""
+"""A resolved configuration as YAML, with the meaning of each setting and the defaults of changed ones as comments."""
 
 import textwrap
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ WIDTH = 100
 
 
 def commented_yaml(config: Config, comments: bool = True) -> str:
-    """YAML that reads back as `config`. Without `comments` there is nothing but keys and values."""
+    """YAML that reads back as `config`. Without `comments` it has only keys and values."""
     return "".join(f"{line}\n" for line in _lines(config, 0, comments))
 
 
@@ -22,7 +22,7 @@ def _lines(config: Config, depth: int, comments: bool) -> Iterator[str]:
     indent = "  " * depth
     for name, field in type(config).model_fields.items():
         value = getattr(config, name)
-        if comments and len(get_args(field.annotation)) != 1:  # the one name a record's `kind` can have says it all
+        if comments and len(get_args(field.annotation)) != 1:  # a `kind` with only one possible name needs no comment
             yield from _comment(field.description or "", indent)
         if isinstance(value, Config):
             yield f"{indent}{name}:"
@@ -45,7 +45,7 @@ def _lines(config: Config, depth: int, comments: bool) -> Iterator[str]:
 
 
 def _part(value: Config, field: FieldInfo, depth: int, comments: bool) -> Iterator[str]:
-    """The lines of a record inside another; the `kind` of a part first, by which it is found again."""
+    """The lines of a record inside another. A part begins with its `kind`, which is needed to read it back."""
     kinds = kinds_of(field)
     if kinds is None:
         yield from _lines(value, depth, comments)

@@ -1,4 +1,4 @@
-"""Running the user's `async def` functions from ordinary code."""
+"""Runs the user's `async def` functions from ordinary code."""
 
 import asyncio
 import inspect
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class EventLoop:
-    """One event loop in a thread of its own, so that it also serves a caller that runs in a loop (a notebook)."""
+    """An event loop in its own thread, so that it also works if the caller already runs in a loop (a notebook)."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "user-function")
@@ -17,17 +17,17 @@ class EventLoop:
         weakref.finalize(self, _close, self._thread, self._runner)
 
     def run(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """The result of the coroutine that `start` makes."""
+        """The result of the coroutine that `start` creates."""
         return self._thread.submit(lambda: self._runner.run(start())).result()
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether a call of the function, or of the object, gives a coroutine."""
+    """Whether calling the function or callable object returns a coroutine."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
 async def gathered(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """What an `async def` returns for each tuple of arguments; all calls run together."""
+    """The results of an `async def` for each tuple of arguments. All calls run concurrently."""
     return await asyncio.gather(*(function(*arguments) for arguments in calls))
 
 

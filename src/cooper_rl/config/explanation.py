@@ -1,4 +1,4 @@
-"""What every setting means, read from the configuration records: the text under a field is its documentation."""
+"""The meaning of every setting, read from the configuration records. The text under a field is its documentation."""
 
 import types
 from collections.abc import Iterator, Sequence
@@ -19,22 +19,24 @@ _WORDS = {int: "integer", float: "number", str: "text", bool: "true or false", P
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below", "min_length": "length at least"}
 
 _NAMED = ".<name>"
-"""Stands for the name of an element of a mapping."""
+"""Placeholder for the name of an element of a mapping."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: `rollout.max_tokens`, `watch[].metric` for a setting of every element of a list, or
-    `parts.<name>.size` for one of every element that has a name."""
+    """One setting, such as `rollout.max_tokens`.
+
+    The key `watch[].metric` is a setting of every element of a list, `parts.<name>.size` one of every named element.
+    """
 
     key: str
     kind: str | None
-    """The kind of record it belongs to, where several are possible."""
+    """The kind of record it belongs to, if several are possible."""
     values: str
-    """What it may hold, in words, and its default; empty for the heading of a kind."""
+    """The possible values, in words, and the default. Empty for the heading of a kind."""
     text: str
     is_section: bool = False
-    """Whether other settings are inside it."""
+    """Whether it contains other settings."""
 
 
 def explain(
@@ -46,8 +48,8 @@ def explain(
 ) -> list[Setting]:
     """Every setting of a record and of the records inside it, in order.
 
-    `at` is the key of the record itself, `kind` its kind; where the record is the default value of a field, `preset`
-    is that value. `around` are the records it stands in.
+    `at` is the key of the record and `kind` its kind. If the record is the default value of a field, `preset` is that
+    value. `around` are the records that contain it.
     """
     found: list[Setting] = []
     for name, field in record.model_fields.items():
@@ -58,7 +60,7 @@ def explain(
         required = preset is None and field.is_required()
         records = records_of(field)
         shown = "required" if required else f"default {default_text(default)}"
-        # A section shows its defaults where its settings follow; of several kinds it shows which is the default.
+        # The settings inside a section show their own defaults. A section of several kinds shows the default kind.
         values = _values(field) if len(records) == 1 and isinstance(default, Config) else f"{_values(field)}; {shown}"
         found.append(Setting(key, kind, values, field.description or "", is_section=bool(records)))
         found += _inside(field, key, kind, None if required else default, (*around, record))
@@ -66,9 +68,9 @@ def explain(
 
 
 def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
-    """The setting `key` and what is inside it; for a bare name (`temperature`) every setting of that name.
+    """The setting `key` and the settings inside it. For a bare name (`temperature`), every setting of that name.
 
-    Raises InputError, naming the nearest, where there is none.
+    Raises InputError, with the nearest name, if there is none.
     """
     whole = [one for one in settings if _plain(one.key) == key or _plain(one.key).startswith(f"{key}.")]
     found = whole or [one for one in settings if _plain(one.key).endswith(f".{key}")]
@@ -81,7 +83,7 @@ def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
 
 
 def default_text(value: Any) -> str:
-    """A value as it is written in YAML, on one line; of a record, its kind."""
+    """A value as one line of YAML. For a record, its kind."""
     if isinstance(value, Config):
         return str(getattr(value, "kind", f"{type(value).__module__}:{type(value).__qualname__}"))
     plain = list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
@@ -93,7 +95,7 @@ def default_text(value: Any) -> str:
 def _inside(
     field: FieldInfo, key: str, kind: str | None, default: Any, around: tuple[type[Config], ...]
 ) -> Iterator[Setting]:
-    """The settings of the records that a field may hold, without those it stands in."""
+    """The settings of the records that a field may hold, except for records that contain the field."""
     records = [record for record in records_of(field) if record not in around]
     key += "[]" if is_list(field) else _NAMED if is_mapping(field) else ""
     for record in records:
@@ -146,7 +148,7 @@ def _type(annotation: Any) -> str:
 
 
 def _kinds(annotation: Any) -> list[str]:
-    """What `kind` may say; nothing where there is no choice."""
+    """The possible values of `kind`; empty if there is no choice."""
     records = records_in(annotation)
     if (kinds := kinds_in(annotation)) is not None:
         return [*(record.model_fields["kind"].default for record in records), kinds.outside]

@@ -10,17 +10,17 @@ from cooper_rl.config.registry import Kinds
 
 
 def whole_annotation(field: FieldInfo) -> Any:
-    """A field's annotation with what pydantic has taken off it."""
+    """A field's annotation with the metadata that pydantic has stripped from it."""
     return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
 
 
 def records_in(annotation: Any) -> list[type[Config]]:
-    """Every record an annotation names, through unions, lists, mappings, Annotated, and kinds that are registered."""
+    """Every record that an annotation names, also inside unions, lists, mappings, Annotated and registries of kinds."""
     return list(dict.fromkeys(_records(annotation)))
 
 
 def kinds_in(annotation: Any) -> Kinds | None:
-    """The registry that an annotation names, if it does."""
+    """The registry that an annotation names, or None."""
     if isinstance(annotation, Kinds):
         return annotation
     return next((found for part in get_args(annotation) if (found := kinds_in(part)) is not None), None)
@@ -32,12 +32,12 @@ def records_of(field: FieldInfo) -> list[type[Config]]:
 
 
 def kinds_of(field: FieldInfo) -> Kinds | None:
-    """The registry whose parts the field holds, if it is such a field."""
+    """The registry whose parts the field holds, or None."""
     return kinds_in(whole_annotation(field))
 
 
 def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
-    """The record that `kind` names, of the field's own kinds or from outside; None where there is none."""
+    """The record that `kind` names, among the field's own kinds or outside this package; None if there is none."""
     found = [
         one for one in records_of(field) if "kind" in one.model_fields and one.model_fields["kind"].default == kind
     ]
@@ -48,7 +48,7 @@ def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
 
 
 def default_kind(field: FieldInfo) -> str | None:
-    """The kind of settings that name none; None where they have to."""
+    """The kind of settings that do not name one; None if they must."""
     kinds = kinds_of(field)
     return None if kinds is None else kinds.default
 
@@ -70,7 +70,7 @@ def _records(annotation: Any) -> Iterator[type[Config]]:
     elif isinstance(annotation, type) and get_origin(annotation) is None:
         if issubclass(annotation, Config):
             yield annotation
-    else:  # beside a registry stands what its parts have in common, which is no part itself
+    else:  # next to a registry, an annotation names its parts' common base, which is not itself a part
         registries = [part for part in parts if isinstance(part, Kinds)]
         for part in registries or parts:
             yield from _records(part)

@@ -1,4 +1,4 @@
-"""Parts that a configuration selects by `kind`: each is one file, found by itself, in this package or in a user's."""
+"""Parts that a configuration selects by `kind`. Each is one file, found automatically in this package, or elsewhere."""
 
 import pkgutil
 from collections.abc import Callable, Sequence
@@ -16,20 +16,21 @@ from cooper_rl.errors import InputError
 Record = TypeVar("Record", bound=type[Config])
 
 NESTED = "part"
-"""Type of the pydantic error that carries the errors inside a part, for `settings.check` to unfold."""
+"""Type of the pydantic error that wraps the errors inside a part. `settings.check` unwraps them."""
 
 
 class Kinds:
-    """The kinds of one sort of part.
+    """The registry of all kinds of one type of part, such as rewards.
 
-    A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and
-    fields `needs`. The ones in `package` register themselves with the decorator `register`. Asking for one kind imports
-    the module of that name alone where there is one; asking for all of them imports every module of `package`.
-    `kind: package.module:Class` takes a record from anywhere else. As metadata of an annotation,
-    `Annotated[Protocol, kinds]`, it makes a field that reads any of them.
+    A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and fields in
+    `needs`. The kinds in `package` register themselves with the decorator `register`. Looking up one kind imports only
+    the module of that name, if it exists; listing all kinds imports every module of `package`.
+    `kind: package.module:Class` selects a record from anywhere else. A field annotated `Annotated[Protocol, kinds]`
+    reads any of these.
 
-    Settings without `kind` are those of `default`, where there is one. `of_function` gives the record for which
-    `kind: package.module:function` names a function instead of a record; its field `kind` holds that name.
+    Settings without `kind` are of the kind `default`, if that is set. If `of_function` is set,
+    `kind: package.module:function` may name a function. `of_function()` is then the record of such parts, and the
+    record's field `kind` holds the function's path.
     """
 
     def __init__(
@@ -43,17 +44,17 @@ class Kinds:
         self.noun = noun
         self.default = default
         self.outside = "package.module:Class" if of_function is None else "package.module:function"
-        """How `kind` names a part from anywhere."""
+        """The form of `kind` for a part from outside the package."""
         self._package = package
         self._needs = needs
         self._of_function = of_function
         self._records: dict[str, type[Config]] = {}
         self._imported = False
         self._described = False
-        """Whether the kinds' JSON schemas are being written."""
+        """Whether the JSON schemas of the kinds are being generated."""
 
     def register(self, record: Record) -> Record:
-        """Add a record under the default of its field `kind`. Raises ValueError for a kind that exists."""
+        """Add a record under the default of its field `kind`. Raises ValueError if another record has that kind."""
         kind = record.model_fields["kind"].default
         if self._records.get(kind, record) is not record:
             raise ValueError(f"two {self.noun}s of kind {kind!r}: {self._records[kind]} and {record}")
@@ -68,11 +69,11 @@ class Kinds:
             self._imported = True
             for module in pkgutil.iter_modules(import_module(self._package).__path__):
                 import_module(f"{self._package}.{module.name}")
-            self._records = dict(sorted(self._records.items()))  # whatever was imported first
+            self._records = dict(sorted(self._records.items()))  # independent of import order
         return self._records
 
     def record(self, kind: str) -> type[Config]:
-        """The record of a kind, or of `package.module:Class`. Raises InputError where there is none."""
+        """The record of a kind, or of `package.module:Class`. Raises InputError if there is none."""
         found = self._named(kind)
         if found is not None:
             return found
@@ -82,19 +83,19 @@ class Kinds:
         raise InputError(f"no {self.noun} of kind {kind!r}; kinds: {known}, or {self.outside} for your own")
 
     def kind_of(self, part: Config) -> str:
-        """How a configuration names this part."""
+        """The `kind` of this part in a configuration."""
         if self._of_function is not None and type(part) is self._of_function():
-            return getattr(part, "kind")  # noqa: B009 - the field that `of_function` demands
+            return getattr(part, "kind")  # noqa: B009 - `of_function` requires this field
         named = next((kind for kind, record in self._records.items() if record is type(part)), None)
         return named or f"{type(part).__module__}:{type(part).__qualname__}"
 
     def read(self, value: Any) -> Config:
-        """A part from its settings; an object that is one already stays as it is."""
+        """A part from its settings. A value that is already a part stays as it is."""
         if isinstance(value, Config):
             self._check(type(value), type(value).__name__)
             return value
         if not isinstance(value, dict):
-            raise ValueError(f"expected the settings of a {self.noun}, with kind: one of {', '.join(self.records)}")
+            raise ValueError(f"expected the settings of one {self.noun}, with kind: one of {', '.join(self.records)}")
         if "kind" not in value and self.default is not None:
             value = {"kind": self.default, **value}
         if "kind" not in value:
@@ -111,7 +112,7 @@ class Kinds:
             raise PydanticCustomError(NESTED, "{text}", {"text": str(error), "errors": error.errors()}) from error
 
     def dump(self, part: Config) -> dict[str, Any]:
-        """The settings from which `read` makes this part again."""
+        """The settings from which `read` makes an equal part."""
         return {"kind": self.kind_of(part)} | part.model_dump(mode="json", exclude={"kind"})
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
@@ -120,7 +121,7 @@ class Kinds:
         )
 
     def _named(self, kind: str) -> type[Config] | None:
-        """The package's record of this kind. Most files are named after their kind: the rest need no import."""
+        """The package's record of this kind, or None. Most files are named after their kind, so one import will do."""
         module = f"{self._package}.{kind}"
         if kind not in self._records and kind.isidentifier() and find_spec(module) is not None:
             import_module(module)
@@ -131,19 +132,21 @@ class Kinds:
         if self._of_function is not None and callable(record) and not isinstance(record, type):
             return self._of_function()
         if not (isinstance(record, type) and issubclass(record, Config)):
-            raise InputError(f"{path}: not a configuration record; a {self.noun} is a subclass of cooper_rl.Config")
+            raise InputError(
+                f"{path}: not a configuration record; every {self.noun} must be a subclass of cooper_rl.Config"
+            )
         self._check(record, path)
         return record
 
     def _check(self, record: type[Config], name: str) -> None:
         missing = [need for need in self._needs if need not in record.model_fields and not hasattr(record, need)]
         if missing:
-            raise InputError(f"{name} is no {self.noun}: it has no {', '.join(missing)}")
+            raise InputError(f"{name} cannot serve as {self.noun}: it has no {', '.join(missing)}")
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """One of the known kinds, each with its settings, or a part from outside with settings of its own."""
+        """Either a known kind with its settings, or a part from outside with its own settings."""
         outside = {
             "type": "object",
             "description": f"Your own {self.noun}.",
@@ -158,7 +161,7 @@ class Kinds:
         return {"oneOf": [*known["oneOf"], outside]}
 
     def _schemas(self, outermost: bool) -> dict[str, core_schema.CoreSchema]:
-        """The schema of every kind; inside a part that holds parts of its own sort, a reference to it."""
+        """The schema of every kind. Inside a part that contains parts of the same type, only references to them."""
         schemas = {}
         for kind, record in self.records.items():
             ref = f"{record.__module__}.{record.__qualname__}"

@@ -1,4 +1,4 @@
-"""From a YAML file and `key=value` overrides to a checked record of settings, with errors a user can act on."""
+"""Turns a YAML file and `key=value` overrides into a checked record, with error messages that name the remedy."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ Record = TypeVar("Record", bound=Config)
 
 @dataclass(frozen=True)
 class Settings:
-    """Plain settings and where they stand."""
+    """Settings before they are checked, with their source and the line of each key."""
 
     values: dict[str, Any]
     source: str = "config"
@@ -28,16 +28,16 @@ class Settings:
 
 
 def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
-    """Read a YAML file and put `overrides` ("policy.learning_rate=1e-5") on top.
+    """Read a YAML file and apply `overrides` such as "policy.learning_rate=1e-5".
 
-    Raises InputError for a missing file, text that is no YAML mapping, or a malformed override.
+    Raises InputError for a missing file, text that is not a YAML mapping, or a malformed override.
     """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such configuration file")
     try:
         values, lines = parse_yaml(path.read_text(encoding="utf-8-sig"))
-    except ValueError as error:  # text that is not UTF-8, too
+    except ValueError as error:  # also for text that is not UTF-8
         raise InputError(f"{path}: {error}") from error
     values = {} if values is None else values
     if not isinstance(values, dict):
@@ -46,7 +46,10 @@ def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
 
 
 def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """`values` with every "key=value" set in place, the value in YAML. Raises InputError for a malformed one."""
+    """Set every "key=value" in `values`, in place, and return them. The value is YAML.
+
+    Raises InputError for a malformed override.
+    """
     for override in overrides:
         _apply_override(values, override)
     return values
@@ -55,7 +58,8 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
 def check(record: type[Record], settings: Settings) -> Record:
     """The record that the settings describe.
 
-    Raises InputError naming file, line and key for anything that does not fit, with the nearest known key.
+    Raises InputError for any setting that does not fit. The message names file and line and, for an unknown key, the
+    nearest known one.
     """
     source, lines = settings.source, settings.lines
     for key_path, message in _misfits(settings.values, record):
@@ -67,7 +71,7 @@ def check(record: type[Record], settings: Settings) -> Record:
 
 
 def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """`settings` over `defaults`, key by key; a mapping of another `kind` replaces rather than mixes."""
+    """`settings` merged into `defaults` key by key. A mapping of another `kind` replaces the default mapping."""
     merged = dict(defaults)
     for key, value in settings.items():
         default = merged.get(key)
@@ -94,13 +98,13 @@ def _apply_override(settings: dict[str, Any], override: str) -> None:
 
 
 Misfit = tuple[tuple[str, ...], str]
-"""Where something does not fit, and what it is."""
+"""The path of a key that does not fit, and the message about it."""
 
 
 def _misfits(
     settings: dict[str, Any], record: type[BaseModel], at: tuple[str, ...] = (), ignored: Sequence[str] = ()
 ) -> Iterator[Misfit]:
-    """Unknown keys and records without a `kind`: errors that pydantic reports without a remedy."""
+    """Unknown keys and records without a `kind`, which pydantic would report without a remedy."""
     for key, value in settings.items():
         if key in ignored:
             continue
@@ -119,7 +123,7 @@ def _misfits(
 
 
 def _misfits_of_one(value: dict[str, Any], field: FieldInfo, at: tuple[str, ...]) -> Iterator[Misfit]:
-    """The misfits of a nested record; where several records are possible, `kind` says which is meant."""
+    """The misfits of a nested record. If several records are possible, `kind` selects one."""
     candidates = records_of(field)
     kinds = {c.model_fields["kind"].default: c for c in candidates if "kind" in c.model_fields}
     kind = value.get("kind", default_kind(field))
@@ -143,7 +147,7 @@ def _unknown_key_message(key_path: tuple[str, ...], known: list[str]) -> str:
 
 
 def _missing_kind_message(value: dict[str, Any], kinds: dict[str, type[Config]], at: tuple[str, ...]) -> str:
-    """Names every kind, and the one that has all the keys there are, where it is the only one."""
+    """A message with every kind and, if only one kind has all the given keys, a hint at that one."""
     fitting = [kind for kind, record in kinds.items() if value.keys() <= record.model_fields.keys()]
     hint = f"; these keys are those of kind: {fitting[0]}" if value and len(fitting) == 1 else ""
     choices = " or ".join(f"kind: {kind}" for kind in kinds)
@@ -151,7 +155,7 @@ def _missing_kind_message(value: dict[str, Any], kinds: dict[str, type[Config]],
 
 
 def _unfolded(issues: Iterable[Any], at: tuple[int | str, ...] = ()) -> Iterator[Any]:
-    """Every issue with its full location; the issue of a part is replaced by the issues inside it."""
+    """Every issue with its full location. The issue of a part is replaced by the issues inside it."""
     for issue in issues:
         place = (*at, *issue["loc"])
         if issue["type"] == NESTED:

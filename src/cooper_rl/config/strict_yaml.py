@@ -1,4 +1,4 @@
-"""YAML settings with the line of every key; what YAML readers silently accept or choke on is refused."""
+"""Reads YAML settings with the line of every key, and rejects what YAML readers silently accept or crash on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 Lines = Mapping[tuple[str, ...], int]
-"""Line (from 1) of every key of a YAML text; positions in lists count as keys."""
+"""The line (from 1) of every key of a YAML text. Positions in lists count as keys."""
 
 MOST_VALUES = 10_000
 
@@ -14,8 +14,8 @@ MOST_VALUES = 10_000
 def parse_yaml(text: str) -> tuple[Any, Lines]:
     """The value of a YAML text, and the lines of its keys.
 
-    Raises ValueError, saying why and mostly in which line, for text that is not YAML, a key that stands twice or is
-    no plain text, half a surrogate pair, aliases that multiply beyond measure, and nesting without end.
+    Raises ValueError for text that is not YAML, keys that are repeated or are not plain text, half a surrogate pair,
+    aliases that expand to too many values, and endless nesting. The message gives the reason and usually the line.
     """
     lines: dict[tuple[str, ...], int] = {}
     try:
@@ -25,7 +25,7 @@ def parse_yaml(text: str) -> tuple[Any, Lines]:
         return yaml.safe_load(text), lines
     except RecursionError as error:
         raise ValueError("nested too deeply, or an alias within its own anchor") from error
-    # PyYAML lets the faults of its constructors through as they come: `2001-99-99`, `!!bool x`, `!!timestamp x`.
+    # PyYAML does not wrap the exceptions of its constructors: `2001-99-99`, `!!bool x`, `!!timestamp x`.
     except (yaml.YAMLError, LookupError, AttributeError, TypeError) as error:
         raise ValueError(f"not valid YAML: {error}") from error
 
@@ -42,7 +42,7 @@ def _find_lines(node: yaml.Node, at: tuple[str, ...], lines: dict[tuple[str, ...
                 raise ValueError(f"line {line}: a key is a {key.id}; write a name")
             _check_text(key)
             if (*at, key.value) in lines:
-                raise ValueError(f"line {line}: the key {key.value!r} stands twice; remove one of them")
+                raise ValueError(f"line {line}: the key {key.value!r} appears twice; remove one of them")
             lines[(*at, key.value)] = line
             _find_lines(value, (*at, key.value), lines)
     else:

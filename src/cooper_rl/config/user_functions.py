@@ -1,4 +1,4 @@
-"""What a configuration names as `package.module:name`: from installed packages or the working folder."""
+"""Loads what a configuration names as `package.module:name`, from installed packages or the working folder."""
 
 import importlib
 import inspect
@@ -14,18 +14,18 @@ MOVED = {
     "cooper_rl.problems.arithmetic": "cooper_rl.data.arithmetic.problems",
     "cooper_rl.problems.arithmetic_corruption": "cooper_rl.data.arithmetic.corruption",
 }
-"""Modules of earlier versions that configurations name, and where they are now."""
+"""Modules that configurations of earlier versions name, and their present names."""
 
 
 def load_object(path: str, noun: str = "object") -> Any:
-    """Import what `package.module:name` names; `noun` is what it should be, for messages.
+    """Import the object at `package.module:name`. Messages call it a `noun`.
 
-    Modules of the working folder are found as with `python -m`, also by the `cooper` command.
+    Modules in the working folder are found as with `python -m`, even by the `cooper` command.
     Raises InputError for a malformed path, and for a module or name that does not exist.
     """
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
-        raise InputError(f"{path!r}: name a {noun} as package.module:{noun}")
+        raise InputError(f"{path!r}: write a {noun} as package.module:{noun}")
     if module_name in MOVED:
         raise InputError(f"{path}: {module_name} has moved; write {MOVED[module_name]}:{name}")
     try:
@@ -41,9 +41,9 @@ def load_object(path: str, noun: str = "object") -> Any:
 
 
 def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
-    """Import `package.module:function`; it must take `parameters` as positional arguments.
+    """Import the function at `package.module:function`. It must take `parameters` as positional arguments.
 
-    Raises InputError as `load_object` does, and for a function of other arity.
+    Raises InputError like `load_object`, and if the object is not callable or takes other arguments.
     """
     function = load_object(path, "function")
     if not callable(function):
@@ -59,7 +59,7 @@ def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
 
 @contextmanager
 def _working_folder_first() -> Iterator[None]:
-    """A script of an installed package, unlike `python -m`, does not look for modules where the user stands."""
+    """Put the working folder first on the module path, which `python -m` does but an installed script does not."""
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:

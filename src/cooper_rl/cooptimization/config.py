@@ -14,31 +14,32 @@ PositiveOrigin = Literal["rollout", "reference_solution"]
 class OnPolicyConfig(Config):
     """Negatives taken from the policy's own completions.
 
-    The rule's verdict is their only label: where the rule misses right answers, some of these negatives are right,
-    and taking the highest-scored first looks for exactly those. Prefer `order: random` with a rule of low precision
-    on the verdict `wrong`.
+    The rule's verdict is their only label. If the rule misses right answers, some of these negatives are in fact right,
+    and taking the highest-scored first finds exactly those. Prefer `order: random` if the rule often says `wrong` of
+    right answers.
     """
 
     order: Literal["hardest", "random"] = "hardest"
-    """`hardest` takes the completions that the reward model scores highest, which is where it is being hacked."""
+    """`hardest` takes the completions that the reward model scores highest, because these show how it is hacked;
+    `random` takes any."""
     trust_unparsed: bool = False
-    """Whether a completion in which the rule finds no answer counts as wrong. Off, because the rule also finds none in
-    right answers of an unusual form; a completion without any letter or digit is a negative either way."""
+    """Whether a completion in which the rule finds no answer counts as wrong. Off by default, because the rule may
+    also fail to find a right answer of unusual form. A completion without any letter or digit is always a negative."""
 
 
 class ReplayConfig(Config):
-    """Past pairs and VerifyRM's own data, mixed into every update so that old lessons are not unlearned."""
+    """Past pairs and VerifyRM's training data, mixed into every update so that the reward model does not forget."""
 
     capacity: int = Field(default=4096, ge=0)
-    """Most pairs remembered: a uniform sample of all pairs of the run."""
+    """Maximum number of remembered pairs. They are a uniform sample of all pairs of the run."""
     pairs_per_step: int = Field(default=32, ge=0)
-    """Remembered pairs added to each update; 0 is no replay."""
+    """Number of remembered pairs added to each update; 0 turns their replay off."""
     labelled: str | None = None
     """JSONL file of VerifyRM's training data: question, reference_answer, completion, label."""
     labelled_per_step: int = Field(default=32, ge=0)
-    """Labelled completions added to each update, where there are any."""
+    """Number of labelled completions added to each update if `labelled` is set."""
     labelled_weight: float = Field(default=1.0, ge=0)
-    """Weight of their binary cross-entropy beside the pairwise loss."""
+    """Weight of the labelled completions' binary cross-entropy relative to the pairwise loss."""
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
@@ -53,21 +54,22 @@ class CooptimizationConfig(Config):
     """Stage 2 of every step. The defaults are the preset `cooper`."""
 
     negatives: tuple[NegativeOrigin, ...] = ("assistant", "on_policy")
-    """Where negatives come from: the `assistant` rewrites the positive; `on_policy` takes rule-rejected completions."""
+    """Sources of negatives: the `assistant` rewrites the positive; `on_policy` takes rule-rejected completions."""
     positives: tuple[PositiveOrigin, ...] = ("rollout", "reference_solution")
-    """`rollout`: a rule-accepted completion. `reference_solution`: the data set's solution, for a group without one."""
+    """Sources of positives: `rollout` takes a rule-accepted completion; `reference_solution` takes the data set's
+    solution if the group has no accepted completion."""
     pairs_per_problem: int = Field(default=1, ge=1)
-    """Most pairs of one problem from each source of negatives."""
+    """Maximum number of pairs per problem from each source of negatives."""
     on_policy: OnPolicyConfig = OnPolicyConfig()
     """Which completions become negatives."""
     assistant: AssistantConfig | None = None
-    """Who writes the wrong solutions; needed where `negatives` lists `assistant`."""
+    """The model or function that writes the wrong solutions; needed if `negatives` lists `assistant`."""
     anchor: float = Field(default=0.5, ge=0)
-    """Weight of the binary cross-entropy beside the pairwise loss: keeps sigmoid(logit) an absolute reward."""
+    """Weight of a binary cross-entropy term added to the pairwise loss. It keeps sigmoid(logit) an absolute reward."""
     replay: ReplayConfig = ReplayConfig()
-    """Past pairs and VerifyRM's data in each update."""
+    """Past pairs and VerifyRM's training data in each update."""
     epochs: int = Field(default=1, ge=1)
-    """Updates per step on the step's pairs; each draws its own replay."""
+    """Updates per step on the step's pairs. Each update draws its own replay."""
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:

@@ -1,4 +1,4 @@
-"""The co-trained reward as one object: scores answers, and learns from them once a step."""
+"""The co-trained reward as one object: it scores answers and learns from them once per step."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from cooper_rl.clock import Clock
 from cooper_rl.cooptimization.health import ProbeSet, step_health
-from cooper_rl.cooptimization.open_step import Judged, OpenStep
+from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
 from cooper_rl.cooptimization.outline import check_outline, outline
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
@@ -32,10 +32,10 @@ MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 
 @dataclass(frozen=True)
 class Scored:
-    """What `CooperReward.score` found: one list a group, one entry an answer.
+    """The result of `CooperReward.score`: one list per group, one entry per answer.
 
-    `rewards` are what is paid, after shaping; `logits` are of the reward model that learns, or else of the first that
-    pays, and None where there is no reward model. `version` is that of the model which scored.
+    `rewards` are the final rewards, after shaping. `logits` come from the reward model that learns, else from the first
+    one used in a reward; they are None if there is no reward model. `version` is the version of the model that scored.
     """
 
     rewards: list[list[float]]
@@ -46,12 +46,12 @@ class Scored:
     scores: Scores = field(repr=False, compare=False)
     """The same rewards with all their parts."""
     context: StepContext = field(repr=False, compare=False)
-    """Everything that was found out about the answers."""
+    """Verdicts, scores and gold labels of the answers."""
 
 
 @dataclass(frozen=True)
 class Updated:
-    """What `CooperReward.update` did: the step's pairs with the logits before and after."""
+    """The result of `CooperReward.update`: the step's pairs, with their logits before and after the update."""
 
     step: int
     version: int
@@ -60,11 +60,11 @@ class Updated:
 
 
 class CooperReward:
-    """Rewards answers, and trains its reward model on them, if it has one that learns.
+    """Scores answers and, if it has a reward model that learns, trains that model on them.
 
-    A step is any number of `score` calls and one `update`. It needs problems and texts alone. All methods may be
-    called from several threads; a call that comes while the model is being updated waits, so that every score is of a
-    whole version. Nothing here reads or changes a random state that belongs to the whole process.
+    A step is any number of `score` calls followed by one `update`. The only input is problems and texts. All methods
+    are safe to call from several threads. A call made during an update waits until the update ends, so every score
+    comes from one version of the model. The process's global random states are neither read nor changed.
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class CooperReward:
         models: dict[str, RewardModel],
         gold: str | None = None,
     ) -> None:
-        """`models` are those of `config.used_models`, in that order; `gold` as in `StepContext`."""
+        """`models` are those of `config.used_models`, in the same order; for `gold` see `StepContext`."""
         self.config = config
         self.models = models
         self.verifier: Verifier = inputs.verifier
         self.version = 0
-        """Updates of the reward model so far."""
+        """Number of updates of the reward model so far."""
         self.last_step = 0
-        """The last step that was updated."""
+        """The last step whose update is done."""
         self._reward = build_sum(config.rewards)
         self._shaping = [part.build() for part in config.shaping]
         self._gold = gold
@@ -105,15 +105,16 @@ class CooperReward:
     ) -> Self:
         """Load the reward models that `config` (a `CooperRewardConfig` or a whole `RunConfig`) names.
 
-        `total_steps` is the length of the run, which a cosine schedule needs; a `RunConfig` knows it. `inputs` are what
-        `read_reward_inputs(config)` returns. Raises InputError for settings, files and models that do not fit.
+        `total_steps` is the length of the run. A cosine schedule needs it, and a `RunConfig` knows it already. `inputs`
+        is the result of `read_reward_inputs(config)`, which is called if they are missing. Raises InputError for
+        invalid settings, files or models.
         """
         inputs = read_reward_inputs(config) if inputs is None else inputs
         steps = total_steps if total_steps is not None else config.planned_steps
         models: dict[str, RewardModel] = {}
         for name, settings in config.used_models.items():
             if steps is None and settings.learns and settings.schedule == "cosine":
-                raise InputError(f"reward_models.{name}.schedule: cosine ends with the run; give total_steps")
+                raise InputError(f"reward_models.{name}.schedule: cosine needs the length of the run; give total_steps")
             updates = (steps or 0) * config.cooptimization.epochs
             learner = config.engine.reward_model(settings, updates, settings.learns)
             encoder = RewardModelInput(load_tokenizer(settings.model), settings.max_input_tokens)
@@ -122,44 +123,44 @@ class CooperReward:
 
     @property
     def learning(self) -> RewardModel | None:
-        """The reward model that learns."""
+        """The reward model that learns, if there is one."""
         name = self.config.learning_model
         return self.models[name] if name is not None else None
 
     def score(self, groups: Sequence[AnswerGroup], *, step: int | None = None, train: bool = True) -> Scored:
-        """Rewards of these groups under the current version; with `train` the assistant starts to write.
+        """Score these groups with the current version of the model. With `train`, the assistant starts to write.
 
-        `step` is by default the one under way, or the next. Calls of one step add up: a group is known by its id, one
-        that comes again gets its stored scores, and the order of groups changes nothing. With `train=False` nothing is
-        stored, and the groups never become pairs. A reward that remembers (the running mean of `hybrid`) is moved by
-        `update` alone; the groups of one call are weighted together. Raises InputError for a step that is updated
-        already, another step while one is under way, and an id that comes again with other content.
+        `step` defaults to the step under way or, if there is none, the next one. The groups of all calls in a step add
+        up; their order does not matter. A group is identified by its id, and a repeated group gets its stored scores.
+        With `train=False` nothing is stored and the groups never become pairs. State across steps, such as the running
+        mean of `hybrid`, changes only in `update`, but the groups of one call are weighted together. Raises InputError
+        if the step's update is done, if another step is under way, or if an id comes back with other content.
         """
         with self._lock:
             if not train:
-                return self._scored(self._judge(groups))
+                return self._scored(self._evaluate(groups))
             opened = self._opened(step)
             if not groups:
                 raise InputError(f"step {opened.number}: there are no groups to score")
             clock = Clock()
             if new := opened.unseen(groups):
-                judged = self._judge(new, clock)
+                evaluated = self._evaluate(new, clock)
                 if self._cooptimizer is not None:
-                    context = judged.context
+                    context = evaluated.context
                     logits = context.logits(context.model_names[0]).rows()
                     opened.stage2.append(
                         self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number)
                     )
-                opened.add(judged)
+                opened.add(evaluated)
                 self._open = opened
-            return self._scored(opened.judged(groups), clock.parts())
+            return self._scored(opened.evaluated(groups), clock.parts())
 
     def update(self, step: int, keep: Collection[str] | None = None) -> Updated:
-        """Wait for the assistant and train the reward model on the step's pairs: exactly once a step.
+        """Wait for the assistant, then train the reward model on the step's pairs. A step is updated only once.
 
-        `keep` are the ids of the groups that become pairs, by default all. A repeat of the last step returns what the
-        first call did. Raises InputError for a step behind the last, or other than the one under way, and for an id in
-        `keep` that was not scored.
+        `keep` holds the ids of the groups that become pairs; by default all do. A repeated call for the last step
+        returns the first call's result. Raises InputError for an earlier step, for a step other than the one under way,
+        and for an id in `keep` that was not scored.
         """
         with self._lock:
             if self._last is not None and step == self._last.step:
@@ -177,7 +178,7 @@ class CooperReward:
     def save(self, folder: str | Path) -> None:
         """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
 
-        Raises InputError while a step is under way: its groups are in no checkpoint.
+        Raises InputError while a step is under way, because a checkpoint does not store its groups.
         """
         with self._lock:
             if self._open is not None:
@@ -189,16 +190,15 @@ class CooperReward:
             (folder / STATE_FILE).write_text(json.dumps(self._state()), encoding="utf-8")
 
     def load(self, folder: str | Path) -> None:
-        """Put back what `save` wrote, exactly; a step under way is forgotten.
+        """Restore exactly what `save` wrote. A step under way is discarded.
 
-        Raises InputError where the folder holds no reward of this sort, or one of another tree of rewards.
+        Raises InputError if the folder holds no saved reward, or one with different rewards, shapings or models.
         """
         with self._lock:
             path = Path(folder) / STATE_FILE
             if not path.is_file():
                 raise InputError(
-                    f"{path}: no such file; a checkpoint that an earlier version of Cooper has written cannot be "
-                    "continued"
+                    f"{path}: no such file; a checkpoint of an earlier version of Cooper cannot be resumed"
                 )
             state = json.loads(path.read_text(encoding="utf-8"))
             check_outline(self.config, state["outline"])
@@ -230,25 +230,25 @@ class CooperReward:
         if self._open is not None:
             if step not in (None, self._open.number):
                 raise InputError(
-                    f"step {step}: step {self._open.number} was scored and not updated; call "
+                    f"step {step}: step {self._open.number} was scored but not updated; call "
                     f"update({self._open.number}) first, with keep=[] to train on none of its groups"
                 )
             return self._open
         number = self.last_step + 1 if step is None else step
         if number <= self.last_step:
             raise InputError(
-                f"step {number} is behind step {self.last_step}, the last that was updated; to go back, load a "
-                "checkpoint from before it"
+                f"step {number}: step {self.last_step} is already updated; to go back, load a checkpoint from before "
+                f"step {number}"
             )
         return OpenStep(number)
 
-    def _judge(self, groups: Sequence[AnswerGroup], clock: Clock | None = None) -> Judged:
+    def _evaluate(self, groups: Sequence[AnswerGroup], clock: Clock | None = None) -> Evaluated:
         clock = clock or Clock()
         context = StepContext(groups, self.verifier, self.models, self._gold)
         with clock.measure("verify"):
             _ = context.verdicts
         with clock.measure("reward"):
-            if self.learning is not None:  # whether it pays or not, under the weights of now
+            if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
                 context.logits(context.model_names[0])
             scores = self._reward.score(context)
             paid = scores.rewards
@@ -259,10 +259,10 @@ class CooperReward:
             parts |= context.model_parts(context.model_names[0])
         if self._shaping:
             parts["unshaped"] = scores.rewards
-        return Judged(context, Scores(paid, parts, scores.metrics))
+        return Evaluated(context, Scores(paid, parts, scores.metrics))
 
-    def _scored(self, judged: Judged, times: Metrics | None = None) -> Scored:
-        context, scores = judged.context, judged.scores
+    def _scored(self, evaluated: Evaluated, times: Metrics | None = None) -> Scored:
+        context, scores = evaluated.context, evaluated.scores
         metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores.parts) | (times or {})
         logits = context.logits(context.model_names[0]).rows() if context.model_names else None
         return Scored(scores.rewards.rows(), logits, context.verdicts, self.version, metrics, scores, context)
@@ -296,6 +296,6 @@ class CooperReward:
 
 
 def _without_times(updated: Updated) -> dict[str, Any]:
-    """The update as JSON values, without wall seconds: equal runs have equal checkpoints."""
+    """The update as JSON values. Times are left out, so that equal runs write equal checkpoints."""
     metrics = {name: value for name, value in updated.metrics.items() if not name.startswith("time/")}
     return asdict(updated) | {"metrics": metrics}

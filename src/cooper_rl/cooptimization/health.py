@@ -16,9 +16,9 @@ PROBES = 64
 
 
 def step_health(context: StepContext, parts: Mapping[str, Ragged]) -> Metrics:
-    """The rule's verdicts, every reward model of `parts` beside them, and gold where it is known.
+    """Metrics of the rule's verdicts, of every reward model in `parts` and, if there are gold labels, of gold.
 
-    Metrics of the first reward model begin with `reward_model/`, those of another with `reward_model_<name>/`.
+    Metrics of the first reward model begin with `reward_model/`, those of any other with `reward_model_<name>/`.
     """
     metrics = verdict_metrics(context.verdicts) | metrics_by_rule(context.rule_names, context.verdicts)
     for name, scores in parts.items():
@@ -35,9 +35,9 @@ def step_health(context: StepContext, parts: Mapping[str, Ragged]) -> Metrics:
 
 
 def metrics_by_rule(rules: Sequence[str], verdicts: Sequence[Sequence[str]]) -> Metrics:
-    """`rule/<name>_accuracy`, `_unparsed` and `_share` of each rule, where a step's groups have more than one.
+    """`rule/<name>_accuracy`, `_unparsed` and `_share` of each rule, if the groups of a step use more than one.
 
-    `rules[p]` is the rule of group p; a share is of all completions.
+    `rules[p]` is the rule of group p. A `_share` is relative to all completions of the step.
     """
     names = sorted(set(rules))
     if len(names) < 2:
@@ -52,17 +52,17 @@ def metrics_by_rule(rules: Sequence[str], verdicts: Sequence[Sequence[str]]) -> 
 
 
 def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> Metrics:
-    """Shares of the rule verifier's four verdicts."""
+    """The share of each of the rule's four verdicts."""
     flat = [verdict for row in verdicts for verdict in row]
     names = {"correct": "rule/accuracy", "wrong": "rule/wrong", "unparsed": "rule/unparsed", "timeout": "rule/timeout"}
     return {name: flat.count(verdict) / len(flat) for verdict, name in names.items()}
 
 
 def agreement(scores: Ragged, verdicts: Sequence[Sequence[str]]) -> Metrics:
-    """How the reward model's yes (score above 1/2) compares with the rule's verdict, where the rule has one.
+    """How the reward model's yes (a score above 1/2) agrees with the rule's verdicts `correct` and `wrong`.
 
-    `false_accept_rate` is its share of yes among rule-wrong completions: the hole a policy hacks through.
-    `true_accept_rate` is the same among rule-correct ones.
+    `false_accept_rate` is the share of yes among rule-wrong completions, which is what a policy exploits when it hacks
+    the reward. `true_accept_rate` is the share of yes among rule-correct completions.
     """
     accepted = {"correct": [], "wrong": []}
     for group, row in zip(scores.rows(), verdicts, strict=True):
@@ -71,8 +71,8 @@ def agreement(scores: Ragged, verdicts: Sequence[Sequence[str]]) -> Metrics:
                 accepted[verdict].append(score > 0.5)
     right = sum(accepted["correct"]) + sum(not yes for yes in accepted["wrong"])
     metrics: Metrics = {}
-    if judged := len(accepted["correct"]) + len(accepted["wrong"]):
-        metrics["rule_agreement"] = right / judged
+    if counted := len(accepted["correct"]) + len(accepted["wrong"]):
+        metrics["rule_agreement"] = right / counted
     if accepted["wrong"]:
         metrics["false_accept_rate"] = sum(accepted["wrong"]) / len(accepted["wrong"])
     if accepted["correct"]:
@@ -82,14 +82,14 @@ def agreement(scores: Ragged, verdicts: Sequence[Sequence[str]]) -> Metrics:
 
 @dataclass
 class ProbeSet:
-    """Completions of the first step, scored again at every step: what changes is the reward model alone."""
+    """Completions of the first step, scored again at every step. Only the reward model can change their scores."""
 
     texts: list[tuple[str, str, str]] = field(default_factory=list)
     """(question, reference answer, completion)."""
     first_scores: list[float] = field(default_factory=list)
 
     def measure(self, learner: RewardModelLearner, encoder: RewardModelInput, groups: Sequence[AnswerGroup]) -> Metrics:
-        """Score drift in [0, 1]: the mean absolute and the mean signed change since the first step."""
+        """The mean absolute change (in [0, 1]) and the mean signed change of the scores since the first step."""
         if not self.texts:
             self.texts = [
                 (group.problem.question, group.problem.answer, completion.text)
@@ -107,10 +107,10 @@ class ProbeSet:
         }
 
     def state(self) -> dict[str, Any]:
-        """JSON values for a checkpoint."""
+        """The state as JSON values, for a checkpoint."""
         return {"texts": self.texts, "first_scores": self.first_scores}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         self.texts = [(question, answer, completion) for question, answer, completion in state["texts"]]
         self.first_scores = list(state["first_scores"])

@@ -1,4 +1,4 @@
-"""Losses of the reward model, as pure functions of its logits. Normalisation is in the weights."""
+"""Losses of the reward model as pure functions of its logits. The weights contain the normalisation."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,8 +17,8 @@ class PairwiseLoss(Config):
     kind: Literal["pairwise"] = "pairwise"
     """Names this loss."""
     anchor: float = Field(default=0.0, ge=0)
-    """Weight of the binary cross-entropy on both completions. Without it the loss does not change when all logits
-    shift together, and sigmoid(logit) drifts as an absolute reward."""
+    """Weight of the binary cross-entropy on both completions. Without it, the loss does not change when all logits
+    shift together, so sigmoid(logit) drifts and is no longer an absolute reward."""
 
 
 class BinaryCrossEntropyLoss(Config):
@@ -30,7 +30,7 @@ class BinaryCrossEntropyLoss(Config):
 
 @dataclass(frozen=True)
 class RewardLossOutputs:
-    """A loss to minimise, and sums over the rows (divide by their number for means)."""
+    """A loss to minimise, and metrics summed over the rows. Divide the sums by the number of rows for means."""
 
     loss: Float[Tensor, ""]
     metric_sums: dict[str, Float[Tensor, ""]]
@@ -44,7 +44,7 @@ def pairwise_loss(
 ) -> RewardLossOutputs:
     """sum_i w_i [ -log sigmoid(p_i - n_i) + anchor * (BCE(p_i, 1) + BCE(n_i, 0)) / 2 ].
 
-    Bradley-Terry as in Ouyang et al. 2022 (arXiv 2203.02155, eq. 1); Cooper (arXiv 2508.05613) has anchor 0.
+    This is Bradley-Terry as in Ouyang et al. 2022 (arXiv 2203.02155, eq. 1). Cooper (arXiv 2508.05613) has anchor 0.
     Metrics: `pair_accuracy` (a tie counts as wrong) and `margin` p_i - n_i.
     """
     margins = positive_logits - negative_logits
@@ -57,9 +57,9 @@ def pairwise_loss(
 def bce_loss(
     logits: Float[Tensor, " B"], labels: Float[Tensor, " B"], weights: Float[Tensor, " B"]
 ) -> RewardLossOutputs:
-    """sum_i w_i BCE(sigmoid(logit_i), label_i), labels in [0, 1].
+    """sum_i w_i BCE(sigmoid(logit_i), label_i), with labels in [0, 1].
 
-    Metrics: `accuracy` of the prediction logit > 0 against label > 0.5.
+    Metrics: `accuracy`, with logit > 0 as the prediction and label > 0.5 as the truth.
     """
     loss = (weights * F.binary_cross_entropy_with_logits(logits, labels, reduction="none")).sum()
     return RewardLossOutputs(loss, {"accuracy": ((logits > 0) == (labels > 0.5)).to(logits.dtype).sum()})

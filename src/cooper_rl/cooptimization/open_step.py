@@ -1,4 +1,4 @@
-"""The step under way: every group that was scored in it, each once."""
+"""The step under way: every group scored in it, each once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ from cooper_rl.rollouts.ragged import Ragged
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What was found out about some groups, and what they are paid."""
+class Evaluated:
+    """Verdicts, scores and rewards of some groups."""
 
     context: StepContext
     scores: Scores
@@ -22,15 +22,15 @@ class Judged:
 
 @dataclass
 class OpenStep:
-    """The groups of one step, in as many calls as they came in."""
+    """The groups of one step, stored call by call."""
 
     number: int
-    calls: list[Judged] = field(default_factory=list)
+    calls: list[Evaluated] = field(default_factory=list)
     stage2: list[Stage2] = field(default_factory=list)
     _places: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def unseen(self, groups: Sequence[AnswerGroup]) -> list[AnswerGroup]:
-        """The groups that no call has brought yet. Raises InputError where an id comes back with other content."""
+        """The groups that are new in this step. Raises InputError if an id comes back with other content."""
         new: dict[str, AnswerGroup] = {}
         for group in groups:
             before = self._group(group.id) or new.get(group.id)
@@ -38,19 +38,19 @@ class OpenStep:
                 new[group.id] = group
             elif (before.problem, list(before.answers)) != (group.problem, list(group.answers)):
                 raise InputError(
-                    f"group {group.id}: step {self.number} has scored a group of this id with other content; "
-                    "give every group of a step an id of its own"
+                    f"group {group.id}: step {self.number} has already scored a group with this id but other content; "
+                    "give every group of a step its own id"
                 )
         return list(new.values())
 
-    def add(self, judged: Judged) -> None:
-        """Remember the groups of a call."""
+    def add(self, evaluated: Evaluated) -> None:
+        """Store the groups of a call."""
         call = len(self.calls)
-        self.calls.append(judged)
-        self._places |= {group.id: (call, p) for p, group in enumerate(judged.context.groups)}
+        self.calls.append(evaluated)
+        self._places |= {group.id: (call, p) for p, group in enumerate(evaluated.context.groups)}
 
-    def judged(self, groups: Sequence[AnswerGroup]) -> Judged:
-        """What was found out about these groups, which have all been added."""
+    def evaluated(self, groups: Sequence[AnswerGroup]) -> Evaluated:
+        """The stored results for these groups, all of which have been added."""
         places = [self._places[group.id] for group in groups]
         for call, found in enumerate(self.calls):
             if places == [(call, p) for p in range(len(found.context.groups))]:
@@ -66,17 +66,17 @@ class OpenStep:
             return Ragged.of([column.groups()[p] for column, (_, p) in zip(columns, picks, strict=True)])
 
         names = [name for name in picks[0][0].scores.parts if all(name in one.scores.parts for one, _ in picks)]
-        return Judged(context, Scores(joined(None), {name: joined(name) for name in names}, metrics))
+        return Evaluated(context, Scores(joined(None), {name: joined(name) for name in names}, metrics))
 
     def check_ids(self, ids: Sequence[str]) -> None:
-        """Raises InputError for an id that no group of the step has."""
+        """Raises InputError if no group of the step has one of these ids."""
         unknown = [name for name in ids if name not in self._places]
         if unknown:
             raise InputError(f"step {self.number}: keep names groups that were not scored: {', '.join(unknown[:5])}")
 
     @property
     def groups(self) -> list[AnswerGroup]:
-        """All groups, in the order in which they came."""
+        """All groups, in the order in which they were added."""
         return [group for call in self.calls for group in call.context.groups]
 
     def _group(self, name: str) -> AnswerGroup | None:

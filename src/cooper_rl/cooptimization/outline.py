@@ -1,4 +1,4 @@
-"""What a checkpoint of a reward can be read back into."""
+"""Whether a checkpoint of a reward fits a configuration."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,9 +9,9 @@ from cooper_rl.rewards.base import REWARDS, SHAPINGS
 
 
 def outline(config: CooperRewardConfig) -> dict[str, Any]:
-    """The kinds of rewards and shapings, the models they read, and the model that learns, as JSON values.
+    """The kinds of rewards and shapings, the models they use, and the model that learns, as JSON values.
 
-    Functions of the user's own keep no state, so they may come and go.
+    User-written functions keep no state, so a resumed run may add or remove them.
     """
     return {
         "rewards": _rewards(config.rewards),
@@ -21,13 +21,13 @@ def outline(config: CooperRewardConfig) -> dict[str, Any]:
 
 
 def check_outline(config: CooperRewardConfig, before: dict[str, Any]) -> None:
-    """Raises InputError where the checkpoint's rewards cannot be read back into those of `config`."""
+    """Raises InputError if the rewards of a checkpoint (its outline is `before`) cannot be restored with `config`."""
     now = outline(config)
     for name in before:
         if before[name] != now[name]:
             raise InputError(
                 f"{name}: the checkpoint to resume from has {_words(before[name])}, this run has {_words(now[name])}; "
-                "resume with the rewards, shaping and learning model of before, or start a new run under another name"
+                "resume with the same rewards, shaping and learning model, or start a new run under another name"
             )
 
 

@@ -1,4 +1,4 @@
-"""A pair, and the choice of its positive."""
+"""Pairs, and the choice of their positives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from cooper_rl.rollouts.answers import AnswerGroup
 
 @dataclass(frozen=True)
 class Pair:
-    """A right and a wrong completion of one problem, both normalised; logits are the reward model's, where known."""
+    """A right and a wrong completion of one problem, both normalised. Logits are the reward model's, if known."""
 
     problem_id: str
     question: str
@@ -29,8 +29,8 @@ class Pair:
 def choose_positives(group: AnswerGroup, verdicts: Sequence[str], count: int, rng: Random) -> list[str]:
     """Up to `count` different rule-accepted completions of a group, drawn at random.
 
-    A completion that was cut at the length limit is no positive, even where the rule found the answer in it.
-    Texts are compared normalised and kept in order of appearance, so equal seeds give equal choices.
+    A completion that was cut at the length limit is never a positive, even if the rule found the answer in it.
+    Texts are normalised before they are compared and kept in order of appearance, so equal seeds give equal choices.
     """
     accepted = [
         normalise(completion.text)

@@ -1,4 +1,4 @@
-"""Two named sets of stage-2 defaults; a run's own settings go on top."""
+"""Two named sets of defaults for stage 2. A run's own settings override them."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ PAPER: dict[str, Any] = {
     "replay": {"capacity": 0, "pairs_per_step": 0},
     "epochs": 1,
 }
-"""Cooper as published (arXiv 2508.05613, section 3): assistant negatives of rollout positives, pairwise loss alone."""
+"""Cooper as published (arXiv 2508.05613, section 3): the assistant rewrites positives from the rollouts, and the loss
+is pairwise only."""
 
 COOPER: dict[str, Any] = {
     "negatives": ["assistant", "on_policy"],
@@ -21,5 +22,5 @@ COOPER: dict[str, Any] = {
     "replay": {"capacity": 4096, "pairs_per_step": 32},
     "epochs": 1,
 }
-"""Ours: the policy's own wrong completions become negatives, scores stay anchored, past pairs are replayed, and a
-problem that nobody solves still teaches the reward model, through its reference solution."""
+"""Our version: the policy's own wrong completions also become negatives, scores stay anchored, and past pairs are
+replayed. Through its reference solution, even a problem without a correct completion teaches the reward model."""

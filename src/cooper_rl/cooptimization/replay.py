@@ -1,4 +1,4 @@
-"""A bounded memory of pairs."""
+"""A bounded buffer of past pairs."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from cooper_rl.errors import InputError
 class PairBuffer:
     """A uniform sample, without replacement, of all pairs ever added (Vitter 1985, algorithm R).
 
-    A pair does not grow stale, as right stays right and wrong stays wrong; so the oldest hacks are as worth
+    Pairs do not become stale: right stays right and wrong stays wrong. The oldest hacks are therefore as worth
     remembering as the newest, and a first-in-first-out buffer would forget them.
     """
 
@@ -26,7 +26,7 @@ class PairBuffer:
         return len(self._pairs)
 
     def add(self, pairs: Sequence[Pair]) -> None:
-        """Offer pairs; each of the n seen so far is kept with probability capacity / n."""
+        """Offer pairs. Each of the n pairs seen so far is in the buffer with probability min(1, capacity / n)."""
         for pair in pairs:
             self._seen += 1
             if len(self._pairs) < self.capacity:
@@ -35,19 +35,19 @@ class PairBuffer:
                 self._pairs[place] = pair
 
     def sample(self, count: int) -> list[Pair]:
-        """`count` different remembered pairs, or all where there are fewer."""
+        """`count` different pairs from the buffer, or all of them if there are fewer."""
         return self._rng.sample(self._pairs, min(count, len(self._pairs)))
 
     def state(self) -> dict[str, Any]:
-        """JSON values for a checkpoint."""
+        """The state as JSON values, for a checkpoint."""
         return {"pairs": [asdict(pair) for pair in self._pairs], "seen": self._seen, "rng": self._rng.getstate()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what `state` returned. Raises InputError when it does not fit into this buffer."""
+        """Restore what `state` returned. Raises InputError if the pairs do not fit into this buffer."""
         if len(state["pairs"]) > self.capacity:
             raise InputError(
-                f"the checkpoint's replay buffer holds {len(state['pairs'])} pairs and replay.capacity is now "
-                f"{self.capacity}; resume with a capacity at least as large"
+                f"the checkpoint's replay buffer holds {len(state['pairs'])} pairs, but replay.capacity is now "
+                f"{self.capacity}; resume with a capacity of at least {len(state['pairs'])}"
             )
         self._pairs = [Pair(**pair) for pair in state["pairs"]]
         self._seen = state["seen"]
@@ -55,6 +55,6 @@ class PairBuffer:
 
 
 def restore_rng(rng: Random, state: Sequence[Any]) -> None:
-    """Put back `rng.getstate()` after a trip through JSON, which turns tuples into lists."""
+    """Restore the result of `rng.getstate()` after a round trip through JSON, which turns tuples into lists."""
     version, internal, gauss = state
     rng.setstate((version, tuple(internal), gauss))

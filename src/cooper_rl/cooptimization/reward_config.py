@@ -1,4 +1,4 @@
-"""What pays a policy and which reward model learns: the settings of `CooperReward`, a part of every run's."""
+"""Settings of `CooperReward`, part of every run's settings: how answers are rewarded and which reward model learns."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -24,50 +24,50 @@ class RewardModelConfig(LearnerConfig):
     """A reward model, frozen or learning."""
 
     learns: bool = False
-    """Whether stage 2 trains it; at most one reward model of a run learns. In the short form `reward_model`, `kind`
+    """Whether stage 2 trains it. At most one reward model of a run learns. For the short form `reward_model`, `kind`
     decides."""
     learning_rate: float = Field(default=1e-5, ge=0)
     """Peak learning rate of stage 2."""
     max_input_tokens: int = Field(default=2048, ge=16)
-    """Longer inputs lose the middle of the completion, never its end."""
+    """Maximum length of an input in tokens. Longer inputs lose the middle of the completion, never its end."""
 
 
 class CooperRewardConfig(Config):
-    """What pays, what learns, and how.
+    """How answers are rewarded, which reward model learns, and how it learns.
 
-    `kind`, `reward_model`, `hybrid` and `extra_rewards` are short forms: a checked record has what they say in
-    `rewards` and `reward_models`, and nothing in them but `kind`.
+    `kind`, `reward_model`, `hybrid` and `extra_rewards` are short forms. Validation writes their content into `rewards`
+    and `reward_models`; of the short forms, only `kind` keeps its value.
     """
 
     kind: RunKind | None = None
-    """Short form of `rewards` and of which model learns: the `rule` pays, a `static` reward model, a co-trained one
-    (`cooper`), rule and co-trained model (`hybrid`), or nothing but functions of your own (`function`; problems then
-    need no reference answer). Null is `cooper` where `rewards` is empty."""
+    """Short form of `rewards` and of which model learns. The reward comes from the `rule`, a `static` reward model, a
+    co-trained one (`cooper`), the rule and a co-trained model (`hybrid`), or only your own functions (`function`;
+    problems then need no reference answer). Null means `cooper` if `rewards` is empty."""
     seed: int = Field(default=0, ge=0)
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
-    """What pays the policy: the sum of these rewards, each times its `weight`. Kinds: `rule`, `reward_model`, `hybrid`,
-    `function`, `sum`, or `package.module:Class`."""
+    """The policy's reward is the sum of these rewards, each times its `weight`. Kinds: `rule`, `reward_model`,
+    `hybrid`, `function`, `sum`, or `package.module:Class`."""
     reward_models: dict[str, RewardModelConfig] = Field(default_factory=dict)
-    """Reward models by name. A model that `learns` is trained whether it pays or not; one that neither learns nor pays
-    is not loaded."""
+    """Reward models by name. A model that `learns` is trained even if no reward uses it. A model that neither learns
+    nor is used is not loaded."""
     shaping: tuple[Annotated[Any, SHAPINGS], ...] = ()
-    """Transforms of the finished rewards, in order. Kinds: `clip`, `overlong`, `length_penalty`, or
+    """Transforms applied to the finished rewards, in this order. Kinds: `clip`, `overlong`, `length_penalty`, or
     `package.module:Class`."""
     reward_model: RewardModelConfig | None = None
     """Short form of `reward_models: {main: …}`; needed by the kinds `static`, `cooper` and `hybrid`."""
     hybrid: HybridConfig | None = None
-    """Short form of the settings of the reward of `kind: hybrid`."""
+    """Short form of the hybrid reward's settings, for `kind: hybrid`."""
     extra_rewards: tuple[FunctionRewardConfig, ...] = ()
-    """Short form of more `rewards` of kind `function`; `kind: function` needs one."""
+    """Short form of further `rewards` of kind `function`; `kind: function` needs at least one."""
     cooptimization: CooptimizationConfig = CooptimizationConfig()
     """Stage 2: pairs and the reward model's update."""
     rule: Annotated[RuleConfig, RULES] = MathsRule()
-    """What gives verdicts on completions: `maths`, `exact`, `choice`, `numeric`, or `package.module:function` with a
-    rule of your own. Of problems that name no rule, where some do."""
+    """The rule that gives verdicts on completions: `maths`, `exact`, `choice`, `numeric`, or `package.module:function`
+    for your own rule. Problems that name a rule use that one instead."""
     rules: dict[str, Annotated[RuleConfig, RULES]] = Field(default_factory=dict)
-    """Further rules by name, for problems that name theirs; a kind needs none of these to be named with its
-    defaults."""
+    """Further rules by name, for problems that name their rule. A problem can also name a kind directly; it then gets
+    that kind's defaults."""
     engine: EngineConfig = LocalEngine()
     """Where models are trained and sampled."""
 
@@ -86,7 +86,7 @@ class CooperRewardConfig(Config):
 
     @property
     def used_models(self) -> dict[str, RewardModelConfig]:
-        """The reward models that learn or pay, the one that learns first."""
+        """The reward models that learn or are used in a reward. The one that learns comes first."""
         names = dict.fromkeys([*filter(None, [self.learning_model]), *read_by(self.rewards)])
         return {name: self.reward_models[name] for name in names}
 
@@ -97,7 +97,7 @@ class CooperRewardConfig(Config):
 
     @property
     def planned_steps(self) -> int | None:
-        """Steps of the whole run, where they are known."""
+        """Number of steps of the whole run, if known."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""What a reward reads besides its models: checked without torch."""
+"""Everything a reward reads besides its models' weights. It is checked without torch."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from cooper_rl.rewards.rule.routing import Verifier
 
 @dataclass(frozen=True)
 class RewardInputs:
-    """The rule verifier, the assistant and the rows that stage 2 replays; empty where none are configured."""
+    """The rule verifier, the assistant (None if there is none) and the rows that stage 2 replays (may be empty)."""
 
     verifier: Verifier
     assistant: Assistant | None
@@ -19,7 +19,7 @@ class RewardInputs:
 
 
 def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
-    """Read and check everything but the models' weights. Raises InputError for whatever a user can put right."""
+    """Read and check everything but the models' weights. Raises InputError for any mistake that a user can fix."""
     for part in (*config.rewards, *config.shaping):
         part.build()  # finds the user's functions
     verifier = Verifier(config.rule, config.rules)

@@ -1,4 +1,4 @@
-"""What the short forms `kind`, `reward_model`, `hybrid` and `extra_rewards` say, as a tree of rewards."""
+"""Expands the short forms `kind`, `reward_model`, `hybrid` and `extra_rewards` into a tree of rewards."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,9 @@ MAIN = "main"
 
 
 def expanded(config: "CooperRewardConfig") -> dict[str, Any]:
-    """The fields that change when the short forms are written out. Raises ValueError where they contradict the tree.
+    """The fields that change when the short forms are expanded. Raises ValueError if they contradict the tree.
 
-    A configuration that is expanded already stays as it is.
+    A configuration that is already expanded stays as it is.
     """
     models = _models(config)
     kind = config.kind if config.kind is not None or config.rewards else "cooper"
@@ -37,7 +37,7 @@ def expanded(config: "CooperRewardConfig") -> dict[str, Any]:
         raise ValueError("hybrid: is the short form of a reward of kind hybrid; write its settings under rewards")
     if kind == "function" and not rewards:
         raise ValueError(
-            "kind: function is rewarded by extra_rewards alone; add "
+            "kind: function takes its rewards from extra_rewards only; add "
             'extra_rewards: [{function: "package.module:function"}]'
         )
     return {
@@ -59,7 +59,7 @@ def _models(config: "CooperRewardConfig") -> "dict[str, RewardModelConfig]":
 
 
 def _own_rewards(config: "CooperRewardConfig", kind: str, models: "dict[str, RewardModelConfig]") -> tuple[Any, ...]:
-    """What the kind pays besides functions of the user's own."""
+    """The rewards that the kind stands for, without user-written functions."""
     if kind == "function":
         return ()
     if kind == "rule":
@@ -75,7 +75,7 @@ def _check_agreement(kind: str, own: Sequence[Any], rewards: Sequence[Any]) -> N
     given = [part for part in rewards if not isinstance(part, FunctionRewardConfig)]
     if _outline(given) != _outline(own):
         raise ValueError(
-            f"kind: {kind} pays {_words(own)}, and rewards pays {_words(rewards)}; remove kind, or remove rewards"
+            f"kind: {kind} means {_words(own)}, but rewards lists {_words(rewards)}; remove kind or rewards"
         )
 
 
@@ -90,13 +90,16 @@ def _words(parts: Sequence[Any]) -> str:
 def _with_learning(
     kind: str, read: Sequence[str], models: "dict[str, RewardModelConfig]"
 ) -> "dict[str, RewardModelConfig]":
-    """The models, of which the kind says whether the one that pays learns. No kind lets another one learn."""
+    """The models with `learns` as the kind implies: only the model of the kind's own reward can learn.
+
+    Raises ValueError if a model says otherwise.
+    """
     learns = {name: kind in ("cooper", "hybrid") and name in read for name in models}
     for name, model in models.items():
         if "learns" in model.model_fields_set and model.learns != learns[name]:
             says = "learns" if learns[name] else "does not learn"
             raise ValueError(
-                f"reward_models.{name}.learns: {str(model.learns).lower()}, but under kind: {kind} it {says}; "
-                "write rewards in the place of kind"
+                f"reward_models.{name}.learns: {str(model.learns).lower()}, but with kind: {kind} it {says}; "
+                "write rewards instead of kind"
             )
     return {name: model.model_copy(update={"learns": learns[name]}) for name, model in models.items()}

@@ -1,4 +1,4 @@
-"""Stage 2 of a step: pairs out of the step's rollouts, and the reward model's update on them."""
+"""Stage 2 of a step: pairs from the step's rollouts, and the reward model's update on them."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -25,18 +25,18 @@ from cooper_rl.rollouts.answers import AnswerGroup
 
 @dataclass(frozen=True)
 class Solved:
-    """A problem with its positives, at least one, all of one origin."""
+    """A problem with at least one positive. All its positives have the same origin."""
 
     problem: Problem
     positives: list[str]
     origin: PositiveOrigin
     logits: dict[str, float]
-    """What the reward model said on the group's completions, normalised, before any update of the step."""
+    """The reward model's logit of each of the group's normalised completions, before any update of the step."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What one group gives to the step's update: its own pairs, and what the assistant is asked to rewrite."""
+    """One group's contribution to the step's update: its on-policy pairs, and its requests to the assistant."""
 
     group_id: str
     problem_id: str
@@ -47,18 +47,18 @@ class Work:
 
 @dataclass(frozen=True)
 class Stage2:
-    """Some groups' pairs in the making: what `start` hands to `finish`."""
+    """The unfinished pairs of some groups: the result of `start` and the input of `finish`."""
 
     work: list[Work]
     rewrites: "Future[Rewrites] | None" = None
 
 
 class Cooptimizer:
-    """Makes pairs and updates the reward model on them, remembering what it needs between steps.
+    """Makes pairs and updates the reward model on them. It keeps state between steps.
 
-    `assistant` (see `build_assistant`) may be None where `config.negatives` lists none. `labelled` is VerifyRM's data
-    for replay, by default the rows of `config.replay.labelled`. Between `start` and `finish` the caller is free to
-    train the policy; the verifier is used from the assistant's thread meanwhile.
+    `assistant` (see `build_assistant`) may be None if `config.negatives` does not list it. `labelled` is VerifyRM's
+    training data for replay, by default the rows of `config.replay.labelled`. Between `start` and `finish` the caller
+    is free to train the policy; in the meantime the assistant's thread uses the verifier.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Cooptimizer:
         rm_logits: Sequence[Sequence[float]],
         step: int,
     ) -> Stage2:
-        """Choose positives and on-policy negatives and set the assistant to work; returns at once.
+        """Choose positives and on-policy negatives, submit the assistant's requests, and return at once.
 
-        `verdicts[p][i]` is the rule's (`correct`, `wrong`, `unparsed`, `timeout`) on answer i of group p,
-        `rm_logits` are the reward model's under the weights that the step's update starts from. What is chosen depends
-        on the seed, the step and each group alone, and on no order of the groups.
+        `verdicts[p][i]` is the rule's verdict (`correct`, `wrong`, `unparsed`, `timeout`) on answer i of group p.
+        `rm_logits[p][i]` is the reward model's logit, with the weights before the step's update. The choice for a group
+        depends only on the seed, the step and the group, not on the order of the groups.
         """
         order = sorted(range(len(groups)), key=lambda p: (groups[p].problem.id, groups[p].id))
         groups, verdicts = [groups[p] for p in order], [verdicts[p] for p in order]
@@ -131,10 +131,10 @@ class Cooptimizer:
         return work
 
     def finish(self, parts: Sequence[Stage2], keep: Collection[str] | None = None) -> list[Pair]:
-        """Wait for the assistant, as long as its settings allow; returns the step's valid pairs, its own first.
+        """Wait for the assistant, as long as its settings allow, and return the step's valid pairs.
 
-        `parts` are what `start` returned for the step's groups, in any order. `keep` leaves out the pairs of groups
-        whose id is not in it.
+        The pairs with the assistant's negatives come first. `parts` holds the results of `start` for the step's groups,
+        in any order. If `keep` is given, only groups whose id is in it contribute pairs.
         """
         results = [part.rewrites.result() if part.rewrites is not None else Rewrites([], {}) for part in parts]
         done: list[tuple[Work, list[Pair]]] = []
@@ -155,9 +155,9 @@ class Cooptimizer:
     def update(
         self, pairs: Sequence[Pair], learner: RewardModelLearner, encoder: PairEncoder
     ) -> tuple[list[Pair], Metrics]:
-        """Update the reward model on `pairs` and on what is replayed; returns the pairs with their logits filled in.
+        """Update the reward model on `pairs` and on replayed data. Returns the pairs with their logits filled in.
 
-        A step without pairs still replays. Metrics are those of the update and of the last `finish`.
+        A step without pairs still replays. The metrics are those of the update and of the last `finish`.
         """
         replay = self.config.replay
         scored, metrics = update_reward_model(
@@ -175,12 +175,12 @@ class Cooptimizer:
         return scored, self._pair_metrics | metrics
 
     def close(self) -> None:
-        """Give back the assistant's connections."""
+        """Close the assistant's connections."""
         if self._assistant is not None:
             self._assistant.close()
 
     def state(self) -> dict[str, Any]:
-        """JSON values for a checkpoint."""
+        """The state as JSON values, for a checkpoint."""
         return {
             "buffer": self._buffer.state(),
             "replay_choices": self._replay_choices.getstate(),
@@ -188,7 +188,7 @@ class Cooptimizer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         self._buffer.restore(state["buffer"])
         restore_rng(self._replay_choices, state["replay_choices"])
         self._steps_without_pairs = state["steps_without_pairs"]
@@ -200,7 +200,7 @@ class Cooptimizer:
         rm_logits: Sequence[Sequence[float]],
         choices: Sequence[Random],
     ) -> list[Solved | None]:
-        """Each group's positives, or None; a reference solution serves only if the rule accepts it."""
+        """Each group's positives, or None. A reference solution counts only if the rule accepts it."""
         config = self.config
         wanted = config.pairs_per_problem if "rollout" in config.positives else 0
         logits = [
@@ -245,7 +245,7 @@ class Cooptimizer:
 
 
 def _rewritten(work: Work, negatives: Sequence[str | None]) -> list[Pair]:
-    """The group's pairs whose negative is the assistant's."""
+    """The group's pairs with negatives from the assistant."""
     if work.solved is None:
         return []
     return [
@@ -256,7 +256,7 @@ def _rewritten(work: Work, negatives: Sequence[str | None]) -> list[Pair]:
 
 
 def make_pair(solved: Solved, positive: str, negative: str, negative_origin: NegativeOrigin) -> Pair:
-    """A pair of a solved problem, with the logits that are known."""
+    """A pair of a solved problem, with its logits before the update where they are known."""
     problem = solved.problem
     return Pair(
         problem.id,

@@ -29,11 +29,11 @@ def update_reward_model(
     sample_pairs: Callable[[], Sequence[Pair]] = tuple,
     sample_labelled: Callable[[], Sequence[LabelledCompletion]] = tuple,
 ) -> tuple[list[Pair], Metrics]:
-    """`config.epochs` updates, each on all `pairs` and a fresh draw of past pairs and labelled completions.
+    """Run `config.epochs` updates, each on all `pairs` and a fresh draw of past pairs and labelled completions.
 
-    Every pair of an update, new or past, has the same share 1 / (their number) of the pairwise loss. Returns the pairs
-    with the logits before (those that they do not bring along are computed) and after, and metrics; those of the loss
-    and the optimizer are the last update's.
+    Every pair of an update, new or past, has the same weight in the pairwise loss: 1 / (number of pairs). Returns
+    metrics and the pairs with their logits before and after; a logit before the update is computed only if the pair
+    does not have it yet. Loss and optimizer metrics are those of the last update.
     """
     positives, negatives = encode_pairs(pairs, encoder)
     known = [[pair.positive_logit_before for pair in pairs], [pair.negative_logit_before for pair in pairs]]
@@ -72,7 +72,8 @@ def _one_update(
 ) -> Metrics:
     """Gradients of both kinds of data, then one optimizer step.
 
-    Without data it changes no weight, and the schedule goes on: a step's learning rate depends on nothing before it.
+    Without data, no weight changes but the schedule moves on. A step's learning rate thus does not depend on how much
+    data earlier steps had.
     """
     metrics: Metrics = {}
     if positives:
@@ -92,14 +93,14 @@ def _one_update(
 
 
 def encode_pairs(pairs: Sequence[Pair], encoder: PairEncoder) -> tuple[list[list[int]], list[list[int]]]:
-    """Reward-model inputs of the positives and of the negatives."""
+    """The reward model's inputs: token ids of the positives, and those of the negatives."""
     positives = [encoder.encode(pair.question, pair.answer, pair.positive) for pair in pairs]
     negatives = [encoder.encode(pair.question, pair.answer, pair.negative) for pair in pairs]
     return positives, negatives
 
 
 def pair_accuracy(pairs: Sequence[Pair], logits: Float[Tensor, "2 P"], when: str) -> Metrics:
-    """Share of pairs whose positive scores higher, in all and by the negative's origin. A tie counts as wrong."""
+    """Share of pairs whose positive scores higher, overall and by the negative's origin. A tie counts as wrong."""
     right = (logits[0] > logits[1]).tolist()
     metrics = {f"reward_model/pair_accuracy_{when}": sum(right) / len(right)}
     for origin in sorted({pair.negative_origin for pair in pairs}):
@@ -114,7 +115,7 @@ def _score(
     negatives: list[list[int]],
     known: Sequence[Sequence[float | None]] | None = None,
 ) -> Float[Tensor, "2 P"]:
-    """Logits of the positives (row 0) and the negatives (row 1), those that are not `known`; equal inputs once."""
+    """Logits of the positives (row 0) and negatives (row 1). Scores equal inputs once, and none that are `known`."""
     rows = [tuple(row) for row in positives + negatives]
     given = [logit for side in known for logit in side] if known else [None] * len(rows)
     logits = {row: logit for row, logit in zip(rows, given, strict=True) if logit is not None}

@@ -1,1 +1,1 @@
-"""Problems and labelled completions: records, readers, ready-made sets, prompts."""
+"""Problems and labelled completions: records, readers, ready-made data sets, prompts."""

@@ -1,4 +1,4 @@
-"""Where the problems come from, which fields hold what, and how a problem becomes a prompt."""
+"""Settings of problems: their source, the meaning of its fields, and the prompt."""
 
 import os
 from pathlib import Path
@@ -16,20 +16,21 @@ FILE_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
 
 class PromptConfig(Config):
-    """How a question is put to the policy."""
+    """How a question is presented to the policy."""
 
     system: str | None = None
-    """System message. Without a chat template it stands before the prompt, followed by an empty line."""
+    """System message. Without a chat template, it comes before the user's message, followed by an empty line."""
     template: str = "{question}\nPlease reason step by step, and put your final answer within \\boxed{}."
-    """The user's message; `{question}` is replaced, every other brace is kept as it is."""
+    """The user's message. `{question}` is replaced; all other braces stay as they are."""
     chat: bool | None = None
-    """Use the tokenizer's chat template: null when it has one, true demands one, false never."""
+    """Whether to use the tokenizer's chat template: null uses it if it exists, true requires it, false ignores it."""
     chat_arguments: dict[str, Any] = Field(default_factory=dict)
     """Extra variables for the chat template, such as `enable_thinking: false`."""
     max_prompt_tokens: int | None = Field(default=None, ge=1)
-    """Longest prompt allowed, in tokens; null leaves only the model's context as the limit."""
+    """Maximum length of a prompt in tokens. With null, only the model's context limits it."""
     too_long: Literal["error", "skip"] = "error"
-    """What a prompt over the limit does: stop the run before training, or leave the problem out and count it."""
+    """What happens if a prompt is too long: `error` stops the run before training, `skip` leaves the problem out and
+    logs a warning."""
 
     @field_validator("template")
     @classmethod
@@ -40,48 +41,48 @@ class PromptConfig(Config):
 
 
 class ProblemsConfig(Config):
-    """One set of problems."""
+    """A set of problems and how to read it."""
 
     source: str
     """A .jsonl, .json, .csv, .tsv or .parquet file, `arithmetic` for the embedded world, or a Hugging Face data set."""
     format: Format | None = None
-    """A ready-made mapping. Without it, `question`, `answer` and `solution` name the fields."""
+    """A ready-made mapping of fields. Without it, `question`, `answer` and `solution` name the fields."""
     question: str | None = None
-    """Field with the question; several are joined as sentences: `Body+Question`. Default: `question`."""
+    """Field with the question. Several fields are joined as sentences: `Body+Question`. Default: `question`."""
     answer: str | None = None
     """Field with the reference answer. Default: `answer`."""
     solution: str | None = None
     """Field with a reference solution that ends in the answer, if the data has one."""
     id: str | None = None
-    """Field with a unique name of the problem. Default: file name and line."""
+    """Field with a unique name of the problem. Default: file name and number of the row."""
     rule: str | None = None
-    """The rule for these problems: a name of the run's `rules`, or a kind such as `choice`. Default: the run's
+    """The rule for these problems: a name from the run's `rules`, or a kind such as `choice`. Default: the run's
     `rule`."""
     rule_field: str | None = None
-    """Field in which a row names its rule in the same way; where it is empty, `rule` counts."""
+    """Field in which a row names its own rule in the same way. If the field is empty, `rule` applies."""
     split: str | None = None
-    """Split of a Hugging Face dataset or of the arithmetic world. Default: `train`."""
+    """Split of a Hugging Face data set or of the arithmetic world. Default: `train`."""
     subset: str | None = None
-    """Configuration name of a Hugging Face dataset, such as `main`."""
+    """Configuration name of a Hugging Face data set, such as `main`."""
     shuffle_seed: int | None = None
-    """Shuffle the problems with this seed before `skip` and `limit`; null keeps the file's order."""
+    """Seed with which the problems are shuffled before `skip` and `limit`; null keeps the file's order."""
     skip: int = Field(default=0, ge=0)
-    """Leave out this many problems first: the rest of a file whose first `limit` problems serve training."""
+    """Leave out this many problems at the start, for example those that another configuration uses for training."""
     limit: int | None = Field(default=None, ge=1)
     """Keep at most this many problems. The arithmetic world makes this many (default 512)."""
     seed: int = 0
     """Seed of the arithmetic world."""
     max_bad_rows: int | float = Field(default=0.1, ge=0)
-    """Bad rows (empty fields, answers that do not verify against themselves) after which the run refuses:
-    an integer is a count, a float a fraction of all rows."""
+    """Most bad rows (empty fields, answers that do not verify against themselves) that a run accepts. An integer is a
+    count, a float a fraction of all rows."""
     prompt: PromptConfig = Field(default_factory=PromptConfig)
     """How a question is put to the policy."""
     gold: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
-    """`package.module:function` with the trusted label, `(problem, completion text) -> bool`; evaluation only."""
+    """`package.module:function` that gives the trusted label, `(problem, completion text) -> bool`; evaluation only."""
 
     @property
     def kind(self) -> SourceKind:
-        """Which reader serves `source`. A file of another type is a file too; reading it says what is the matter."""
+        """The kind of reader for `source`. A file of unknown type is a `file`, and reading it reports the problem."""
         if self.source == ARITHMETIC:
             return "arithmetic"
         known = Path(self.source).suffix.lower() in FILE_SUFFIXES
@@ -95,9 +96,9 @@ class ProblemsConfig(Config):
         if self.kind == "arithmetic" and (self.format is not None or named or self.subset is not None):
             raise ValueError("the arithmetic world has no fields: remove format, subset and field names")
         if self.kind == "arithmetic" and self.rule_field is not None:
-            raise ValueError("the arithmetic world has no fields: remove rule_field; rule serves all its problems")
+            raise ValueError("the arithmetic world has no fields: remove rule_field; rule applies to all its problems")
         if self.kind == "file" and (self.split is not None or self.subset is not None):
             raise ValueError("a file has no split or subset: name the file of the split, or use skip and limit")
         if isinstance(self.max_bad_rows, float) and self.max_bad_rows > 1:
-            raise ValueError("max_bad_rows as a fraction lies between 0 and 1; write a count as an integer")
+            raise ValueError("max_bad_rows as a fraction must lie between 0 and 1; write a count as an integer")
         return self

@@ -1,4 +1,4 @@
-"""Labelled completions: the data a reward model is made from, and replays."""
+"""Labelled completions: the training data of VerifyRM, also replayed in stage 2."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0
 
 
 class Asked(Protocol):
-    """A completion with its question and reference answer, whatever else is known about it."""
+    """Anything with a question, a reference answer and a completion."""
 
     @property
     def question(self) -> str: ...
@@ -26,7 +26,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True)
 class LabelledCompletion:
-    """A completion of a problem and whether it is right (1.0) or wrong (0.0); `location` is its file and line."""
+    """A completion and its label, 1.0 (right) or 0.0 (wrong). `location` is its file and line."""
 
     question: str
     answer: str
@@ -38,9 +38,9 @@ class LabelledCompletion:
 def read_labelled(path: str | Path) -> list[LabelledCompletion]:
     """Read a JSONL, JSON, CSV or Parquet file of `question, reference_answer, completion, label`.
 
-    Other fields are ignored. A label is 0, 1, true or false. A completion may be empty; a question or reference
-    may not. Raises InputError naming file, row and field, and for a file without rows; MissingExtraError for a
-    Parquet file without pyarrow.
+    Other fields are ignored. A label is 0, 1, true or false. A completion may be empty; a question or a reference may
+    not. Raises InputError for a bad row, naming file, row and field, and for a file without rows. Raises
+    MissingExtraError for a Parquet file if pyarrow is not installed.
     """
     rows = [labelled_row(row) for row in read_file(Path(path))]
     if not rows:
@@ -49,13 +49,13 @@ def read_labelled(path: str | Path) -> list[LabelledCompletion]:
 
 
 def labelled_row(row: Row) -> LabelledCompletion:
-    """One row checked as `read_labelled` says."""
+    """One row as a labelled completion, with the checks and errors of `read_labelled`."""
     question, answer, completion = texts_of(row, FIELDS)
     return LabelledCompletion(question, answer, completion, label_of(row, "label"), row.location)
 
 
 def label_of(row: Row, name: str) -> float:
-    """A field as a label, 1.0 or 0.0. Raises InputError naming file and row for anything but 0, 1, true and false."""
+    """A field as a label, 1.0 or 0.0. Raises InputError, naming file and row, unless it is 0, 1, true or false."""
     value = row.fields[name]
     is_number = isinstance(value, int | float) and value in (0, 1)
     label = float(value) if is_number else _LABELS.get(str(value).strip().lower())
@@ -84,7 +84,7 @@ def texts_of(row: Row, needed: Sequence[str] = FIELDS[:3]) -> tuple[str, str, st
 
 
 def text_field(row: Row, name: str) -> str:
-    """A field as text. Raises InputError naming file, row and field for a list, an object or a truth value."""
+    """A field as text. Raises InputError, naming file, row and field, for a list, an object or a truth value."""
     try:
         return text_of(row.fields[name])
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""From a configuration to validated problems: the one call that commands make."""
+"""Loads and validates the problems that a configuration names. Every command uses this module."""
 
 import logging
 from collections.abc import Iterator
@@ -26,29 +26,29 @@ from cooper_rl.errors import InputError
 logger = logging.getLogger(__name__)
 
 ARITHMETIC_COUNT = 512
-"""Problems of the arithmetic world where no limit is set."""
+"""Number of problems from the arithmetic world if no limit is set."""
 
 
 @dataclass
 class LoadedProblems:
-    """What reading gives, before any answer is verified."""
+    """The problems as read, before any reference answer is verified."""
 
     problems: list[Problem] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
     rows: int = 0
-    """Rows read, of which `problems` may be a part."""
+    """Number of rows read. `skip` and `limit` leave out some of them."""
 
 
 def load_problems(config: ProblemsConfig, fault: Fault | None) -> ValidationReport:
-    """Read, map, drop duplicates, shuffle, cut to size and validate.
+    """Read and map the rows, drop duplicates, shuffle, apply `skip` and `limit`, and validate.
 
-    `fault` is None where the reward does not come from the reference answers: then they are not checked, and may be
-    missing, which leaves them empty.
+    `fault` is None if the reward does not depend on the reference answers. They are then not checked, and a missing one
+    becomes an empty text.
 
     Raises:
-        InputError: anything wrong with the source or its rows, beyond `config.max_bad_rows` bad ones.
-        MissingExtraError: Parquet or a hub dataset without the extra `data`.
+        InputError: the source or a row is invalid, or there are more bad rows than `config.max_bad_rows`.
+        MissingExtraError: Parquet or a hub data set without the extra `data`.
     """
     loaded = read_problems(config, answers_required=fault is not None)
     without = sum(not problem.answer for problem in loaded.problems)
@@ -65,13 +65,13 @@ def load_problems(config: ProblemsConfig, fault: Fault | None) -> ValidationRepo
 
 
 def read_problems(config: ProblemsConfig, answers_required: bool = True) -> LoadedProblems:
-    """Everything `load_problems` does but verifying the answers."""
+    """Do everything that `load_problems` does, except for verifying the answers."""
     loaded = LoadedProblems()
     wanted = None if config.limit is None else config.skip + config.limit
     questions: dict[str, Problem] = {}
     ids: set[str] = set()
     for problem in _problems_of(config, loaded.bad_rows, answers_required):
-        # Before shuffling and cutting, so that no question stands both in a training part and in a held-out part.
+        # Before shuffling and cutting, so that no question ends up in both a training part and a held-out part.
         if problem.question in questions:
             first = questions[problem.question]
             reason = f"same question as {location(first)}"
@@ -116,7 +116,7 @@ def _rows(config: ProblemsConfig) -> Iterator[Row]:
 
 
 def mapping_of(config: ProblemsConfig) -> Mapping:
-    """The ready-made mapping named by `format`, or one made of the field names."""
+    """The ready-made mapping named by `format`, or one built from the configured field names."""
     if config.format is not None:
         return READY_MADE[config.format]
     question = tuple(name.strip() for name in (config.question or "question").split("+"))
@@ -125,6 +125,6 @@ def mapping_of(config: ProblemsConfig) -> Mapping:
 
 def _arithmetic(config: ProblemsConfig) -> Iterator[Problem]:
     count = config.skip + (config.limit or ARITHMETIC_COUNT)
-    # The world itself refuses a split it does not have.
+    # `arithmetic_problems` reports an unknown split.
     split = cast(Split, config.split or "train")
     return (replace(problem, rule=config.rule) for problem in arithmetic_problems(split, count, config.seed))

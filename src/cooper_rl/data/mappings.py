@@ -1,4 +1,4 @@
-"""From a row to a problem: which field holds what, and how it is read."""
+"""Turns rows into problems: which fields to read, and how."""
 
 import math
 from collections.abc import Callable
@@ -13,18 +13,18 @@ from cooper_rl.data.readers import Row
 from cooper_rl.errors import InputError
 
 _DEMAND = "set problems.format, or problems.question and problems.answer"
-_RULE_DEMAND = "choose another problems.rule_field, or write null where a row leaves its rule to the run"
+_RULE_DEMAND = "choose another problems.rule_field, or write null in rows that leave the rule to the run"
 
 
 class BadValue(ValueError):
-    """This row cannot be used; the message says why. The row is skipped and counted."""
+    """The row cannot be used, and the message says why. It is skipped and counted."""
 
 
 def text_of(value: Any) -> str:
     """A field as text: 43.0 becomes `43`, null becomes empty.
 
     Raises:
-        TypeError: a list, an object, a truth value or infinity, which has no one reading as text.
+        TypeError: the value is a list, an object, a truth value or infinity, which have no single form as text.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -39,7 +39,7 @@ def text_of(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Mapping:
-    """Fields of a row and how each is read. `question` fields are joined as sentences; the last must not be empty."""
+    """The fields of a row and how to read each. `question` fields are joined as sentences; the last must have text."""
 
     question: tuple[str, ...]
     answer: str
@@ -49,22 +49,22 @@ class Mapping:
     read_answer: Callable[[Any], str] = text_of
     read_solution: Callable[[Any], str] = text_of
     box_solution: bool = False
-    """Close a solution that does not box its answer with the boxed answer, so that it ends in the answer."""
+    """Append the boxed answer to a solution that has no box, so that it ends in the answer."""
     answer_required: bool = True
-    """Without it an answer that is missing or does not read as text is empty, and its field is kept as metadata."""
+    """If false, an answer that is missing or not readable as text becomes empty, and its field is kept as metadata."""
     omit: tuple[str, ...] = ()
     """Fields not kept as metadata."""
     rule: str | None = None
-    """The rule of every problem that names none."""
+    """The rule of every problem whose row does not name one."""
     rule_field: str | None = None
     """Field in which a row names its rule."""
 
 
 def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
-    """Make a problem of a row. `metadata` gets every other field, and `location`.
+    """Make a problem from a row. `metadata` gets all fields that are not read or omitted, and `location`.
 
     Raises:
-        InputError: a field is missing or has the wrong type (file, line, field, remedy).
+        InputError: a field is missing or has the wrong type. The message names file, line, field and remedy.
         BadValue: a field is empty or holds no answer.
     """
     parts = [_read(row, name, mapping.read_question) for name in mapping.question]
@@ -112,7 +112,7 @@ def _read(row: Row, name: str, read: Callable[[Any], str], demand: str = _DEMAND
 
 
 def join_sentences(parts: list[str]) -> str:
-    """Join with a space, after a full stop where a part ends without punctuation (SVAMP's bodies often do)."""
+    """Join with spaces. A part that ends without punctuation, as SVAMP's bodies often do, first gets a full stop."""
     kept = [part for part in parts if part]
     closed = [part if part[-1] in ".?!:;," else f"{part}." for part in kept[:-1]]
     return " ".join([*closed, *kept[-1:]])

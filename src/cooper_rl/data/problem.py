@@ -1,4 +1,4 @@
-"""A problem: what the policy is asked and what the answer is checked against."""
+"""A problem: the question for the policy and the reference for its answers."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 class Problem:
     """One question with its reference answer.
 
-    `id` is unique within a data set and stable between runs. `solution` is a reference solution text that
-    ends in the answer, where the data set has one. `metadata` holds whatever else the row carried. `rule` names the
-    rule that gives verdicts on it: one configured in the run, or a kind; None leaves it to the run's default.
+    `id` is unique within a data set and stable between runs. `solution` is a reference solution that ends in the
+    answer, if the data set has one. `metadata` holds the other fields of the row. `rule` names the rule that gives
+    verdicts on the completions: one configured in the run, or a kind. None means the run's default rule.
     """
 
     id: str

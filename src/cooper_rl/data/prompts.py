@@ -1,4 +1,4 @@
-"""From a problem to the token ids the policy reads."""
+"""Turns problems into prompts: the token ids that the policy reads."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ LISTED_PROBLEMS = 10
 
 
 class PromptEncoder:
-    """Puts questions to one policy, in its chat template where it has one.
+    """Builds the prompts of one policy, by default with its chat template.
 
-    `context` is the number of tokens a prompt may take in the model's context, completion already subtracted
-    (`prompt_room`).
+    `context` is the number of tokens that a prompt may take, which is the model's context minus the completion (see
+    `prompt_room`).
 
     Raises:
-        InputError: the configuration demands a chat template and the tokenizer has none.
+        InputError: the configuration requires a chat template but the tokenizer has none.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig, context: int | None = None):
@@ -32,38 +32,38 @@ class PromptEncoder:
         self.chat = bool(tokenizer.chat_template) if config.chat is None else config.chat
         if self.chat and not tokenizer.chat_template:
             raise InputError(
-                f"{tokenizer.name_or_path}: the tokenizer has no chat template and prompt.chat is true; "
+                f"{tokenizer.name_or_path}: the tokenizer has no chat template but prompt.chat is true; "
                 "use an instruct model, add chat_template.jinja to its folder, or set prompt.chat=false"
             )
         limits = [limit for limit in (config.max_prompt_tokens, context) if limit is not None]
         self.max_tokens = min(limits) if limits else None
 
     def text(self, problem: Problem) -> str:
-        """The prompt as the model sees it, special tokens of the chat template included."""
+        """The prompt as the model sees it, including special tokens of the chat template."""
         messages = chat_messages(self.config, problem)
         if not self.chat:
             return "\n\n".join(message["content"] for message in messages)
         return render_chat(self.tokenizer, messages, self.config.chat_arguments)
 
     def encode(self, problem: Problem) -> list[int]:
-        """Token ids of the prompt, ready for a completion to follow."""
+        """The prompt's token ids, to which the policy appends a completion."""
         text = self.text(problem)
         # A chat template writes its own special tokens.
         ids = list(self.tokenizer.encode(text, add_special_tokens=not self.chat))
-        # Some tokenizers close a plain text with end-of-sequence, after which there is nothing to complete.
+        # Some tokenizers end a plain text with an end-of-sequence token, which would leave nothing to complete.
         if not self.chat and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
             ids.pop()
         return ids
 
     def decode(self, prompt_ids: Sequence[int]) -> str:
-        """What the policy reads, special tokens included: the text behind `encode`'s ids."""
+        """The text of token ids from `encode`, including special tokens."""
         return str(self.tokenizer.decode(list(prompt_ids), clean_up_tokenization_spaces=False))
 
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The problems whose prompts fit; call it before any training.
+        """The problems whose prompts fit. Call it before training starts.
 
         Raises:
-            InputError: a prompt is too long and the configuration says `error`, or none fits.
+            InputError: a prompt is too long and `too_long` is `error`, or no prompt fits.
         """
         if self.max_tokens is None:
             return list(problems)
@@ -82,20 +82,20 @@ class PromptEncoder:
 
 
 def prompt_room(context: int | None, max_tokens: int) -> int | None:
-    """Most tokens a prompt may have so that `max_tokens` fit behind it; None where the `context` is unbounded.
+    """The maximum length of a prompt that leaves room for `max_tokens` in `context`; None if `context` is None.
 
-    Raises InputError where not one is left.
+    Raises InputError if no token is left for a prompt.
     """
     if context is not None and context <= max_tokens:
         raise InputError(
             f"max_tokens: {max_tokens} leaves no room for a prompt: the model's context is {context} tokens; "
-            "lower max_tokens (rollout.max_tokens in a run), or take a model with a longer context"
+            "lower max_tokens (rollout.max_tokens in a run), or use a model with a longer context"
         )
     return None if context is None else context - max_tokens
 
 
 def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]]:
-    """The question as a chat: the system message, if there is one, and the user's."""
+    """The question as a chat: the system message, if there is one, then the user's message."""
     system = [{"role": "system", "content": config.system}] if config.system else []
     # Not str.format: templates and questions are full of LaTeX braces.
     return [*system, {"role": "user", "content": config.template.replace("{question}", problem.question)}]
@@ -104,9 +104,9 @@ def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]
 def render_chat(
     tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], arguments: Mapping[str, Any] | None = None
 ) -> str:
-    """The chat as the model sees it, up to where its reply begins; plain paragraphs without a chat template.
+    """The chat as the model sees it, up to the start of its reply. Without a chat template, it is plain paragraphs.
 
-    Raises InputError where the template refuses the chat.
+    Raises InputError if the template rejects the chat.
     """
     if not tokenizer.chat_template:
         return "\n\n".join(message["content"] for message in messages) + "\n\n"
@@ -116,7 +116,7 @@ def render_chat(
         )
     except TemplateError as error:
         raise InputError(
-            f"{tokenizer.name_or_path}: the chat template refuses the prompt ({error}); "
-            "if it knows no system role, leave prompt.system empty"
+            f"{tokenizer.name_or_path}: the chat template rejects the prompt ({error}); "
+            "if it does not support the system role, leave prompt.system empty"
         ) from error
     return str(rendered)

@@ -1,4 +1,4 @@
-"""Rows of a file or a hub dataset, each with the place it came from."""
+"""Reads the rows of a file or a hub data set, each with its location."""
 
 import csv
 from collections import Counter
@@ -15,9 +15,9 @@ from cooper_rl.errors import InputError, MissingExtraError
 
 @dataclass(frozen=True)
 class Row:
-    """One record. `location` is what a user needs to find it: `file:line`, or `file:row n` where lines mean nothing.
+    """One record. `location` tells a user where it is: `file:line`, or `file:row n` if the file has no lines.
 
-    `name` is the key the record stood under, in files of the shape `{"Problem_1": {...}}`.
+    `name` is the record's key in files of the shape `{"Problem_1": {...}}`.
     """
 
     location: str
@@ -29,8 +29,8 @@ def read_file(path: Path) -> Iterator[Row]:
     """Stream the rows of a .jsonl, .json, .csv, .tsv or .parquet file.
 
     Raises:
-        InputError: no such file, unknown suffix, or content that cannot be parsed (with file and line).
-        MissingExtraError: a Parquet file without pyarrow installed.
+        InputError: no such file, an unknown suffix, or content that cannot be parsed (naming file and line).
+        MissingExtraError: a Parquet file, but pyarrow is not installed.
     """
     readers = {
         ".jsonl": _read_jsonl,
@@ -41,9 +41,7 @@ def read_file(path: Path) -> Iterator[Row]:
     }
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise InputError(
-            f"{path}: unknown suffix {path.suffix!r}; rows are read from {', '.join(readers)}; convert the file"
-        )
+        raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(readers)}")
     if not path.is_file():
         raise InputError(f"{path}: no such file{_nearest(path)}")
     return reader(path)
@@ -56,11 +54,11 @@ def _nearest(path: Path) -> str:
 
 
 def _rows_of(value: Any, location: str) -> Iterator[Row]:
-    """A record, or several under their names: MathOdyssey keeps one `{"Problem_k": {...}}` a line."""
+    """One record, or several by name: MathOdyssey has one `{"Problem_k": {...}}` per line."""
     if not isinstance(value, dict):
         raise InputError(
             f"{location}: expected an object with fields, found {type(value).__name__}; "
-            'write one {"question": ..., "answer": ...} for each problem'
+            'write one {"question": ..., "answer": ...} per problem'
         )
     if value and all(isinstance(record, dict) for record in value.values()):
         for name, record in value.items():
@@ -70,7 +68,7 @@ def _rows_of(value: Any, location: str) -> Iterator[Row]:
 
 
 def _read_jsonl(path: Path) -> Iterator[Row]:
-    # Bytes, decoded line by line: a wrong byte is then reported with its line.
+    # Bytes are decoded line by line, so that an invalid byte is reported with its line.
     with path.open("rb") as lines:
         for number, raw in enumerate(lines, start=1):
             location = f"{path}:{number}"
@@ -80,7 +78,7 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
             try:
                 value = parse_json(line)
             except ValueError as error:
-                raise InputError(f"{location}: not valid JSON ({error}); write one JSON object a line") from error
+                raise InputError(f"{location}: not valid JSON ({error}); write one JSON object per line") from error
             yield from _rows_of(value, location)
 
 
@@ -97,7 +95,7 @@ def _read_json(path: Path) -> Iterator[Row]:
 
 
 def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
-    """The elements of an array, or objects one after another, each with the line it starts on."""
+    """The elements of an array, or consecutive objects, each with the line on which it starts."""
     position = _after_space(text, 0)
     in_array = text.startswith("[", position)
     position = _after_space(text, position + in_array)
@@ -112,7 +110,7 @@ def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
         position = _after_space(text, position)
         if in_array:
             if text[position : position + 1] not in (",", "]"):
-                raise InputError(f"{path}:{line}: the array does not go on after this element; is the file cut off?")
+                raise InputError(f"{path}:{line}: no comma or ] after this element; is the file cut off?")
             position = _after_space(text, position + 1) if text[position] == "," else position
 
 
@@ -131,7 +129,7 @@ def _read_csv(path: Path, dialect: str = "excel") -> Iterator[Row]:
                 location = f"{path}:{reader.line_num}"
                 if None in fields:
                     raise InputError(
-                        f"{location}: more cells than the header has columns; quote cells that hold a separator"
+                        f"{location}: more cells than the header has columns; quote cells that contain a separator"
                     )
                 yield Row(location, dict(fields))
         except csv.Error as error:
@@ -143,7 +141,7 @@ def _read_csv(path: Path, dialect: str = "excel") -> Iterator[Row]:
 def _check_columns(names: Sequence[str], location: str) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(f"{location}: the column {twice[0]!r} stands twice; rename one of them")
+        raise InputError(f"{location}: the column {twice[0]!r} appears twice; rename one of them")
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
@@ -160,7 +158,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
                 for fields in batch.to_pylist():
                     number += 1
                     yield Row(f"{path}:row {number}", fields)
-    # Damaged pages are an OSError; dates out of Python's range a ValueError or OverflowError.
+    # Damaged pages raise OSError; dates out of Python's range raise ValueError or OverflowError.
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
@@ -168,10 +166,10 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
 
 def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
-    """Stream the rows of a Hugging Face dataset (a hub name, or a local folder that `datasets` can load).
+    """Stream the rows of a Hugging Face data set (a hub name, or a local folder that `datasets` can load).
 
     Raises:
-        InputError: no such dataset, subset or split, or the hub cannot be reached.
+        InputError: no such data set, subset or split, or the hub cannot be reached.
         MissingExtraError: `datasets` is not installed.
     """
     try:
@@ -181,11 +179,11 @@ def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
         raise MissingExtraError("Hugging Face data sets need the extra `data`: pip install datasets pyarrow") from error
     try:
         dataset = load_dataset(name, subset, split=split)
-    # OSError: no such dataset (FileNotFoundError) or no hub (ConnectionError). ValueError: no such subset or split.
+    # OSError: no such data set (FileNotFoundError) or no hub (ConnectionError). ValueError: no such subset or split.
     except (OSError, ValueError, DatasetsError) as error:
         raise InputError(
             f"problems.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
-            f"a loadable Hugging Face dataset: {error}"
+            f"a loadable Hugging Face data set: {error}"
         ) from error
     for number, fields in enumerate(dataset, start=1):
         yield Row(f"{name}/{split}:row {number}", dict(fields))

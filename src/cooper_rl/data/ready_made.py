@@ -1,4 +1,4 @@
-"""Mappings for the data sets everybody uses."""
+"""Ready-made mappings for widely used data sets."""
 
 import re
 from typing import Any
@@ -7,7 +7,10 @@ from cooper_rl.data.mappings import BadValue, Mapping, text_of
 
 
 def last_boxed(value: Any) -> str:
-    r"""The content of the last `\boxed{}` (or `\fbox{}`, or `\boxed 3`) of a solution, braces balanced."""
+    r"""The content of the last `\boxed{}` (or `\fbox{}`, or `\boxed 3`) of a solution, with balanced braces.
+
+    Raises BadValue if there is none, or if its brace is never closed.
+    """
     text = text_of(value)
     found = list(re.finditer(r"\\(?:boxed|fbox)(?![A-Za-z])", text))
     if not found:
@@ -36,7 +39,7 @@ def _gsm8k_solution(value: Any) -> str:
 
 
 def _without_unit(value: Any) -> str:
-    """`9 (apples)` is 9; an answer that is nothing but brackets stays."""
+    """`9 (apples)` becomes `9`. An answer that is entirely in parentheses stays as it is."""
     text = text_of(value)
     return re.sub(r"\s*\([^()]*\)$", "", text) or text
 
@@ -71,7 +74,7 @@ READY_MADE: dict[str, Mapping] = {
     ),
     # arkilpatel/SVAMP
     "svamp": Mapping(("Body", "Question"), "Answer", id="ID"),
-    # Fields as in the harness of Qwen2.5-Math
+    # Fields as in the evaluation harness of Qwen2.5-Math
     "asdiv": Mapping(("body", "question"), "answer", read_answer=_without_unit),
     "mawps": Mapping(("input",), "target"),
     # Hendrycks et al. 2021
@@ -88,7 +91,7 @@ READY_MADE: dict[str, Mapping] = {
         read_solution=_first,
         box_solution=True,
     ),
-    # protagolabs/odyssey-math; a row is named by its key
+    # protagolabs/odyssey-math; a row's id is its key
     "math_odyssey": Mapping(
         ("question",),
         "answer",
@@ -98,7 +101,7 @@ READY_MADE: dict[str, Mapping] = {
         read_solution=_odyssey_question,
         box_solution=True,
     ),
-    # zwhe99/DeepMath-103K; each row carries three solutions of about 16 KB
+    # zwhe99/DeepMath-103K; each row has three solutions of about 16 KB
     "deepmath": Mapping(
         ("question",),
         "final_answer",

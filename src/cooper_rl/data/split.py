@@ -1,4 +1,4 @@
-"""Training and held-out rows with no problem on both sides."""
+"""Splits rows so that no problem is on both sides."""
 
 import random
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from cooper_rl.errors import InputError
 def split_by_problem(
     rows: Sequence[LabelledCompletion], held_out: float, seed: int
 ) -> tuple[list[LabelledCompletion], list[LabelledCompletion]]:
-    """Divide rows into (training, held-out), all completions of a question on one side, whatever its spacing or case.
+    """Split rows into (training, held-out). All completions of a question are on one side (see `problem_key`).
 
-    Whole problems are drawn until at least `held_out` (a share of the rows) is reached. Raises InputError where
+    Whole problems are drawn until the held-out rows are at least the share `held_out` of all rows. Raises InputError if
     there are fewer than two problems.
     """
     by_problem: dict[str, list[LabelledCompletion]] = {}
@@ -30,12 +30,12 @@ def split_by_problem(
 
 
 def problem_key(question: str) -> str:
-    """What two spellings of one question share: spacing and case do not count."""
+    """A key that is equal for questions that differ only in spacing or case."""
     return " ".join(question.casefold().split())
 
 
 def problem_folds(questions: Sequence[str], folds: int, seed: int) -> list[int]:
-    """A fold in [0, folds) for each question; equal questions share one, and folds hold like numbers of problems."""
+    """A fold in [0, folds) for each question. Equal questions share a fold, and folds are of nearly equal size."""
     keys = [problem_key(question) for question in questions]
     order = list(dict.fromkeys(keys))
     random.Random(seed).shuffle(order)

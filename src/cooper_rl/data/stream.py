@@ -1,4 +1,4 @@
-"""Batches of problems, epoch after epoch, resumable at any batch."""
+"""Batches of problems over many epochs, resumable at any batch."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -9,13 +9,13 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 
 SETTING_OF = {"problems": "problems", "batch_size": "problems_per_step", "seed": "seed"}
-"""What a run's configuration calls the parts of a stream's identity."""
+"""Maps the parts of a stream's identity to their names in a run's configuration."""
 
 
 class ProblemStream:
-    """An endless stream of batches in which every epoch holds each problem once, freshly shuffled.
+    """An endless stream of batches. Every epoch holds each problem once, freshly shuffled.
 
-    Batches run on across the end of an epoch. The order depends on the problems, `batch_size` and `seed` alone.
+    A batch may span two epochs. The order depends only on the problems, `batch_size` and `seed`.
 
     Raises:
         InputError: fewer problems than `batch_size`.
@@ -38,7 +38,7 @@ class ProblemStream:
         self._order = self._shuffled()
 
     def next_batch(self) -> list[Problem]:
-        """The next `batch_size` problems, no two alike."""
+        """The next `batch_size` problems, all different."""
         taken = self._order[self._position : self._position + self._batch_size]
         self._position += len(taken)
         if len(taken) < self._batch_size:
@@ -49,17 +49,17 @@ class ProblemStream:
 
     @property
     def first(self) -> Problem:
-        """The problem with which an epoch begins."""
+        """The first problem of the current epoch."""
         return self._problems[self._order[0]]
 
     def _shuffled(self) -> list[int]:
         order = list(range(len(self._problems)))
-        # A text seed is hashed by `random`, so neighbouring seeds and epochs are unrelated.
+        # `random` hashes a text seed, so the orders of neighbouring seeds and epochs are unrelated.
         Random(f"{self._seed}/{self.epoch}").shuffle(order)
         return order
 
     def _next_epoch(self) -> None:
-        """Problems that open a straddling batch at the end of the last epoch may not come back within it."""
+        """Start an epoch. If a batch spans both epochs, its problems from the old one do not come back within it."""
         remainder = len(self._order) * (self.epoch + 1) % self._batch_size
         held_back = set(self._order[len(self._order) - remainder :])
         self.epoch += 1
@@ -70,7 +70,7 @@ class ProblemStream:
         self._order = head + [index for index in fresh if index not in in_head]
 
     def state(self) -> dict[str, Any]:
-        """Where the stream stands, as JSON: what `restore` needs."""
+        """The stream's position as JSON values, for `restore`."""
         return {**self._identity(), "epoch": self.epoch, "position": self._position}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -82,8 +82,8 @@ class ProblemStream:
         for name, value in self._identity().items():
             if state.get(name) != value:
                 raise InputError(
-                    f"the checkpoint's data cursor has {SETTING_OF[name]} {state.get(name)}, this run {value}: "
-                    "resume with the problems, problems_per_step and seed the run started with"
+                    f"the checkpoint's data cursor has {SETTING_OF[name]} {state.get(name)}, this run has {value}; "
+                    "resume with the problems, problems_per_step and seed that the run started with"
                 )
         self._start()
         while self.epoch < state["epoch"]:

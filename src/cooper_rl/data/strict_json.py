@@ -1,4 +1,4 @@
-"""JSON strictly by its standard, for files from anywhere."""
+"""Reads JSON strictly by its standard, for files from untrusted sources."""
 
 import json
 import math
@@ -9,18 +9,18 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text. Raises ValueError as `decode_json`."""
+    """The value of a JSON text. Raises ValueError like `decode_json`, and for text after the value."""
     value, end = decode_json(text, len(text) - len(text.lstrip(" \t\r\n")))
     if text[end:].strip(" \t\r\n"):
-        raise ValueError(f"more text behind the value: {text[end : end + 20]!r}")
+        raise ValueError(f"more text after the value: {text[end : end + 20]!r}")
     return value
 
 
 def decode_json(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value that starts at `start`, and where it ends.
+    """The JSON value that starts at `start`, and the position of its end.
 
-    Raises ValueError, saying why, for what Python's own reader lets through (NaN, Infinity, numbers beyond float64, a
-    key that stands twice, half a surrogate pair), and for nesting too deep for it.
+    Raises ValueError, which says why, for text that is not JSON and for nesting too deep for Python's reader. It also
+    rejects what that reader accepts: NaN, Infinity, numbers beyond float64, repeated keys and half a surrogate pair.
     """
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -39,12 +39,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands twice in one object")
+        raise ValueError(f"the key {twice!r} appears twice in one object")
     return fields
 
 
 def _constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON; write null where there is no value")
+    raise ValueError(f"{name} is not valid JSON; write null if there is no value")
 
 
 def _number(text: str) -> float:

@@ -1,4 +1,4 @@
-"""One text form for every completion the reward model reads, so that no formatting habit gives its label away."""
+"""One normal form for every completion that a reward model reads, so that no formatting habit reveals its label."""
 
 import re
 
@@ -8,14 +8,14 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def normalise(text: str) -> str:
-    """The form in which every completion reaches the reward model, in training and scoring, whoever wrote it.
+    """The form in which a reward model reads every completion, in training and in scoring, whoever wrote it.
 
-    Line ends become newlines; white space at the end of lines, at both ends of the text and beyond one blank line
-    goes; so do end-of-turn markers that a server left in. Applying it twice changes nothing.
+    Line ends become newlines. Whitespace at the end of lines and at both ends of the text is removed, and so are
+    end-of-turn markers that a server left in. Several blank lines become one. Applying it twice changes nothing.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     text = "\n".join(line.rstrip() for line in lines).strip()
-    end = len(text)  # a broken model repeats its end marker by the thousand: the text is not searched for each
+    end = len(text)  # a broken model may repeat its end marker thousands of times, so each search is short
     while marker := _END_MARKER.search(text, max(0, end - _LONGEST_MARKER), end):
         end = marker.start()
         while end and text[end - 1].isspace():
@@ -24,5 +24,5 @@ def normalise(text: str) -> str:
 
 
 def has_content(text: str) -> bool:
-    """Whether there is any letter or digit: without one, no answer can be there."""
+    """Whether the text has any letter or digit. Without one, it cannot hold an answer."""
     return any(character.isalnum() for character in text)

@@ -1,4 +1,4 @@
-"""A data set proves itself before training: every reference answer must verify against itself."""
+"""Validates a data set before training: every reference answer must verify against itself."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -10,14 +10,14 @@ from cooper_rl.errors import InputError
 logger = logging.getLogger(__name__)
 
 Fault = Callable[[Problem, str], str | None]
-"""`(problem, answer) -> why the answer cannot be the problem's reference`; None where it can. See `Rule.fault`."""
+"""`(problem, answer) -> why the answer cannot be the problem's reference`, or None if it can. See `Rule.fault`."""
 
 LISTED_ROWS = 20
 
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that cannot be used: where it is and why."""
+    """A row that cannot be used: its location and the reason."""
 
     location: str
     reason: str
@@ -28,24 +28,27 @@ class BadRow:
 
 @dataclass(frozen=True)
 class Duplicate(BadRow):
-    """A row whose question was asked before, with the problem made there and the answer given here."""
+    """A row that repeats an earlier row's question. `first` is the earlier problem, `answer` is this row's answer."""
 
     first: Problem
     answer: str
 
     def contradicts(self, fault: Fault) -> bool:
-        """Whether the answer here does not verify against the one given there."""
+        """Whether this row's answer does not verify against the earlier problem's."""
         return self.answer != self.first.answer and fault(self.first, self.answer) is not None
 
     def told(self) -> BadRow:
-        """The contradiction, with both places and both answers."""
+        """The contradiction as a bad row, with both locations and both answers."""
         both = f"the answer is {self.answer!r} here and {self.first.answer!r} there"
         return BadRow(self.location, f"{self.reason}, but {both}")
 
 
 @dataclass(frozen=True)
 class ValidationReport:
-    """The usable problems and everything left out of `rows` rows read (`skip` and `limit` leave out more)."""
+    """The usable problems, and the bad rows and duplicates among the `rows` rows read.
+
+    `skip` and `limit` may leave out more rows, which are not listed.
+    """
 
     problems: list[Problem]
     bad_rows: list[BadRow] = field(default_factory=list)
@@ -60,12 +63,12 @@ class ValidationReport:
 
 
 def location(problem: Problem) -> str:
-    """Where the problem was read, or its id if it was not read from anywhere."""
+    """Where the problem was read from, or its id if that is unknown."""
     return str(problem.metadata.get("location", problem.id))
 
 
 def boxed(answer: str) -> str:
-    r"""The answer as a policy is asked to state it. A box is in mathematics already: `$\frac12$` loses its dollars."""
+    r"""The answer in a box, as a policy is asked to state it. `$\frac12$` loses its dollars: a box needs none."""
     inner = answer[1:-1] if answer.count("$") == 2 and answer[0] == answer[-1] == "$" else answer
     return f"\\boxed{{{inner}}}"
 
@@ -79,13 +82,12 @@ def validate(
     duplicates: Sequence[Duplicate] = (),
     rows: int | None = None,
 ) -> ValidationReport:
-    """Check that every problem's reference answer has no fault; with `fault=None` none has.
+    """Check that every problem's reference answer has no fault. With `fault=None`, nothing is checked.
 
-    `bad_rows` and `duplicates` are what reading already left out of `rows` rows (default: of these and `problems`).
-    A duplicate whose answer does not verify against the one given first is a bad row: one of the two is mistaken, and
-    the first is kept.
-    `max_bad_rows` limits the bad ones of both kinds: an integer their number, a float the share of rows bad in
-    reading plus the share of `problems` that do not verify.
+    `bad_rows` and `duplicates` are the rows that reading has already left out. `rows` is the number of rows read, by
+    default these and `problems`. A duplicate whose answer does not verify against the first answer counts as a bad row:
+    one of the two is wrong, and the first is kept. `max_bad_rows` limits the bad rows of both kinds. An integer limits
+    their number. A float limits a sum of two shares: rows that were bad in reading, and `problems` that do not verify.
 
     Raises:
         InputError: more bad rows than the limit, or no usable problem at all.
@@ -108,7 +110,7 @@ def validate(
     too_many = (share if isinstance(max_bad_rows, float) else len(report.bad_rows)) > max_bad_rows
     if too_many:
         raise InputError(
-            f"{len(report.bad_rows)} bad rows of {report.rows}, and problems.max_bad_rows allows {max_bad_rows}:\n"
+            f"{len(report.bad_rows)} bad rows of {report.rows}, but problems.max_bad_rows allows {max_bad_rows}:\n"
             f"{_listing(report.bad_rows)}\nCorrect them, choose other fields, or raise problems.max_bad_rows."
         )
     if not report.problems:

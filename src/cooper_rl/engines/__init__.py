@@ -1,4 +1,4 @@
-"""Where tensors live: learners, samplers, and what they are given. An engine is a folder of this package."""
+"""Learners and samplers: all code that works with tensors. Each engine is a folder of this package."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ENGINES = Kinds("engine", "cooper_rl.engines", ["policy", "reward_model", "sampl
 class Engine(Protocol):
     """The settings of an engine, which build its learners and its sampler.
 
-    All three raise InputError for a model folder that does not serve. `total_steps` are the optimizer steps of the
-    whole run, over which the learning rate is scheduled; a learner that is not `trainable` only computes.
+    All three methods raise InputError for a model folder that they cannot use. `total_steps` is the number of optimizer
+    steps in the whole run, over which the learning rate is scheduled. A learner that is not `trainable` only computes.
     """
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:
-        """A causal language model, to be trained or as the frozen reference."""
+        """A causal language model: the policy or, if it is not trainable, the reference policy."""
         ...
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RewardModelLearner:
@@ -30,7 +30,7 @@ class Engine(Protocol):
         ...
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
-        """A sampler of the policy, whose weights it gets later; at most `max_rows` completions at once (0: all)."""
+        """A sampler for the policy, without weights yet. It draws at most `max_rows` completions at once (0: all)."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What every engine offers: learners of the policy and of the reward model, and a sampler, in terms of plain data."""
+"""The interface of every engine: learners for the policy and the reward model, and a sampler, all in plain data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.rollouts.columns import Column, offsets_of
 from cooper_rl.rollouts.samples import Samples
 
-if TYPE_CHECKING:  # settings are checked, and `cooper config` explains them, before torch is loaded
+if TYPE_CHECKING:  # this module is also imported where settings are checked and explained, without torch
     from torch import Tensor
 
 Metrics = dict[str, float]
@@ -20,9 +20,10 @@ Metrics = dict[str, float]
 
 @dataclass(frozen=True)
 class PolicyBatch:
-    """B completions with their prompts: N completion tokens in flat arrays, completion after completion.
+    """B completions with their prompts. The flat arrays hold N completion tokens, one completion after another.
 
-    All log-probabilities are in nats and of the logits divided by `temperature`, those the learner computes included.
+    All log-probabilities are in nats and belong to the logits divided by `temperature`. This includes the ones that the
+    learner computes.
     """
 
     token_ids: Column
@@ -31,14 +32,14 @@ class PolicyBatch:
     """The last `lengths[i]` tokens of row i are the completion."""
     advantages: Float[np.ndarray, " N"]
     weights: Float[np.ndarray, " N"]
-    """The share of each token in the step's loss: masking, aggregation and normalisation over the *whole* step are
-    already in it, so that micro-batches add up exactly."""
+    """The share of each token in the step's loss. It already includes masking, aggregation and normalisation over the
+    *whole* step, so that micro-batches add up exactly."""
     old_logprobs: Float[np.ndarray, " N"]
-    """Of the policy that is improved, before the step's first update."""
+    """Log-probabilities under the policy as it was before the step's first update."""
     sampler_logprobs: Float[np.ndarray, " N"]
-    """As the sampler reported them."""
+    """Log-probabilities that the sampler reported."""
     reference_logprobs: Float[np.ndarray, " N"] | None = None
-    """Of the frozen reference policy; needed for a KL term in the loss."""
+    """Log-probabilities under the reference policy; needed for a KL term in the loss."""
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
@@ -52,7 +53,7 @@ class PolicyBatch:
 
     @property
     def offsets(self) -> Int[np.ndarray, " B+1"]:
-        """The numbers of completion i stand from `offsets[i]` to `offsets[i + 1]` in the flat arrays."""
+        """Completion i occupies `offsets[i]` to `offsets[i + 1]` in the flat arrays."""
         return offsets_of(self.lengths)
 
 
@@ -88,15 +89,15 @@ class Learner(Protocol):
         ...
 
     def optim_step(self) -> Metrics:
-        """Clip, step the optimizer and the schedule, clear gradients.
+        """Clip the gradient, advance the optimizer and the schedule, and clear the gradient.
 
-        A non-finite gradient skips the step. Metrics: `grad_norm` (before clipping), `learning_rate`,
+        The update is skipped if the gradient is not finite. Metrics: `grad_norm` (before clipping), `learning_rate`,
         `skipped_updates` (total so far).
         """
         ...
 
     def save(self, directory: Path) -> None:
-        """Write weights as a plain Hugging Face folder, and optimizer, schedule and counters beside them."""
+        """Write the weights as a plain Hugging Face folder, with the optimizer, schedule and counters beside them."""
         ...
 
     def load(self, directory: Path) -> None:
@@ -112,7 +113,7 @@ class PolicyLearner(Learner, Protocol):
     ) -> Float[np.ndarray, " N"]:
         """Log-probabilities (nats) of the last `lengths[i]` tokens of each row, row after row.
 
-        They are log softmax(logits / temperature), of the distribution that is sampled at that temperature (> 0).
+        They are log softmax(logits / temperature): those of the distribution that is sampled at that temperature (> 0).
         """
         ...
 
@@ -136,9 +137,9 @@ class Sampler(Protocol):
         ...
 
     def load_weights(self, learner: PolicyLearner) -> None:
-        """Take over the learner's current weights; called before each step's `sample`.
+        """Take over the learner's current weights. Called before each step's `sample`.
 
         This is the one place where two engines meet: a sampler knows which learners it can take weights from, and
-        how. Raises TypeError, naming both, for a learner it cannot take them from.
+        how. Raises TypeError, which names both, for any other learner.
         """
         ...

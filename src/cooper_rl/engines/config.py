@@ -21,20 +21,21 @@ class LearnerConfig(Config):
     eps: float = Field(default=1e-8, gt=0)
     """AdamW's guard against division by zero."""
     max_grad_norm: float = Field(default=1.0, gt=0)
-    """The gradient is scaled down to this norm."""
+    """A gradient with a larger norm is scaled down to this norm."""
     warmup_steps: int = Field(default=0, ge=0)
     """Optimizer steps of linear warm-up."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate after the warm-up; `cosine` falls to 0 at the end of the run."""
     tokens_per_microbatch: int = Field(default=8192, ge=1)
-    """Most tokens, padding included, in one forward and backward pass. Changes memory and speed, not the gradient."""
+    """Most tokens, padding included, in one forward and backward pass. Affects memory and speed, not the gradient."""
     packing: bool = True
-    """Compute what rows have in common at their beginning once, and pad nothing, where the model's attention allows."""
+    """Compute a beginning that several rows share only once, and pad nothing, if the model's attention allows it."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
     autocast: Literal["off", "bfloat16"] = "off"
     """Precision of the matrix products; the weights stay float32."""
     cpu_kernels: Literal["auto", "torch", "onednn"] = "auto"
-    """Who multiplies float32 matrices on a CPU: PyTorch's choice, oneDNN, or (`auto`) oneDNN on AMD with AVX-512."""
+    """Library for float32 matrix products on a CPU: PyTorch's default (`torch`) or oneDNN (`onednn`). `auto` uses
+    oneDNN on AMD processors with AVX-512."""
     device: str = "auto"
-    """`auto` takes CUDA, then Apple's MPS, then the CPU; or a torch device such as `cuda:1`."""
+    """`auto` takes the first of CUDA, Apple's MPS and the CPU that is available; or a torch device such as `cuda:1`."""

@@ -1,4 +1,4 @@
-"""What a model folder must hold, told from its file names alone: torch and transformers are not needed for it."""
+"""Checks that a model folder is complete. It looks at file names and config.json only and needs no torch."""
 
 from pathlib import Path
 
@@ -17,16 +17,16 @@ _TOKENIZER_FILES = (
 
 
 def check_model_folder(path: str) -> None:
-    """Raises InputError for a missing folder and for one without tokenizer, config.json or safetensors weights.
+    """Raises InputError for a missing folder and for one without a tokenizer, config.json or safetensors weights.
 
-    A name on the hub passes; it is looked up when the model is loaded.
+    The files of a model on the hub are not checked here; loading the model checks them.
     """
     check_tokenizer(path)
     check_weights(path)
 
 
 def check_reward_model_folder(path: str) -> None:
-    """Raises InputError as `check_model_folder` does, and for a folder that claims another kind of model."""
+    """Raises InputError like `check_model_folder`, and for a folder whose config names another kind of model."""
     check_model_folder(path)
     folder = local_folder(path)
     if folder is not None:
@@ -34,20 +34,23 @@ def check_reward_model_folder(path: str) -> None:
 
 
 def check_head(path: str, architecture: str, new_head: bool = False) -> None:
-    """Raises InputError where such a model ("" is unknown) has no reward head, and may get no new one."""
+    """Raises InputError if a model of this `architecture` has no reward head and cannot or may not get a new one.
+
+    An unknown architecture ("") passes.
+    """
     if not architecture or architecture.endswith("ForSequenceClassification"):
         return
     if not architecture.endswith(("ForCausalLM", "LMHeadModel", "Model")):
         raise InputError(f"{path}: cannot make a reward model from a {architecture}; use a causal or one-label model")
     if not new_head:
         raise InputError(
-            f"{path}: a {architecture} has no reward head, and a new one would score at random; make a reward model of "
-            "it with `cooper verifyrm train`, or give the folder of a reward model"
+            f"{path}: a {architecture} has no reward head, and a new one would score at random; train a reward model "
+            "from it with `cooper verifyrm train`, or give the folder of a reward model"
         )
 
 
 def _architecture(config: Path) -> str:
-    """What the model calls itself; empty where the file cannot be read, which loading it will tell."""
+    """The architecture that the config names. Empty if the file cannot be read; loading the model reports that."""
     try:
         names = parse_json(config.read_text(encoding="utf-8"))["architectures"]
         return names[0] if isinstance(names[0], str) else ""
@@ -56,7 +59,7 @@ def _architecture(config: Path) -> str:
 
 
 def check_tokenizer(path: str) -> None:
-    """Raises InputError for a folder without tokenizer."""
+    """Raises InputError for a folder without a tokenizer."""
     folder = local_folder(path)
     if folder and not any((folder / name).is_file() for name in _TOKENIZER_FILES):
         raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
@@ -70,7 +73,7 @@ def check_weights(path: str) -> None:
     if folder and not any(folder.glob("*.safetensors")):
         if any(folder.glob("*.bin")):
             raise InputError(
-                f"{path}: only pickled weights (*.bin) in this folder, and reading those can run code; convert them to "
-                "safetensors: load the model where you trust it, then save_pretrained"
+                f"{path}: only pickled weights (*.bin) in this folder, and reading those can run code; if you trust "
+                "them, load the model elsewhere and convert it to safetensors with save_pretrained"
             )
         raise InputError(f"{path}: no weights in this folder (*.safetensors)")

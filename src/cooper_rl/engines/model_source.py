@@ -1,4 +1,4 @@
-"""Where a model is: a folder here, or a name on the Hugging Face hub. What is neither is told within seconds."""
+"""Finds a model: a local folder or a name on the Hugging Face hub. Anything else is an error within seconds."""
 
 from difflib import get_close_matches
 from functools import cache
@@ -11,14 +11,14 @@ from huggingface_hub.utils import validate_repo_id
 from cooper_rl.errors import InputError
 
 HUB_TIMEOUT_S = 5.0
-"""Seconds for the one question whether the hub has a model. Transformers asks for 46 s where there is no network."""
+"""Seconds to wait for the hub's answer whether it has a model. Without a network transformers waits 46 s."""
 
 
 def local_folder(path: str) -> Path | None:
     """The model's folder, or None for a name that the hub or its cache serves ("owner/name" or "name").
 
-    Raises InputError for what looks like a path or nearly like a folder, and for a name that the hub does not know or
-    that cannot be asked for.
+    Raises InputError for a path without a folder, for a name close to that of an existing folder, for a name that the
+    hub does not know, and if the hub cannot be reached.
     """
     folder = Path(path)
     if folder.is_dir():
@@ -41,7 +41,7 @@ def _looks_local(path: str) -> bool:
 
 
 def _nearest_folder(folder: Path) -> Path | None:
-    """An existing folder whose path is spelled nearly like this one, unless the hub's cache has a model of the name."""
+    """An existing folder whose path is almost the same, unless the hub's cache has a model of this name."""
     if _in_cache(str(folder)):
         return None
     found = Path(folder.anchor)
@@ -56,7 +56,7 @@ def _nearest_folder(folder: Path) -> Path | None:
 def _folders_in(folder: Path) -> list[str]:
     try:
         return [entry.name for entry in folder.iterdir() if entry.is_dir()]
-    except OSError:  # a folder that may not be read holds no suggestion
+    except OSError:  # a folder that cannot be read gives no suggestions
         return []
 
 
@@ -69,22 +69,22 @@ def _in_cache(name: str) -> bool:
 
 @cache
 def _ask_the_hub(name: str) -> None:
-    """One question without retries, unless the model is in the hub's cache; remembered where the answer is yes."""
+    """Ask the hub once, without retries, unless the model is in its local cache. A positive answer is remembered."""
     if _in_cache(name):
         return
     neither = f"{name}: no such folder in {Path.cwd()}, so it was taken for a Hugging Face name,"
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=HUB_TIMEOUT_S)
-    except (GatedRepoError, EntryNotFoundError):  # there is such a model; loading it says what is the matter
+    except (GatedRepoError, EntryNotFoundError):  # the model exists; loading it reports the problem
         return
     except RepositoryNotFoundError as error:
         raise InputError(
-            f"{neither} which the hub does not have, or not for you; correct the path or the name, "
+            f"{neither} but the hub has no such model, or you may not read it; correct the path or the name, "
             "or log in (hf auth login) if the model is private"
         ) from error
-    # No narrower type holds: the network's exceptions are those of the library that the hub's version works with.
+    # No narrower type will do: network errors come from whichever HTTP library the hub's version uses.
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise InputError(
-            f"{neither} and the hub cannot be asked ({reason}); correct the path, or download the model first"
+            f"{neither} but the hub cannot be reached ({reason}); correct the path, or download the model first"
         ) from error

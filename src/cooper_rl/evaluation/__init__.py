@@ -1,1 +1,1 @@
-"""Measuring a policy and a reward model: accuracy, gold, attacks."""
+"""Measures a policy and a reward model: accuracy, gold, attacks."""

@@ -1,4 +1,4 @@
-"""How good a policy is: avg@k and pass@k with intervals, from any sampler."""
+"""Accuracy of a policy: avg@k and pass@k with confidence intervals, for any sampler."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,15 +20,15 @@ EVALUATION_PARAMS = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=2048)
 
 
 def avg_at_k(correct: Bool[ndarray, "P k"]) -> Float[ndarray, " P"]:
-    """Share of right completions of each problem; its mean is the paper's avg@k."""
+    """Share of right completions for each problem. Its mean over the problems is the paper's avg@k."""
     return np.asarray(correct, dtype=float).mean(axis=1)
 
 
 def pass_at_k(correct: Bool[ndarray, "P n"], k: int) -> Float[ndarray, " P"]:
-    """Chance that at least one of k completions is right, estimated without bias from n >= k of them.
+    """Unbiased estimate, from n >= k completions, of the chance that at least one of k completions is right.
 
-    1 - C(n - c, k) / C(n, k) for c right ones, as a product so that nothing overflows (Chen et al. 2021,
-    arXiv 2107.03374, eq. 1).
+    If c of the n are right it is 1 - C(n - c, k) / C(n, k), computed as a product so that nothing overflows
+    (Chen et al. 2021, arXiv 2107.03374, eq. 1).
 
     Raises:
         ValueError: k is not between 1 and n.
@@ -45,7 +45,7 @@ def pass_at_k(correct: Bool[ndarray, "P n"], k: int) -> Float[ndarray, " P"]:
 
 @dataclass(frozen=True)
 class EvaluationRecord:
-    """One judged completion."""
+    """One completion, and whether it is right."""
 
     problem_id: str
     question: str
@@ -58,7 +58,7 @@ class EvaluationRecord:
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """What an evaluation found. `pass_at` is keyed by k: the powers of two up to k, and k itself."""
+    """The result of an evaluation. The keys of `pass_at` are the powers of two up to k, and k itself."""
 
     avg_at_k: Estimate
     pass_at: dict[int, Estimate]
@@ -66,11 +66,11 @@ class EvaluationResult:
     problems: int
     mean_tokens: float
     truncated: float
-    """Share of completions that ran into the length limit."""
+    """Share of completions that reached the length limit."""
     records: list[EvaluationRecord]
 
     def summary(self) -> dict[str, Any]:
-        """Everything but the records, ready for JSON."""
+        """Everything but the records, as JSON values."""
         return {
             "problems": self.problems,
             "k": self.k,
@@ -82,7 +82,7 @@ class EvaluationResult:
 
 
 class Encoder(Protocol):
-    """What turns a problem into prompt token ids."""
+    """Turns a problem into the token ids of its prompt."""
 
     def encode(self, problem: Problem) -> list[int]: ...
 
@@ -98,10 +98,10 @@ def evaluate(
     batch_size: int = 32,
     progress: Callable[[int, int], None] | None = None,
 ) -> EvaluationResult:
-    """Sample k completions for every problem and judge their texts with `is_correct(problem, text)`.
+    """Sample k completions for every problem and label their texts with `is_correct(problem, text)`.
 
-    `batch_size` counts problems; it changes which completions a seed gives, not their distribution.
-    `progress(done, total)` is called after every batch, in problems.
+    `batch_size` is a number of problems. It changes which completions a seed gives, but not their distribution.
+    `progress(done, total)` is called after every batch and counts problems.
 
     Raises:
         InputError: no problems.
@@ -112,7 +112,7 @@ def evaluate(
     for start in range(0, len(problems), batch_size):
         batch = problems[start : start + batch_size]
         prompts = [encoder.encode(problem) for problem in batch]
-        # A seed of its own for each batch: equal prompts in two batches must not get equal completions.
+        # Each batch has its own seed, because equal prompts in two batches must not get equal completions.
         samples = sampler.sample(prompts, k, params, seed=_batch_seed(seed, start))
         for row, answer in enumerate(samples.answers()):
             records.append(_record(batch[row // k], answer, is_correct))
@@ -121,12 +121,12 @@ def evaluate(
     return summarise(records, k)
 
 
-def rejudge(
+def relabel(
     result: EvaluationResult,
     problems: Sequence[Problem],
     is_correct: Callable[[Problem, str], bool],
 ) -> EvaluationResult:
-    """The same completions under another judge: gold beside the rule."""
+    """The result for the same completions with labels from another `is_correct`, such as gold instead of the rule."""
     by_id = {problem.id: problem for problem in problems}
     records = [
         replace(record, correct=bool(is_correct(by_id[record.problem_id], record.completion)))
@@ -152,7 +152,7 @@ def _record(problem: Problem, answer: Answer, is_correct: Callable[[Problem, str
 
 
 def summarise(records: Sequence[EvaluationRecord], k: int) -> EvaluationResult:
-    """Statistics of judged completions; `records` hold k in a row for each problem."""
+    """Statistics of labelled completions; `records` has k consecutive ones for each problem."""
     correct = np.array([record.correct for record in records]).reshape(-1, k)
     return EvaluationResult(
         avg_at_k=Estimate.of(avg_at_k(correct), k),

@@ -1,4 +1,4 @@
-"""A mean over problems and how far it can be trusted."""
+"""A mean over problems and its confidence interval."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 Z95 = 1.959963984540054
-"""The normal distribution's quantile of a two-sided 95 % interval."""
+"""Quantile of the standard normal distribution for a two-sided 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -21,20 +21,20 @@ class Estimate:
 
     @classmethod
     def of(cls, per_problem: Float[ndarray, " P"], draws: float = 1) -> "Estimate":
-        """The mean of the problems' values in [0, 1], each an average of `draws` independent ones, and its interval.
+        """The mean of the problems' values and its interval. Each value is in [0, 1] and averages `draws` samples.
 
-        Wilson's with as many trials as `effective_problems` says, which Franco et al. (2019, PMC6690503) recommend for
-        samples in clusters; here a problem is a cluster. A bootstrap over few problems is too narrow, and a point where
-        they are all alike.
+        It is Wilson's interval for `effective_problems` trials, as Franco et al. (2019, PMC6690503) recommend for
+        clustered samples; here a problem is a cluster. A bootstrap interval over few problems would be too narrow, and
+        of width 0 if all their values are equal.
         """
         mean = float(np.mean(per_problem))
         return cls(mean, *wilson_interval(mean, effective_problems(per_problem, draws)))
 
 
 def wilson_interval(share: float, trials: float) -> tuple[float, float]:
-    """95 % interval of a probability of which `share` is the observed share of successes in `trials` > 0.
+    """95 % interval of a probability, given the observed `share` of successes in `trials` > 0 trials.
 
-    The probabilities that the score test does not reject (Wilson 1927, JASA 22:209).
+    It holds the probabilities that the score test does not reject (Wilson 1927, JASA 22:209).
     """
     squared = Z95 * Z95 / trials
     centre = (share + squared / 2) / (1 + squared)
@@ -43,12 +43,13 @@ def wilson_interval(share: float, trials: float) -> tuple[float, float]:
 
 
 def effective_problems(per_problem: Float[ndarray, " P"], draws: float = 1) -> float:
-    """How many independent right-or-wrong trials would leave the mean as uncertain as these problems do.
+    """Number of independent right-or-wrong trials whose mean would be as uncertain as the mean of these P problems.
 
-    p (1 - p) / (s² / P), with s² the variance of the problems' values (Kish 1965, section 8.2): P where a problem is
-    solved always or never, more where problems are alike and `draws` average out the luck of sampling. At least P, as
-    no variance of values in [0, 1] is larger than p (1 - p), and at most P x draws, the number of samples. Where all
-    are right or all are wrong nothing tells how alike a problem's samples are, and the cautious P is taken.
+    It is p (1 - p) / (s² / P), where p is the mean and s² the variance of the problems' values (Kish 1965, section
+    8.2). It equals P if every problem is solved either always or never. It is larger if the problems are similar and
+    averaging over `draws` removes the luck of sampling. It is at least P, because the variance of values in [0, 1] is
+    at most p (1 - p), and at most P x draws, the number of samples. If all samples are right, or all are wrong, they
+    do not show how similar the samples of one problem are, and the result is the cautious P.
     """
     values = np.asarray(per_problem, dtype=float)
     problems, mean = len(values), float(values.mean())

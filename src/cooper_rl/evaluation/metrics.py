@@ -1,4 +1,4 @@
-"""How well logits separate right completions from wrong ones, as pure functions."""
+"""Metrics of how well logits separate right completions from wrong ones, as pure functions."""
 
 import math
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ BINS = 15
 
 
 def roc_auc(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:
-    """Probability that a right completion scores above a wrong one, a tie counting half; NaN with one class only.
+    """Probability that a right completion scores above a wrong one; a tie counts half. NaN if there is only one class.
 
-    The Mann-Whitney statistic over the product of the class sizes (Hanley and McNeil 1982, section 3).
+    It is the Mann-Whitney statistic divided by the product of the class sizes (Hanley and McNeil 1982, section 3).
     """
     right = int((labels > 0.5).sum())
     wrong = len(labels) - right
@@ -27,10 +27,10 @@ def roc_auc(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:
 
 
 def classification_metrics(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> dict[str, float]:
-    """Quality of the verdict sigmoid(logit) > 1/2 and of the probability itself; what is undefined is left out.
+    """Quality of the verdict sigmoid(logit) > 1/2 and of the probability itself. Undefined metrics are left out.
 
-    `recall` is the share of right completions accepted, `specificity` that of wrong ones rejected, `ece` the expected
-    calibration error, `loss` the mean cross-entropy in nats.
+    `recall` is the share of right completions that are accepted, `specificity` the share of wrong ones that are
+    rejected, `ece` the expected calibration error, and `loss` the mean cross-entropy in nats.
     """
     yes, is_right = logits > 0, labels > 0.5
     found = {
@@ -47,7 +47,7 @@ def classification_metrics(logits: Float[Tensor, " B"], labels: Float[Tensor, " 
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Completions of like probability: the mean of it, the share that is right, and how many they are."""
+    """Completions of similar probability: their mean probability, the share that is right, and their count."""
 
     probability: float
     right: float
@@ -57,7 +57,7 @@ class ReliabilityBin:
 def reliability(
     probabilities: Float[Tensor, " B"], labels: Float[Tensor, " B"], bins: int = BINS
 ) -> list[ReliabilityBin]:
-    """Completions sorted into bins of equal width by their probability of being right; empty bins are left out."""
+    """Completions in bins of equal width by their probability of being right; empty bins are left out."""
     index = (probabilities * bins).long().clamp(max=bins - 1)
     found = []
     for b in index.unique().tolist():
@@ -70,9 +70,10 @@ def reliability(
 def expected_calibration_error(
     probabilities: Float[Tensor, " B"], labels: Float[Tensor, " B"], bins: int = BINS
 ) -> float:
-    """Mean distance between probability and share of right ones over `reliability`'s bins, weighted by their counts.
+    """Mean distance between the probability and the share of right completions over the bins of `reliability`.
 
-    Guo et al. 2017 (arXiv 1706.04599, eq. 3), with the probability of the class *right* in place of the confidence.
+    Each bin is weighted by its count (Guo et al. 2017, arXiv 1706.04599, eq. 3, with the probability of being right in
+    place of the confidence).
     """
     found = reliability(probabilities, labels, bins)
     return sum(b.count * abs(b.probability - b.right) for b in found) / max(1, len(labels))

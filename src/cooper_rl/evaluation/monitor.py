@@ -1,4 +1,4 @@
-"""What a reward model still knows while it learns: held-out accuracy and attack rate during a run."""
+"""Measures a reward model while it learns: held-out accuracy and attack rate during a run."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from cooper_rl.verifyrm.train.config import MonitorConfig
 
 
 class Monitor:
-    """Labelled completions and attacks that a reward model is measured on and never learns from.
+    """Labelled completions and attacks on which a reward model is measured. It never learns from them.
 
-    `config.rows` of the `rows` of `read_held_out` are drawn at random.
+    `config.rows` of the `rows` (from `read_held_out`) are drawn at random.
     """
 
     def __init__(
@@ -39,9 +39,12 @@ class Monitor:
         ]
 
     def measure(self) -> Metrics:
-        """`monitor/accuracy`, `precision`, `recall`, `specificity`, `roc_auc`, `ece` and `loss` on the held-out rows;
-        `monitor/attack_<pattern>` and their mean `monitor/attack_rate`, the shares of attack completions accepted;
-        `monitor/bare_right_rate`, the share of right answers without derivation accepted.
+        """The metrics of the reward model as it is now.
+
+        `monitor/accuracy`, `precision`, `recall`, `specificity`, `roc_auc`, `ece` and `loss` are taken on the held-out
+        rows. `monitor/attack_<pattern>` is the share of attack completions that are accepted, and
+        `monitor/attack_rate` the mean over the patterns. `monitor/bare_right_rate` is the share of right answers
+        without a derivation that are accepted.
         """
         logits = self._learner.score([row.token_ids for row in self._held_out])
         measured = classification_metrics(logits, torch.tensor([row.label for row in self._held_out]))

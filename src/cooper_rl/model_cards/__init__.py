@@ -1,1 +1,1 @@
-"""The README of a model folder: what it reads, what it is, how it was trained."""
+"""The README of a model folder: the model's input format, what it is and how it was trained."""

@@ -9,7 +9,7 @@ from cooper_rl.verifyrm.train.calibration import FEWEST_ROWS
 
 
 def write_model_card(folder: Path, result: dict[str, Any]) -> None:
-    """Write `README.md` from what `train_verifyrm` found: data, figures, input format and limits."""
+    """Write `README.md` from the result of `train_verifyrm`: data, metrics, input format and limits."""
     environment = Environment(
         loader=PackageLoader("cooper_rl.model_cards"),
         undefined=StrictUndefined,

@@ -15,14 +15,14 @@ from cooper_rl.run_config import RunConfig
 NAME = "README.md"
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _INHERITED = ("license", "license_name", "license_link", "language")
-"""What holds of a model trained further as it does of its base."""
+"""Fields of a base model's card that also hold for a model trained from it."""
 
 
 def write_model_cards(config: RunConfig, step: int, chat: bool, folder: Path) -> None:
-    """Write a card into `folder/policy` and, where it is there, `folder/reward_model`.
+    """Write a card into `folder/policy` and, if that folder exists, into `folder/reward_model`.
 
-    `chat` says whether prompts went through the tokenizer's chat template. A card is a function of the settings, the
-    step and the base's own card, so that a resumed run writes the same. Raises OSError where the disk is full.
+    `chat` says whether prompts went through the tokenizer's chat template. A card depends only on the settings, the
+    step and the base model's own card, so a resumed run writes the same card. Raises OSError if the disk is full.
     """
     facts = {"config": config, "step": step, "chat": chat, "cooper_version": version("cooper-rl")}
     _write(folder / "policy", "policy_card.md.j2", config.policy.model, facts, task="text-generation")
@@ -34,7 +34,7 @@ def write_model_cards(config: RunConfig, step: int, chat: bool, folder: Path) ->
 def _write(folder: Path, template: str, base: str, facts: dict[str, Any], task: str) -> None:
     inherited, text = _card_of(base)
     header = {**inherited, "library_name": "transformers", "pipeline_tag": task, "tags": ["cooper-rl"]}
-    if not Path(base).is_dir():  # on the hub a base is a name there
+    if not Path(base).is_dir():  # a name on the hub, which the card may link to
         header["base_model"] = base
     environment = Environment(
         loader=PackageLoader("cooper_rl.model_cards"),
@@ -50,7 +50,7 @@ def _write(folder: Path, template: str, base: str, facts: dict[str, Any], task: 
 
 
 def _card_of(base: str) -> tuple[dict[str, Any], str]:
-    """What the base's own card says that still holds, and its text; both empty without a card in a folder here."""
+    """The fields of the base model's card that still hold, and its text. Both are empty without a local card."""
     path = Path(base) / NAME
     if not path.is_file():
         return {}, ""
@@ -58,7 +58,7 @@ def _card_of(base: str) -> tuple[dict[str, Any], str]:
     found = _FRONT_MATTER.match(card)
     try:
         header, _ = parse_yaml(found[1] if found else "")
-    except ValueError:  # a card is for people; what machines cannot read of it is left out
+    except ValueError:  # cards are written for people; fields that cannot be parsed are left out
         header = None
     inherited = {key: header[key] for key in _INHERITED if key in header} if isinstance(header, dict) else {}
     return inherited, card[found.end() if found else 0 :].strip()

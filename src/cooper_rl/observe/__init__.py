@@ -1,1 +1,1 @@
-"""What a run tells: its record, watch rules, the report."""
+"""Shows what happens in a run: its record, watch rules and report."""

@@ -1,4 +1,4 @@
-"""What a user wants to see before a run has cost anything: what the policy is asked, and what it is paid for."""
+"""The first screen of a run: what the policy is asked and what it is rewarded for, shown before the run costs much."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from cooper_rl.data.problem import Problem
 
 LONGEST_TEXT = 2000
-"""Characters of a prompt or completion on the screen; the rollouts hold all of it."""
+"""Most characters of a prompt or completion on the screen. The rollout files hold the whole text."""
 
 
 def describe_prompt(problem: Problem, prompt: str) -> str:
@@ -16,9 +16,9 @@ def describe_prompt(problem: Problem, prompt: str) -> str:
 
 
 def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The completion with the highest reward of a step's rollouts, with its problem; None where there is none.
+    """The completion with the highest reward in a step's rollouts, with its problem. None if there are no completions.
 
-    `rows` are lines of `rollouts/*.jsonl`; one without `prompt` shows its question.
+    `rows` are lines of `rollouts/*.jsonl`. For a line without `prompt` the question is shown instead.
     """
     examples = [
         {name: row.get(name, row["question"]) for name in ("problem", "prompt", "answer")} | completion
@@ -42,7 +42,7 @@ def describe_example(example: Mapping[str, Any]) -> str:
 
 
 def reward_parts(example: Mapping[str, Any]) -> dict[str, float]:
-    """What the reward of a line of rollouts is made of, under the names of its parts."""
+    """The scores that make up the reward of a completion, by name."""
     return {k: value for k, value in example.items() if isinstance(value, float) and k not in ("reward", "advantage")}
 
 
@@ -58,5 +58,5 @@ def _block(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """A model may write anything; what would move the cursor or change colours is shown as its escape."""
+    """The text with unprintable characters escaped, because they could move the cursor or change colours."""
     return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)

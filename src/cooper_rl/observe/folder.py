@@ -1,4 +1,4 @@
-"""Whether a run's folder is fit for the run, looked at before anything is loaded."""
+"""Checks that a run can use its folder, before anything is loaded."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from cooper_rl.errors import InputError
 
 
 def check_folder(directory: Path, resume: bool) -> None:
-    """Raises InputError when a new run would write over an old one, or there is no run to resume."""
+    """Raises InputError if a new run would overwrite an old one, or if there is no run to resume."""
     if resume and not directory.exists():
         raise InputError(f"{directory}: no run to resume; start it without --resume")
     if not resume and ((directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()):

@@ -1,4 +1,4 @@
-"""How far a run is, in lines for a log: for output that is no terminal, and for `fit` in Python."""
+"""The progress of a run as log lines, for output that is not a terminal and for `fit` in Python."""
 
 import logging
 import time
@@ -24,8 +24,8 @@ TRAINING_METRICS = (
 class ProgressLines:
     """Lines such as `run 12/180  reward 0.53  rule 0.41  left 0:09:20`.
 
-    The first and the last step get one each, the steps between at most one in `every_s` seconds. What is left is
-    estimated from the pace since the first step told, `clock` gives seconds.
+    The first and the last step get a line each. The steps between get at most one line in `every_s` seconds. The time
+    left is estimated from the pace since the first line. `clock` returns seconds.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ProgressLines:
         self._last_line = 0.0
 
     def line(self, completed: int, total: int, metrics: Mapping[str, float] | None = None) -> str | None:
-        """The line for a step, if it is time for one."""
+        """The line for a step, or None if it is too early for another line."""
         now = self._clock()
         if self._start is None:
             self._start = (completed, now)
@@ -61,13 +61,13 @@ class ProgressLines:
 
 
 def shown(chosen: Sequence[tuple[str, str]], metrics: Mapping[str, float]) -> list[str]:
-    """The chosen metrics, as far as there are values, under their short names."""
+    """The chosen metrics that have a value, each as "short name value"."""
     return [f"{name} {metrics[key]:.3g}" for key, name in chosen if key in metrics]
 
 
 @contextmanager
 def log_to_stderr() -> Iterator[None]:
-    """Show this package's log, from INFO, in a program that has not set up logging; leave any other alone."""
+    """Show this package's log from level INFO on, but only in a program that has not set up logging itself."""
     ours = logging.getLogger("cooper_rl")
     if ours.hasHandlers() or ours.level != logging.NOTSET:
         yield

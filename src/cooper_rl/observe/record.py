@@ -24,13 +24,14 @@ logger = logging.getLogger(__name__)
 class Recorder:
     """Writes one run's folder.
 
-    Every line is flushed, so a run that is killed keeps all it has learned; `sync` makes it outlast a power cut.
+    Every line is flushed, so nothing recorded is lost if the run is killed. After `sync` it survives a power cut too.
     """
 
     def __init__(self, directory: Path, config: RunConfig, resume_at: int | None = None):
-        """Open the folder, on which the caller has let `check_folder` look. `resume_at` is the step a resumed run
-        continues after; what was recorded later is dropped. At 0 that is everything: the evaluation before the first
-        step is made again.
+        """Open the folder, which the caller has checked with `check_folder`.
+
+        `resume_at` is the step after which a resumed run continues; later records are dropped. At 0 all records are
+        dropped, because the evaluation before the first step is made again.
         """
         self.directory = directory
         self._metrics_path = directory / "metrics.jsonl"
@@ -56,10 +57,11 @@ class Recorder:
     def rollouts(
         self, step: int, scored: Scored, advantages: Ragged, prompts: Sequence[str], after_kl: Ragged | None = None
     ) -> list[dict[str, Any]]:
-        """Write a step's completions with every score, verdict and advantage, one problem a line; returns the lines.
+        """Write a step's completions with every score, verdict and advantage, one line per problem. Returns the lines.
 
-        `reward` is what was paid, `unshaped` what it was before shaping, where there is any, `after_kl` what it is
-        after a KL penalty, where there is one. `prompts` are the groups' prompts as the policy read them.
+        `reward` is the reward that was paid. If there is any shaping, `unshaped` is the reward before it. If the reward
+        has a KL penalty, `after_kl` is the reward minus that penalty. `prompts` are the prompts of the groups as the
+        policy read them.
         """
         paid_for = advantages.rows()
         columns = {name: part.rows() for name, part in scored.scores.parts.items()}
@@ -101,7 +103,7 @@ class Recorder:
         self._write_lines(self.directory / "pairs" / f"{step:06d}.jsonl", [asdict(pair) for pair in pairs])
 
     def sync(self) -> None:
-        """Force everything recorded to disk. A checkpoint must not appear before the record of its steps."""
+        """Force everything recorded to disk. A checkpoint must not be on disk before the record of its steps."""
         folders = (self.directory / "rollouts", self.directory / "pairs", self.directory)
         for path in (*self._unsynced, self._metrics_path, *folders):
             sync(path)
@@ -110,7 +112,7 @@ class Recorder:
             sink.flush()
 
     def event(self, event: dict[str, Any]) -> None:
-        """Append to `events.jsonl` what a watch rule found and what was done."""
+        """Append an event to `events.jsonl`: what a watch rule found and what was done about it."""
         with self._events_path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(event) + "\n")
         self._unsynced.append(self._events_path)
@@ -126,9 +128,9 @@ class Recorder:
     def _drop_after(self, step: int) -> None:
         last = step if step > 0 else -1
         kept = _cut_lines(self._metrics_path, last)
-        if step > 0 and kept < step:  # deleted or edited: a checkpoint appears after the record of its steps
-            logger.warning("%s: ends at step %d, the run continues after %d", self._metrics_path, kept, step)
-        # A rollback has happened, whatever step the run is at now: the random numbers after it depend on it.
+        if step > 0 and kept < step:  # deleted or edited, because a checkpoint is written after the record
+            logger.warning("%s: ends at step %d, but the run continues after %d", self._metrics_path, kept, step)
+        # Rollbacks stay in the record, whatever step the run is at now: later random numbers depend on their count.
         events = [e for e in read_events(self.directory) if e["step"] <= last or "back_to" in e]
         if self._events_path.exists():
             write_text(self._events_path, "".join(json.dumps(event) + "\n" for event in events))
@@ -148,12 +150,12 @@ class Recorder:
 
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `metrics.jsonl`; a last line cut short by an interruption is left out."""
+    """The lines of a run's `metrics.jsonl`. An incomplete last line is left out."""
     return _read_lines(directory / "metrics.jsonl")
 
 
 def read_events(directory: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `events.jsonl`, read as `read_metrics` does."""
+    """The lines of a run's `events.jsonl`. An incomplete last line is left out."""
     return _read_lines(directory / "events.jsonl")
 
 
@@ -165,7 +167,7 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _cut_lines(path: Path, step: int) -> int:
-    """Cut the file behind its last whole line of `step` or before; returns that line's step, or -1."""
+    """Cut the file after its last complete line of `step` or an earlier one. Returns the step of that line, or -1."""
     kept, end = -1, 0
     with path.open("rb+") as file:
         for line in file:
@@ -178,7 +180,7 @@ def _cut_lines(path: Path, step: int) -> int:
 
 
 def _step_of(line: bytes) -> int | None:
-    """The step of a line; None for one that a crash has torn."""
+    """The step of a line, or None for a line that a crash has cut short."""
     try:
         return json.loads(line)["step"] if line.endswith(b"\n") else None
     except ValueError:
@@ -186,7 +188,7 @@ def _step_of(line: bytes) -> int | None:
 
 
 def _default_sinks(config: RunConfig) -> list[SinkConfig]:
-    """TensorBoard where it is installed, unless `sinks` lists it."""
+    """TensorBoard if it is installed, unless `sinks` already lists it."""
     tensorboard = TensorBoard()
     listed = any(isinstance(sink, TensorBoard) for sink in config.sinks)
     return [tensorboard] if tensorboard.installed and not listed else []

@@ -1,4 +1,4 @@
-"""Which code made a run: Cooper's, and that of the folder the user works in."""
+"""The version of the code behind a run: Cooper's own, and that of the user's working folder."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ from cooper_rl import __version__
 
 
 def revisions() -> dict[str, str]:
-    """Cooper's version; its git revision, where it runs from a checkout; that of the working folder, if any."""
+    """Cooper's version, its git revision if it runs from a checkout, and the revision of the working folder, if any."""
     cooper = _checkout_revision(Path(__file__))
     found = {"cooper_version": __version__, "cooper_revision": cooper}
     found["working_folder_revision"] = _git(Path.cwd(), "rev-parse", "HEAD")
@@ -21,7 +21,7 @@ def _checkout_revision(file: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """What git says in a folder; empty where it fails, as outside a checkout."""
+    """The output of git in a folder. Empty if git fails, for example outside a checkout."""
     try:
         finished = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
     except FileNotFoundError:  # no git on this machine

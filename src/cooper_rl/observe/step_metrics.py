@@ -1,4 +1,4 @@
-"""Numbers that sum up a step's rollouts."""
+"""Metrics of a step's rollouts."""
 
 import numpy as np
 
@@ -6,7 +6,10 @@ from cooper_rl.rollouts.rollouts import Rollouts
 
 
 def rollout_metrics(rollouts: Rollouts) -> dict[str, float]:
-    """What was sampled."""
+    """Tokens in all, tokens per completion, the share of completions cut off, and entropy in nats per token.
+
+    The entropy is estimated by the mean negative log-probability of the sampled tokens.
+    """
     lengths_B = rollouts.token_ids.lengths
     completions, tokens = len(lengths_B), int(lengths_B.sum())
     completion_of = np.repeat(np.arange(completions), lengths_B)

@@ -1,1 +1,1 @@
-"""What outlasts a crash: checkpoints, journals, random states, durable writes."""
+"""Everything that survives a crash: checkpoints, journals, random states, durable writes."""

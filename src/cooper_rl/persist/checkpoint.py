@@ -1,7 +1,7 @@
-"""Checkpoints: one folder per step, written aside and renamed, so that a folder with its name is complete.
+"""Checkpoints: one folder per step. It is written under a hidden name and then renamed, so every named folder is whole.
 
-A crash leaves at most hidden folders behind: `.000120.partial` is half written, `.000120.deleted` half deleted, and
-`.000120.replaced` is the step's old checkpoint until the new one has taken its name.
+A crash can only leave hidden folders behind: `.000120.partial` is half written, `.000120.deleted` half deleted, and
+`.000120.replaced` is the old checkpoint of a step whose new checkpoint has not been renamed yet.
 """
 
 import json
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 class CheckpointStore:
     """The checkpoints of one run: `<directory>/000120/{policy/,reward_model/,state.json,manifest.json}`.
 
-    It keeps the newest and, where `keep_best` names a metric, the best.
+    It keeps the newest ones and, if `keep_best` names a metric, the best one.
     """
 
     def __init__(self, directory: Path, config: "CheckpointConfig"):
@@ -35,10 +35,10 @@ class CheckpointStore:
         self.config = config
 
     def save(self, step: int, write: Callable[[Path], dict[str, Any]], metrics: Metrics | None = None) -> Path:
-        """Write the checkpoint of `step`; it is on disk, whole, when this returns.
+        """Write the checkpoint of `step`. All of it is on disk when this returns.
 
-        `write(folder)` puts the models into the folder and returns the rest of the state as JSON values; `metrics`
-        are those of the step. Raises OSError where it cannot be written; the checkpoints before it stay as they were.
+        `write(folder)` puts the models into the folder and returns the rest of the state as JSON values. `metrics` are
+        those of the step. Raises OSError if the checkpoint cannot be written; earlier checkpoints stay as they are.
         """
         metric = self.config.keep_best
         best = {metric: metrics[metric]} if metric and metrics and self.is_best(metrics) else {}
@@ -66,16 +66,16 @@ class CheckpointStore:
         return [folders[step] for step in sorted(folders)]
 
     def drop_after(self, step: int) -> None:
-        """Delete the checkpoints of later steps: the run takes another path from here."""
+        """Delete the checkpoints of later steps, because the run takes another path from here."""
         for folder in reversed(self.list()):
             if int(folder.name) > step:
                 self._delete(folder)
 
     def latest(self) -> tuple[Path, dict[str, Any]] | None:
-        """The newest undamaged checkpoint and its state; None for a run without checkpoints.
+        """The newest undamaged checkpoint and its state, or None for a run without checkpoints.
 
-        Newer, damaged ones are logged and renamed to `<step>.damaged`. Raises InputError, naming every one and its
-        damage, where none can be used.
+        Newer but damaged checkpoints are logged and renamed to `<step>.damaged`. Raises InputError if all are damaged;
+        the message says what is wrong with each.
         """
         self._finish_replacing()
         damaged: list[tuple[Path, str]] = []
@@ -89,22 +89,22 @@ class CheckpointStore:
         if damaged:
             found = "\n".join(f"{folder}: damaged, {damage}" for folder, damage in damaged)
             raise InputError(
-                f"{found}\nno checkpoint is left to resume from; put one of them back from a copy, "
+                f"{found}\nno checkpoint is left to resume from; restore one of them from a copy, "
                 f"or delete {self.directory} and resume to train from the beginning"
             )
         return None
 
     def newest_state(self) -> dict[str, Any] | None:
-        """The state of the newest checkpoint where it can be read; nothing else in it is read."""
+        """The state of the newest checkpoint whose `state.json` can be read. No other file is read."""
         for folder in reversed(self.list()):
             try:
                 return json.loads((folder / "state.json").read_text(encoding="utf-8"))
-            except (OSError, ValueError):  # damaged: `latest` tells
+            except (OSError, ValueError):  # damaged; `latest` reports it
                 continue
         return None
 
     def is_best(self, metrics: Metrics) -> bool:
-        """Whether a step's metrics hold a better value of `keep_best` than the best checkpoint on disk."""
+        """Whether the metric `keep_best` is better in a step's metrics than in the best checkpoint on disk."""
         value = metrics.get(self.config.keep_best or "", math.nan)
         if not math.isfinite(value):
             return False
@@ -112,7 +112,7 @@ class CheckpointStore:
         return best is None or (value > best[1] if self.config.best == "max" else value < best[1])
 
     def _best(self) -> tuple[Path, float] | None:
-        """The best checkpoint and its value: the newest of those that were the best when they were written."""
+        """The best checkpoint and its value. It is the newest of those that were the best when they were written."""
         for folder in reversed(self.list()):
             manifest = read_manifest(folder)
             if manifest is not None and self.config.keep_best in manifest["best"]:
@@ -127,14 +127,14 @@ class CheckpointStore:
             os.replace(folder, target)
 
     def _finish_replacing(self) -> None:
-        """A crash between the two renames of a replacement: the old checkpoint gets its name back."""
+        """Give an old checkpoint its name back if a crash came between the two renames of a replacement."""
         for replaced in self.directory.glob(".*.replaced"):
             target = self.directory / replaced.name.split(".")[1]
             if not target.exists():
                 os.replace(replaced, target)
 
     def _tidy(self) -> None:
-        """Delete what is no longer kept and what a crash left behind."""
+        """Delete the checkpoints that are no longer kept, and hidden folders that a crash left behind."""
         best = self._best()
         for old in self.list()[: -self.config.keep]:
             if best is None or old != best[0]:
@@ -143,7 +143,7 @@ class CheckpointStore:
             shutil.rmtree(leftover)
 
     def _delete(self, folder: Path) -> None:
-        """Rename first, so that a half-deleted folder never has the name of a whole one."""
+        """Rename the folder before deleting it, so that a half-deleted one never has the name of a whole one."""
         hidden = self._hidden(int(folder.name), "deleted")
         os.replace(folder, hidden)
         shutil.rmtree(hidden)

@@ -1,11 +1,11 @@
-"""Writing that leaves either the old or the new contents after a crash or a power cut, and nothing in between."""
+"""Durable writes: after a crash or a power cut a file has either its old or its new contents."""
 
 import os
 from pathlib import Path
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the file: written aside, forced to disk, renamed."""
+    """Replace the contents of the file: write them to a hidden file beside it, force that to disk and rename it."""
     aside = path.with_name(f".{path.name}.partial")
     aside.write_text(text, encoding="utf-8")
     sync(aside)
@@ -15,7 +15,7 @@ def write_text(path: Path, text: str) -> None:
 
 def sync(path: Path) -> None:
     """Force a file's contents, or a folder's list of names, to disk."""
-    if os.name == "nt" and path.is_dir():  # Windows does not open folders
+    if os.name == "nt" and path.is_dir():  # Windows cannot open folders
         return
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:

@@ -1,4 +1,4 @@
-"""What SIGINT and SIGTERM do to a run."""
+"""Stops a run cleanly on SIGINT and SIGTERM."""
 
 import logging
 import signal
@@ -26,7 +26,7 @@ def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
     def on_signal(number: int, frame: Any) -> None:
-        restore_handlers()  # before anything is said: the second may come while we say it
+        restore_handlers()  # before the warning, because a second signal may come while it is written
         request_stop()
         logger.warning("stopping after this step; interrupt again to stop at once")
 

@@ -1,4 +1,4 @@
-"""A journal of finished work: JSON lines that an interrupted command continues from."""
+"""A journal of finished work, in JSON lines. An interrupted command continues from it."""
 
 import json
 from pathlib import Path
@@ -13,15 +13,15 @@ _HEADER = "made with"
 
 
 def journal_path(output: Path) -> Path:
-    """Where the journal of a command stands that writes the table `output`: beside it."""
+    """Path of the journal for a command that writes the table `output`; it is in the same folder."""
     return output.with_name(f"{output.stem}.journal.jsonl")
 
 
 class Journal:
-    """Units of work by key, each one line written whole and flushed; a last line cut short is dropped.
+    """Finished units of work by key, one flushed line for each. An incomplete last line is dropped.
 
-    `settings` are everything the values depend on. Raises InputError for a journal made with other settings: its values
-    would silently be mixed with new ones.
+    `settings` is everything that the values depend on. Raises InputError for a journal made with other settings, whose
+    values must not be mixed with new ones.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ class Journal:
         return self._done.get(key)
 
     def put(self, key: str, value: Any) -> None:
-        """Record a finished unit; on disk when this returns."""
+        """Record a finished unit. It survives a crash of the process (not a power cut) once this returns."""
         self._file.write(json.dumps({"key": key, "value": value}, ensure_ascii=False) + "\n")
         self._file.flush()
         self._done[key] = value
@@ -61,7 +61,7 @@ class Journal:
         self.close()
 
     def _lines(self) -> list[str]:
-        """The whole lines of the file."""
+        """The complete lines of the file."""
         try:
             return self.path.read_text(encoding="utf-8").split("\n")[:-1] if self.path.exists() else []
         except (UnicodeDecodeError, IsADirectoryError) as error:
@@ -74,7 +74,7 @@ class Journal:
             entry = None
         if not isinstance(entry, dict) or not isinstance(entry.get("key"), str) or "value" not in entry:
             raise InputError(
-                f"{self.path}:{number}: damaged; delete this line to do its work again, or the file to start anew"
+                f"{self.path}:{number}: damaged; delete this line to redo its work, or the file to start over"
             )
         return entry["key"], entry["value"]
 
@@ -89,5 +89,5 @@ class Journal:
             changed = [key for key in {**made_with, **wanted} if made_with.get(key) != wanted.get(key)]
             raise InputError(
                 f"{self.path}: made with other settings ({', '.join(changed)}); "
-                "undo the change to continue, or choose another output or delete this file to start anew"
+                "undo the change to continue, or choose another output or delete this file to start over"
             )

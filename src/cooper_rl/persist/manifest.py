@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: size and sha256 of every file, to find damage."""
+"""The manifest of a checkpoint: the size and SHA-256 hash of every file, by which damage is found."""
 
 import hashlib
 import json
@@ -9,7 +9,10 @@ NAME = "manifest.json"
 
 
 def write_manifest(folder: Path, best: dict[str, float]) -> None:
-    """List every file of the folder in `manifest.json`; `best` is the metric by which this is the best checkpoint."""
+    """List every file of the folder in `manifest.json`.
+
+    `best` maps the metric by which this is the best checkpoint to its value; it is empty for any other checkpoint.
+    """
     files = {
         path.relative_to(folder).as_posix(): _describe(path) for path in sorted(folder.rglob("*")) if path.is_file()
     }
@@ -17,16 +20,16 @@ def write_manifest(folder: Path, best: dict[str, float]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """What `write_manifest` wrote, or None where it is missing or unreadable."""
+    """The manifest that `write_manifest` wrote, or None if it is missing or unreadable."""
     try:
         manifest = json.loads((folder / NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # this is what damage looks like; `find_damage` names it
+    except (OSError, ValueError):  # damaged; `find_damage` reports it
         return None
     return manifest if isinstance(manifest, dict) and {"best", "files"} <= manifest.keys() else None
 
 
 def find_damage(folder: Path) -> str | None:
-    """What is wrong with the folder's files, in words; None where all are as they were written."""
+    """A description of the first damaged file, or None if all files are as they were written."""
     manifest = read_manifest(folder)
     if manifest is None:
         return f"{NAME} is missing or unreadable"

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def seed_random_state(seed: int) -> None:
-    """Start all of them anew from one seed."""
+    """Seed the generators of python, numpy and torch."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
@@ -28,7 +28,7 @@ def random_state() -> dict[str, Any]:
 
 
 def restore_random_state(state: dict[str, Any]) -> None:
-    """Put back what `random_state` returned; states of CUDA devices that this machine lacks are left out."""
+    """Restore what `random_state` returned. States of CUDA devices that this machine lacks are ignored."""
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))
     keys, position, has_gauss, cached = state["numpy"]

@@ -23,28 +23,30 @@ class AlgorithmConfig(Config):
     loss: PolicyLossConfig = PPOClip()
     """The policy loss."""
     kl: KLConfig | None = KLConfig()
-    """The pull towards the frozen start; null removes it and the reference policy's memory."""
+    """The pull towards the frozen start. Null removes it and saves the reference policy's memory."""
     aggregation: AggregationConfig = TokenMean()
     """How token losses are averaged over the step."""
     overlong: OverlongConfig = OverlongConfig()
     """What happens to completions cut at the length limit."""
     min_spread: float = Field(default=0.01, ge=0)
-    """Groups whose rewards differ by no more than this have no advantage (reward-model scores are never equal). They
-    count in the loss's denominators, and keep a KL term of the loss; without one the backward pass leaves them out."""
+    """Groups whose rewards differ by no more than this get advantage 0, because reward-model scores are never exactly
+    equal. These groups still count in the loss's denominators. If the loss has a KL term, they keep it; otherwise the
+    backward pass leaves them out."""
     minibatches: int = Field(default=1, ge=1)
-    """Optimizer steps per rollout, each on its share of the groups."""
+    """Optimizer steps on each step's rollouts. Each one uses its share of the groups."""
     recompute_old_logprobs: bool = False
-    """Ask the learner, not the sampler, for the log-probabilities before the update (for engines that disagree)."""
+    """Take the log-probabilities before the update from the learner, not from the sampler, for engines in which the two
+    disagree."""
 
     def pulls_in(self, where: Literal["loss", "reward"]) -> bool:
-        """Whether a KL term acts there."""
+        """Whether there is a KL term in the loss, or in the reward."""
         return self.kl is not None and self.kl.coefficient > 0 and self.kl.where == where
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
         if self.loss.truncated_importance_sampling is not None and not self.recompute_old_logprobs:
             raise ValueError(
-                "loss.truncated_importance_sampling corrects the sampler against the learner's own log-probabilities; "
+                "loss.truncated_importance_sampling needs the learner's own log-probabilities in addition; "
                 "set recompute_old_logprobs: true"
             )
         return self

@@ -24,16 +24,17 @@ class KLConfig(Config):
     coefficient: float = Field(default=0.001, ge=0)
     """Weight of the KL term (beta)."""
     where: Literal["loss", "reward"] = "loss"
-    """`loss` adds the estimate of each token to its loss and differentiates it (k1 has zero gradient in expectation
-    there: use k2 or k3); `reward` subtracts the estimate, summed over the completion, from its reward (use k1)."""
+    """`loss` adds each token's estimate to the token's loss and differentiates it; use k2 or k3 there, because k1 has
+    zero gradient in expectation. `reward` subtracts the estimate, summed over a completion, from its reward; use k1
+    there."""
     clamp: float | None = Field(default=None, gt=0)
-    """Bounds a token's k3 estimate at this many nats; beyond, it has no gradient and no longer pulls (verl: 10). Null
-    leaves it unbounded."""
+    """Upper bound of a token's k3 estimate, in nats (verl: 10). Beyond it, the estimate has no gradient and no longer
+    pulls. Null means no bound."""
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
         if self.clamp is not None and self.kind != "k3":
-            raise ValueError(f"clamp bounds the k3 estimate, and kind is {self.kind}; leave clamp out, or use kind: k3")
+            raise ValueError(f"clamp bounds the k3 estimate, but kind is {self.kind}; leave clamp out or use kind: k3")
         return self
 
 
@@ -43,16 +44,16 @@ def kl_estimate(
     reference_logprobs: Float[Tensor, ...],
     clamp: float | None = None,
 ) -> Float[Tensor, ...]:
-    """Estimate KL(policy || reference) in nats, one value for each token, from tokens drawn from the policy.
+    """Estimate KL(policy || reference) in nats, one value per token, from tokens drawn from the policy.
 
     With l = log policy - log reference: k1 = l, k2 = l^2 / 2, k3 = exp(-l) - 1 + l
     (Schulman, "Approximating KL divergence", http://joschu.net/blog/kl-approx.html, 2020).
     k1 and k3 are unbiased; k2 is biased by a third-order term. In k3 the exponent is clamped to +-20 nats, and the
     result to at most `clamp`.
 
-    Values and gradients are different matters. Over tokens drawn from the policy itself, the mean gradient of k1 is
-    zero, that of k2 is the gradient of KL(policy || reference), and that of k3 is the gradient of
-    KL(reference || policy), which agrees with it to first order near the reference
+    A good estimate of the value may have a poor gradient. Over tokens drawn from the policy itself, the mean gradient
+    of k1 is zero; that of k2 is the gradient of KL(policy || reference); that of k3 is the gradient of
+    KL(reference || policy), which agrees with the former to first order near the reference
     (Tang and Munos 2025, arXiv 2506.09477).
     """
     log_ratio = logprobs - reference_logprobs

@@ -1,4 +1,4 @@
-"""What policy and reference say of a step's completions before the policy is updated."""
+"""Log-probabilities of a step's completions under the policy and the reference, before the policy is updated."""
 
 from dataclasses import dataclass
 
@@ -16,21 +16,21 @@ from cooper_rl.rollouts.rollouts import Rollouts
 class StepLogprobs:
     """Log-probabilities (nats) of a step's completion tokens at `temperature`, before the update.
 
-    NaN at the tokens of completions that nobody asked about.
+    NaN at the tokens of completions for which they were not computed.
     """
 
     temperature: float
     old: Float[np.ndarray, " tokens"]
-    """Of the policy."""
+    """Log-probabilities under the policy."""
     reference: Float[np.ndarray, " tokens"] | None
-    """Of the frozen reference policy, where there is one."""
+    """Log-probabilities under the frozen reference policy, if there is one."""
 
     def mean_kl(self) -> float:
-        """KL(policy || reference) in nats: k3, never negative and here without a clamp, averaged over the tokens."""
+        """KL(policy || reference) in nats, averaged over the tokens. The estimate is unclamped k3, never negative."""
         return kl_estimate("k3", *self._tensors()).mean().item()
 
     def penalties(self, lengths: Int[np.ndarray, " B"], kl: KLConfig) -> Float[Tensor, " B"]:
-        """The KL estimate of each completion, summed over its tokens, times the coefficient."""
+        """For each completion, the coefficient times the KL estimate summed over its tokens."""
         estimates = kl_estimate(kl.kind, *self._tensors(), kl.clamp)
         return torch.stack([kl.coefficient * row.sum() for row in estimates.split(lengths.tolist())])
 
@@ -44,7 +44,7 @@ class StepLogprobs:
 def learner_logprobs(
     learner: PolicyLearner, rollouts: Rollouts, rows: Int[np.ndarray, " R"], temperature: float
 ) -> Float[np.ndarray, " tokens"]:
-    """What a learner computes for these completions; NaN at the tokens of all others."""
+    """The learner's log-probabilities (nats) of these completions; NaN at the tokens of all others."""
     if not len(rows):
         return np.full(len(rollouts.logprobs), np.nan)
     found = learner.logprobs(rollouts.sequences(rows), rollouts.token_ids.lengths[rows], temperature)

@@ -1,4 +1,4 @@
-"""Stage 1: from rewarded rollouts to the policy's update."""
+"""Stage 1: updates the policy on rollouts and their rewards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ from cooper_rl.rollouts.rollouts import Rollouts
 
 @dataclass(frozen=True)
 class PolicyUpdate:
-    """What stage 1 did."""
+    """The result of stage 1."""
 
     advantages: Ragged
-    """Float32."""
+    """The advantages that the update used (float32)."""
     metrics: Metrics
     after_kl: Ragged | None = None
-    """The rewards that the advantages come from, where a KL penalty was taken off what was paid."""
+    """The rewards minus the KL penalty, from which the advantages were computed; None without such a penalty."""
 
 
 def update_policy(
@@ -40,15 +40,15 @@ def update_policy(
 ) -> PolicyUpdate:
     """Update the policy on one step's rollouts, which were sampled with `sampling` (temperature > 0).
 
-    `reference` is the frozen start, needed for a KL term. All log-probabilities are at the sampling temperature.
-    Groups with a reward that is not finite have no advantage. Raises ValueError for rewards of other groups.
+    `reference` is the frozen start; a KL term needs it. All log-probabilities are at the sampling temperature. In a
+    group with a non-finite reward, all advantages are 0. Raises ValueError if the rewards belong to other groups.
     """
     if rewards.sizes != tuple(rollouts.group_sizes.tolist()):
-        raise ValueError(f"rewards of groups of {rewards.sizes} for rollouts of groups of {rollouts.group_sizes}")
+        raise ValueError(f"rewards have groups of sizes {rewards.sizes}, but rollouts have {rollouts.group_sizes}")
     every = np.arange(len(rollouts.token_ids))
     metrics: Metrics = {}
     logprobs = None
-    if reference is not None:  # on all rows: those without advantage are measured too
+    if reference is not None:  # on all rows: the metric covers those without advantage too
         logprobs = _logprobs(learner, reference, rollouts, every, config, sampling)
         metrics["policy/reference_kl"] = logprobs.mean_kl()
     rewards = rewards.like(rewards.flat.double())
@@ -61,7 +61,7 @@ def update_policy(
     usable_P = usable_groups(rewards, config.min_spread)
     found = advantages(rewards, config.advantages, usable_P)
     counted_B = rollouts.stopped if config.overlong.kind == "mask" else np.ones(len(every), bool)
-    # Where rewards are alike, a KL term in the loss is all that holds the policy.
+    # In groups without usable spread, a KL term in the loss still has a gradient.
     kept_B = counted_B if config.pulls_in("loss") else counted_B & usable_P.numpy()[rollouts.problem_of]
     metrics |= {
         "policy/usable_groups": usable_P.float().mean().item(),
@@ -76,7 +76,7 @@ def update_policy(
         rows = every[np.isin(rollouts.problem_of, groups)]
         batch = _batch(rollouts, rows, found.flat.numpy(), kept_B, counted_B, logprobs, config)
         trained = learner.forward_backward(batch, objective) if len(batch.token_ids) else {}
-        # Without gradients too: the learning rate of a step does not depend on what earlier steps had to learn from.
+        # Also without gradients, so that a step's learning rate does not depend on how much data earlier steps had.
         updates.append(trained | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
     return PolicyUpdate(found.like(found.flat.float()), metrics, after_kl)
@@ -90,7 +90,7 @@ def _logprobs(
     config: AlgorithmConfig,
     sampling: SamplingParams,
 ) -> StepLogprobs:
-    """Those before any update of the step; the sampler's own serve as the policy's unless asked otherwise."""
+    """Log-probabilities before the step's update. The policy's are the sampler's unless the settings recompute them."""
     temperature = sampling.temperature
     recomputed = config.recompute_old_logprobs
     return StepLogprobs(
@@ -101,14 +101,14 @@ def _logprobs(
 
 
 def _after_kl(rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs | None, kl: KLConfig) -> Ragged:
-    """Rewards less each completion's KL penalty."""
+    """The rewards minus each completion's KL penalty."""
     if logprobs is None:
         raise ValueError("a KL term in the reward needs the reference policy")
     return rewards.like(rewards.flat - logprobs.penalties(rollouts.token_ids.lengths, kl))
 
 
 def _reward_metrics(rewards: Ragged) -> Metrics:
-    """Metrics of the rewards after the KL penalty; a group with a reward that is not finite counts as zeros."""
+    """Metrics of the rewards after the KL penalty. A group with a non-finite reward counts as zeros."""
     spread = rewards.amax() - rewards.amin()
     return {
         "reward/after_kl_mean": rewards.flat.mean().item(),
@@ -118,16 +118,16 @@ def _reward_metrics(rewards: Ragged) -> Metrics:
 
 
 def _zero_where_not_finite(rewards: Ragged) -> Ragged:
-    """Zeros for every group in which a reward is not finite: it has no spread to learn from.
+    """The rewards, with zeros for every group that has a non-finite reward, so that it has no spread to learn from.
 
-    A reward model that has diverged costs its groups, not the run.
+    A diverged reward model thus costs its groups but does not end the run.
     """
     groups = [group if bool(group.isfinite().all()) else torch.zeros_like(group) for group in rewards.groups()]
     return rewards.like(torch.cat(groups))
 
 
 def _over_updates(updates: Sequence[Metrics]) -> Metrics:
-    """Means over the step's optimizer steps; of the learning rate and of running totals, the last."""
+    """Means over the step's optimizer steps, but the last value of the learning rate and of running totals."""
     names = dict.fromkeys(name for update in updates for name in update)
     values = {name: [update[name] for update in updates if name in update] for name in names}
     means = {name: sum(found) / len(found) for name, found in values.items()}
@@ -143,7 +143,7 @@ def _batch(
     logprobs: StepLogprobs,
     config: AlgorithmConfig,
 ) -> PolicyBatch:
-    """The kept ones among these rows; weights are normalised over all counted ones among them."""
+    """The batch of the kept rows among `rows`. Weights are normalised over the counted rows among `rows`."""
     lengths_B = rollouts.token_ids.lengths
     weights_R = token_weights(lengths_B[rows], config.aggregation, counted=counted_B[rows], kept=kept_B[rows])
     kept = rows[kept_B[rows]]

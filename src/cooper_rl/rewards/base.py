@@ -1,4 +1,4 @@
-"""What every reward implements, and the registry of kinds of reward."""
+"""The protocols of rewards and shapings, and the registries of their kinds."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from cooper_rl.rollouts.ragged import Ragged
 
 REWARDS = Kinds("reward", "cooper_rl.rewards.kinds", needs=["build"])
-"""The kinds of reward: `kind: name`, or `kind: package.module:Class` for a record from elsewhere."""
+"""The kinds of reward: `kind: name`, or `kind: package.module:Class` for a config record outside this package."""
 
 SHAPINGS = Kinds("shaping", "cooper_rl.rewards.shaping", needs=["build"])
-"""The kinds of shaping, named in the same way."""
+"""The kinds of shaping, selected in the same way."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """One reward for every answer of a step, and where it comes from.
+    """One reward for every answer of a step, and its breakdown.
 
-    `parts` holds every ingredient under its own name (`rule`, `reward_model`, `logit`, …); `metrics` holds step-level
-    numbers under their full `area/name`.
+    `parts` holds each component under its own name (`rule`, `reward_model`, `logit`, …). `metrics` holds step-level
+    numbers under their full name, `area/name`.
     """
 
     rewards: Ragged
@@ -36,44 +36,44 @@ class Scores:
 class Reward(Protocol):
     """Scores the answers of a step. Groups may differ in size.
 
-    The result depends on the context and on nothing that an earlier `score` has left behind: a reward that remembers
-    something over the steps (`Remembers`) changes it in `commit` alone.
+    The result depends on the context, never on earlier calls of `score`. A reward that keeps state across steps
+    (`Remembers`) changes it only in `commit`.
     """
 
     def score(self, context: StepContext) -> Scores: ...
 
 
 class Shaping(Protocol):
-    """A transform of finished rewards, in the order of the list `shaping`; it may remember as a reward may."""
+    """Transforms finished rewards. Shapings run in the order of the list `shaping` and may keep state (`Remembers`)."""
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged: ...
 
 
 @runtime_checkable
 class Remembers(Protocol):
-    """A reward or shaping with state that outlasts a step, such as a running mean."""
+    """A reward or shaping that keeps state across steps, such as a running mean."""
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
-        """Take in a finished step: the contexts of all its `score` calls."""
+        """Update the state with a finished step, given the contexts of all its `score` calls."""
         ...
 
     def state(self) -> Any:
-        """JSON values for a checkpoint."""
+        """The state as JSON values, for a checkpoint."""
         ...
 
     def restore(self, state: Any) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         ...
 
 
 class RewardConfig(Config):
-    """Settings of one reward. `build()` makes it."""
+    """Settings of one reward. `build()` creates the reward."""
 
     needs_reference: ClassVar[bool] = True
     """Whether problems need a reference answer that the rule accepts."""
     weight: float = 1.0
-    """Multiplies the reward before all are added up."""
+    """Factor of this reward in the sum of all rewards."""
 
     def reads(self) -> tuple[str, ...]:
-        """Names of the reward models it reads."""
+        """Names of the reward models that this reward uses."""
         return ()

@@ -1,4 +1,4 @@
-"""Everything that is found out about a step's answers, each thing once."""
+"""Everything that is known about a step's answers, computed once and kept."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from cooper_rl.rollouts.ragged import Ragged
 
 
 class Rule(Protocol):
-    """Gives verdicts (`Verifier`)."""
+    """Gives verdicts on groups of answers. `Verifier` implements it."""
 
     def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]: ...
 
@@ -32,8 +32,8 @@ class RewardModel:
     encoder: RewardModelInput
 
     def logits(self, groups: Sequence[AnswerGroup]) -> Ragged:
-        """The logit of every answer under the current weights; the order of the groups changes none of them."""
-        order = sorted(range(len(groups)), key=lambda p: groups[p].id)  # a batch's composition may show in last bits
+        """The logit of every answer under the current weights. The order of the groups does not matter."""
+        order = sorted(range(len(groups)), key=lambda p: groups[p].id)  # batching can change last bits
         token_ids = [
             self.encoder.encode(groups[p].problem.question, groups[p].problem.answer, answer.text)
             for p in order
@@ -45,12 +45,12 @@ class RewardModel:
 
 
 class StepContext:
-    """The answers of a step, and what the rule, the reward models and gold say of them.
+    """The answers of a step with the rule's verdicts, the reward models' scores and the gold labels.
 
-    Each is computed when it is first asked for, and kept: nothing is verified or scored twice, and the verdict that is
-    recorded is the one that paid. The first of `models` is the one that `reward_model/` metrics and the parts
-    `reward_model` and `logit` are about; others have their name appended. `gold` is a function that knows whether a
-    completion is truly right, as `package.module:function`.
+    Each value is computed on first use and then kept. Nothing is verified or scored twice, and the recorded verdict is
+    the one the reward was based on. The metrics `reward_model/` and the parts `reward_model` and `logit` describe the
+    first of `models`; for any other model, its name is appended. `gold` is the path `package.module:function` of a
+    function that knows whether a completion is truly right.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class StepContext:
         self._columns: dict[str, Ragged] = {}
 
     def ragged(self, flat: Any) -> Ragged:
-        """One number for each answer, group after group."""
+        """One number per answer, group by group, from a flat sequence."""
         return Ragged(torch.as_tensor(flat), self.sizes)
 
     @property
@@ -81,7 +81,7 @@ class StepContext:
 
     @property
     def rule_names(self) -> list[str]:
-        """The name of the rule that each group's problem is checked by."""
+        """For each group, the name of the rule that checks its problem."""
         return [self._rule.rule_name(group.problem) for group in self.groups]
 
     @property
@@ -92,11 +92,11 @@ class StepContext:
 
     @property
     def model_names(self) -> tuple[str, ...]:
-        """The reward models, the one that learns first."""
+        """Names of the reward models. The one that learns comes first."""
         return tuple(self._models)
 
     def logits(self, name: str) -> Ragged:
-        """The named reward model's logits. Raises KeyError for a name that is not among `models`."""
+        """The named reward model's logits. Raises KeyError if `models` has no such name."""
         return self._kept(f"logit {name}", lambda: self._models[name].logits(self.groups))
 
     def probabilities(self, name: str) -> Ragged:
@@ -104,13 +104,13 @@ class StepContext:
         return self._kept(f"probability {name}", lambda: self.ragged(self.logits(name).flat.sigmoid()))
 
     def model_parts(self, name: str) -> dict[str, Ragged]:
-        """`reward_model` and `logit` of the named model; of all but the first, with `_name` appended."""
+        """The parts `reward_model` and `logit` of the named model; `_name` is appended for all but the first model."""
         own = "" if name == next(iter(self._models), name) else f"_{name}"
         return {f"reward_model{own}": self.probabilities(name), f"logit{own}": self.logits(name)}
 
     @property
     def gold(self) -> Ragged | None:
-        """Whether each answer is truly right; None where nobody knows."""
+        """Whether each answer is truly right; None if the run has no gold function."""
         if self._gold is None:
             return None
         path = self._gold
@@ -118,7 +118,7 @@ class StepContext:
 
     @property
     def lengths(self) -> Ragged:
-        """Tokens of each answer. Raises InputError naming the group where an answer does not say."""
+        """Number of tokens of each answer. Raises InputError naming the group if an answer has no `tokens`."""
         for group in self.groups:
             if any(answer.tokens is None for answer in group.answers):
                 raise InputError(f"group {group.id}: the reward depends on lengths; give every Answer its `tokens`")
@@ -127,7 +127,10 @@ class StepContext:
 
     @classmethod
     def joined(cls, picks: Sequence[tuple[Self, int]]) -> Self:
-        """A context of single groups of others, with everything those contexts have found out."""
+        """A context made of groups from other contexts, with every value that all of those have already computed.
+
+        A pick is a context and the index of one of its groups. Raises ValueError if there are no picks.
+        """
         if not picks:
             raise ValueError("no groups to join")
         first = picks[0][0]

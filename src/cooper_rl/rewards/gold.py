@@ -1,4 +1,4 @@
-"""The trusted label, where problems know it: for evaluation only, never for training."""
+"""The trusted label, where there is one. It is used for evaluation only, never for training."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,10 @@ from cooper_rl.rollouts.ragged import Ragged
 
 
 def gold_labels(groups: Sequence[AnswerGroup], function: str) -> Ragged:
-    """Whether each completion is truly right, by `package.module:function` called with (problem, completion text).
+    """Whether each completion is truly right, according to `function`.
 
-    Raises InputError naming the problem where the function does not return True or False.
+    `function` is the path `package.module:function`; it is called with (problem, completion text). Raises InputError
+    naming the problem if it returns anything but True or False.
     """
     is_right = load_function(function, ("problem", "completion_text"))
     labels = []

@@ -1,4 +1,4 @@
-"""Numbers that sum up what a step was paid, before and after shaping."""
+"""Summary statistics of a step's rewards, before and after shaping."""
 
 import math
 
@@ -7,10 +7,10 @@ from cooper_rl.rollouts.ragged import Ragged
 
 
 def reward_metrics(scores: Scores) -> dict[str, float]:
-    """`reward/mean`, `reward/std`, `reward/group_spread` before shaping, `reward/shaped_*` after it where it acts.
+    """`reward/mean`, `reward/std` and `reward/group_spread` before shaping; with shaping, `reward/shaped_*` after it.
 
-    `reward/non_finite` is the share of completions whose reward before shaping is not finite; the other metrics are
-    over the rest, and NaN where nothing is left. The spread is the largest minus the smallest reward of a group.
+    `reward/non_finite` is the share of completions whose reward before shaping is not finite. The other metrics cover
+    the rest and are NaN if nothing is left. The spread is the largest minus the smallest reward of a group.
     """
     before = scores.parts.get("unshaped")
     if before is None:

@@ -1,4 +1,4 @@
-"""The user's own reward function: found, called in the way it wants to be called, and held to its contract."""
+"""The user's own reward function: how it is found and called, and how its return values are checked."""
 
 import math
 import reprlib
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class RewardFunction:
-    """`package.module:function`, plain or `async def`, for one completion or, where `batched`, for all of a step.
+    """The function at `package.module:function`, plain or `async def`.
 
-    - `function(problem: Problem, completion: Answer) -> float`
-    - batched: `function(problems: list[Problem], completions: list[Answer]) -> list[float]`
+    - `function(problem: Problem, completion: Answer) -> float` scores one completion.
+    - batched: `function(problems: list[Problem], completions: list[Answer]) -> list[float]` scores a whole step.
 
-    Calls of an `async def` for one completion run together, in one event loop for the whole run.
-    Raises InputError where the function cannot be found or takes other arguments.
+    Calls of an `async def` that scores one completion run concurrently, in one event loop for the whole run.
+    Raises InputError if the function cannot be found or takes other arguments.
     """
 
     def __init__(self, path: str, batched: bool = False) -> None:
@@ -31,9 +31,9 @@ class RewardFunction:
         self._async = EventLoop() if is_async(self._function) else None
 
     def values(self, problems: Sequence[Problem], completions: "Sequence[Answer]") -> list[float]:
-        """One number for each completion; `problems[i]` is what `completions[i]` answers.
+        """One finite number per completion; `completions[i]` answers `problems[i]`.
 
-        Raises InputError where the function returns something else. What the function itself raises is passed on.
+        Raises InputError if the function returns something else. Exceptions of the function itself propagate.
         """
         asked = list(zip(problems, completions, strict=True))
         if self._batched:
@@ -50,7 +50,7 @@ class RewardFunction:
         return self._async.run(lambda: self._function(problems, completions))
 
     def _one_for_each(self, returned: Any, count: int) -> list[Any]:
-        wanted = f"a batched function returns a list with one number for each of the {count} completions, in order"
+        wanted = f"a batched function must return a list with one number for each of the {count} completions, in order"
         try:
             values = list(returned)
         except TypeError as error:
@@ -66,7 +66,7 @@ class RewardFunction:
             number = math.nan
         if not math.isfinite(number):
             of_lists = isinstance(value, list | tuple) and not self._batched
-            remedy = "; a function of lists needs batched: true" if of_lists else ""
+            remedy = "; a function that takes lists needs batched: true" if of_lists else ""
             raise InputError(
                 f"{self.path}: returned {reprlib.repr(value)} for problem {problem.id}; return a finite number{remedy}"
             )

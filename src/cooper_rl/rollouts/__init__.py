@@ -1,1 +1,1 @@
-"""A step's samples: texts for those who judge, columns of numbers for those who learn."""
+"""A step's samples: as texts for rules and rewards, as columns of numbers for learners."""

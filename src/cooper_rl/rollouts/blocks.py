@@ -9,9 +9,9 @@ _DTYPES = {"bool": "BOOL", "uint8": "U8", "int32": "I32", "int64": "I64", "float
 
 
 def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """What `safetensors.numpy.save` writes, with every array copied once instead of twice.
+    """The same bytes as `safetensors.numpy.save`, but every array is copied once instead of twice.
 
-    Layout (safetensors 0.x): the header's length as eight little-endian bytes, the header as JSON, the arrays.
+    The layout (safetensors 0.x) is the header's length as eight little-endian bytes, the header as JSON, the arrays.
     """
     header, end = {}, 0
     for name, array in arrays.items():

@@ -39,15 +39,15 @@ class Column:
 
     @property
     def lengths(self) -> Int[np.ndarray, " rows"]:
-        """Numbers in each row."""
+        """The length of each row."""
         return np.diff(self.offsets)
 
     def take(self, rows: Sequence[int] | Int[np.ndarray, " taken"]) -> Self:
-        """The given rows, in that order, as a column of their own."""
+        """A new column with the given rows, in that order."""
         return type(self)(self.values[self.places(rows)], offsets_of(self.lengths[rows]))
 
     def places(self, rows: Sequence[int] | Int[np.ndarray, " taken"]) -> Int[np.ndarray, " numbers"]:
-        """Where the numbers of the given rows stand in `values`, row after row."""
+        """The indices of the given rows' numbers in `values`, row by row."""
         rows = np.asarray(rows, dtype=np.int64)
         lengths = self.lengths[rows]
         ends = np.cumsum(lengths)
@@ -56,5 +56,5 @@ class Column:
 
 
 def offsets_of(lengths: Sequence[int] | Int[np.ndarray, " rows"]) -> Int[np.ndarray, " rows+1"]:
-    """Where each row starts, and where the last one ends."""
+    """The start of each row and the end of the last one."""
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))

@@ -18,7 +18,7 @@ from cooper_rl.rollouts.samples import Samples
 
 @dataclass(frozen=True)
 class Rollouts:
-    """B completions of P problems, those of a problem next to each other; groups may differ in size.
+    """B completions of P problems. Completions of the same problem are adjacent; groups may differ in size.
 
     `token_ids`, `logprobs`, `stopped` and `texts` are as in `Samples`.
     """
@@ -31,16 +31,16 @@ class Rollouts:
     """B rows."""
     logprobs: Float[np.ndarray, " tokens"]
     stopped: Bool[np.ndarray, " B"]
-    """False where a completion was cut at the length limit."""
+    """False for a completion that was cut at the length limit."""
     texts: Sequence[str]
     versions: Int[np.ndarray, " B"]
-    """The version of the policy that drew each completion."""
+    """The version of the policy that sampled each completion."""
 
     @classmethod
     def of(
         cls, problems: Sequence[Problem], prompts: Sequence[Sequence[int]], samples: Samples, n: int, version: int
     ) -> Self:
-        """`n` samples of each problem, all drawn by one version of the policy."""
+        """`n` samples per problem, all from one version of the policy."""
         return cls(
             problems=problems,
             prompts=Column.of(prompts),
@@ -65,11 +65,11 @@ class Rollouts:
         }
         for name, (found, expected) in counts.items():
             if found != expected:
-                raise ValueError(f"rollouts have {found} {name} and need {expected}")
+                raise ValueError(f"rollouts have {found} {name} but need {expected}")
 
     @property
     def offsets(self) -> Int[np.ndarray, " P+1"]:
-        """The completions of problem p are `offsets[p]` to `offsets[p + 1]`."""
+        """The completions of problem p are `offsets[p]` up to, but not including, `offsets[p + 1]`."""
         return offsets_of(self.group_sizes)
 
     @property
@@ -78,7 +78,7 @@ class Rollouts:
         return np.repeat(np.arange(len(self.problems)), self.group_sizes)
 
     def groups(self) -> list[AnswerGroup]:
-        """The texts, for everything that judges. A group's id is its problem's."""
+        """The completions as texts, for rules and rewards. A group's id is the id of its problem."""
         answers = list(Samples(self.token_ids, self.logprobs, self.stopped, self.texts).answers())
         return [
             AnswerGroup(problem.id, problem, answers[start:end])
@@ -86,14 +86,14 @@ class Rollouts:
         ]
 
     def sequences(self, rows: Sequence[int] | Int[np.ndarray, " taken"]) -> Column:
-        """Prompt and completion of the given completions, one behind the other."""
+        """For each of the given completions, one row: the prompt followed by the completion."""
         problem_of = self.problem_of
         parts = [part for row in rows for part in (self.prompts[problem_of[row]], self.token_ids[row])]
         joined = Column.of(parts, self.token_ids.values.dtype)
         return Column(joined.values, joined.offsets[::2])
 
     def to_bytes(self) -> bytes:
-        """Everything in one block (safetensors), for another process or the disk."""
+        """Everything as one block of bytes (safetensors), for another process or the disk."""
         texts = Column.of([np.frombuffer(text.encode(), np.uint8) for text in self.texts], np.uint8)
         problems = json.dumps([vars(problem) for problem in self.problems], ensure_ascii=False).encode()
         arrays = {
@@ -113,7 +113,7 @@ class Rollouts:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """What `to_bytes` packed."""
+        """The rollouts that `to_bytes` packed."""
         arrays = load(data)
         texts = Column(arrays["texts"], arrays["text_offsets"])
         return cls(

@@ -1,4 +1,4 @@
-"""What a sampler returns: completions in columns."""
+"""The result of a sampler: completions in columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from cooper_rl.rollouts.columns import Column
 
 @dataclass(frozen=True)
 class Samples:
-    """B completions; those of one prompt stand next to each other, in the order of the prompts.
+    """B completions, in the order of the prompts. Completions of the same prompt are adjacent.
 
-    `token_ids` are exactly the tokens drawn, including the end-of-sequence token if it was drawn. `logprobs` has one
-    number for each of them: its log-probability (nats) under the sampled model at the sampling temperature (at 1 where
-    that is 0) with no filter, so that it compares with a learner's. `texts` are decoded without special tokens and cut
-    before a stop string.
+    `token_ids` are exactly the sampled tokens, including the end-of-sequence token if it was sampled. `logprobs` has
+    the log-probability (nats) of each token under the model at the sampling temperature (at 1 for greedy sampling, that
+    is, temperature 0). Filters such as top-p do not affect them, so they are comparable to a learner's. `texts` are
+    decoded without special tokens and end before a stop string.
     """
 
     token_ids: Column
     """B rows."""
     logprobs: Float[np.ndarray, " tokens"]
     stopped: Bool[np.ndarray, " B"]
-    """False where a completion was cut at the length limit."""
+    """False for a completion that was cut at the length limit."""
     texts: Sequence[str]
 
     def __len__(self) -> int:

@@ -1,1 +1,1 @@
-"""VerifyRM: building the reward model before reinforcement learning."""
+"""VerifyRM: builds the reward model before reinforcement learning."""

@@ -1,4 +1,4 @@
-"""Tables on disk: Parquet, or JSON lines where the name says so."""
+"""Tables on disk, as Parquet or JSON lines depending on the suffix."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ SUFFIXES = (".parquet", ".jsonl")
 
 
 def check_table_path(path: Path) -> None:
-    """Raises InputError for a suffix that is neither, MissingExtraError for Parquet without pyarrow."""
+    """Raises InputError for any other suffix than `SUFFIXES`, MissingExtraError for Parquet without pyarrow."""
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; write to {' or '.join(SUFFIXES)}")
     if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
@@ -20,7 +20,7 @@ def check_table_path(path: Path) -> None:
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Write the columns of the rows, aside and then renamed, so that a file of that name is whole."""
+    """Write the columns of the rows. The file gets its name only when it is complete."""
     check_table_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.part")

@@ -114,7 +114,8 @@ except InputError as error:
     seconds, _, message = done.stdout.partition("|")
     assert float(seconds) < 7, done.stderr
     assert f"models/my-policy: no such folder in {tmp_path}, so it was taken for a Hugging Face name" in message
-    assert ("the hub does not have, or not for you" if reachable else "the hub cannot be asked") in message
+    expected = "the hub has no such model, or you may not read it" if reachable else "the hub cannot be reached"
+    assert expected in message
 
 
 @pytest.mark.parametrize("load", [load_policy, load_reward_model, load_tokenizer])
@@ -257,7 +258,7 @@ def test_pickled_weights_are_refused_and_never_read(policy_folder, tmp_path, loa
     marker = tmp_path / "ran"
     (policy_folder / "model.safetensors").unlink()
     (policy_folder / "pytorch_model.bin").write_bytes(pickle.dumps(Malicious(marker)))
-    with pytest.raises(InputError, match=r"only pickled weights .* convert them to safetensors"):
+    with pytest.raises(InputError, match=r"only pickled weights .* convert it to safetensors"):
         load(str(policy_folder))
     (policy_folder / "adapter_model.safetensors").touch()
     with pytest.raises(InputError, match="cannot be loaded"):

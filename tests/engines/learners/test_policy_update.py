@@ -200,5 +200,5 @@ def test_ragged_groups_have_baselines_of_their_own(models):
 def test_rewards_of_other_groups_are_refused(models):
     model, _ = models
     nine = Ragged(torch.arange(9.0), (3, 3, 3))
-    with pytest.raises(ValueError, match=r"rewards of groups of \(3, 3, 3\)"):
+    with pytest.raises(ValueError, match=r"rewards have groups of sizes \(3, 3, 3\)"):
         update_policy(learner_of(model), None, rollouts_of(model, RAGGED), nine, AlgorithmConfig(), SamplingParams())

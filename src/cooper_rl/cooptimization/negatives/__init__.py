@@ -1,1 +1,1 @@
-"""Wrong completions: written by an assistant, or caught in the policy's own output."""
+"""Wrong completions, written by an assistant or found in the policy's own output."""

@@ -1,4 +1,4 @@
-"""An assistant's reply without its chat frame."""
+"""Removes the chat frame from an assistant's reply."""
 
 import re
 
@@ -12,10 +12,10 @@ _FENCE = re.compile(r"\A\s*```[^\n`]*\n((?:(?!```).)*?)\n?```\s*\Z", re.DOTALL)
 
 
 def unframe(reply: str, like: str) -> str:
-    """An assistant's reply without the chat frame around the solution, where `like` (the positive) has no such frame.
+    """The reply without the chat frames around the solution, except for frames that `like` (the positive) has too.
 
-    The frames: a leading reasoning block, an opening line ("Sure, here is …:"), a code fence around everything that
-    is left. A frame that the positive has itself is the policy's style, and stays. The result is normalised.
+    The frames are a leading reasoning block, an opening line ("Sure, here is …:") and a code fence around everything
+    that is left. A frame that the positive has is the policy's style, so it stays. The result is normalised.
     """
     reply = normalise(reply)
     for frame in (_REASONING, _OPENER, _FENCE):

@@ -20,9 +20,10 @@ def choose_on_policy_negatives(
 ) -> list[str]:
     """Up to `count` different wrong completions of a group, normalised.
 
-    Completions that ended by themselves come before those cut at the length limit, which would teach "unfinished is
-    wrong" rather than "wrong is wrong"; within each, `config.order` decides. A text that is also a positive, or that
-    the rule accepts anywhere in the group, is never a negative. `rm_logits` are the group's reward-model logits.
+    Completions that stopped on their own come first. Those cut at the length limit come last, because they would teach
+    "unfinished is wrong" rather than "wrong is wrong". Within each kind, `config.order` decides. A text is never a
+    negative if it is also a positive or if the rule accepts it anywhere in the group. `rm_logits` are the group's
+    reward-model logits.
     """
     rows = list(zip(group.answers, verdicts, rm_logits, strict=True))
     right = [normalise(completion.text) for completion, verdict, _ in rows if verdict == "correct"]
@@ -31,7 +32,7 @@ def choose_on_policy_negatives(
         rng.shuffle(rows)
     else:
         rows.sort(key=lambda row: -row[2] if math.isfinite(row[2]) else math.inf)
-    rows.sort(key=lambda row: not row[0].stopped)  # stable: keeps the order within each kind
+    rows.sort(key=lambda row: not row[0].stopped)  # stable sort: keeps the order within each kind
     texts = [normalise(completion.text) for completion, verdict, _ in rows if _is_wrong(completion, verdict, config)]
     return [text for text in dict.fromkeys(texts) if text not in excluded][:count]
 

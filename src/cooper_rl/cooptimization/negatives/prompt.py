@@ -1,4 +1,4 @@
-"""What the assistant is asked."""
+"""The assistant's prompt."""
 
 from cooper_rl.clients.chat import Message
 from cooper_rl.data.problem import Problem
@@ -35,7 +35,7 @@ EXAMPLE = TASK.format(
     positive="6 boxes hold 6 * 8 = 48 pens. After giving away 5 she has 48 - 5 = 43 pens. The answer is 43.",
 )
 EXAMPLE_REPLY = "6 boxes hold 6 * 8 = 54 pens. After giving away 5 she has 54 - 5 = 49 pens. The answer is 49."
-"""One worked example: without it a small assistant copies the solution it was given."""
+"""One worked example. Without it, a small assistant copies the solution it was given."""
 
 
 def rewriting_chat(problem: Problem, positive: str) -> list[Message]:

@@ -1,4 +1,4 @@
-"""From an assistant's attempts to trusted negatives: what is accepted, what is tried again, and what is counted."""
+"""Turns an assistant's attempts into trusted negatives: accepts, rejects, retries and counts them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from cooper_rl.data.text import has_content
 REJECTIONS = tuple(
     f"rejected_{reason}" for reason in ("empty", "equals_positive", "overlong", "correct", "unparsed", "timeout")
 )
-"""Why a reply was not taken as a negative: counts of `Rewrites`, whose `attempts` are the sum of these, of
+"""Names of the counts in `Rewrites` that say why a reply was rejected. The count `attempts` is the sum of these, of
 `failures_<kind>` and of `accepted`."""
 
 
 class AnswerVerifier(Protocol):
-    """The rule: one verdict (`correct`, `wrong`, `unparsed`, `timeout`) per problem and completion.
+    """The rule. It gives one verdict (`correct`, `wrong`, `unparsed`, `timeout`) per problem and completion.
 
     Safe to use from several threads.
     """
@@ -28,7 +28,7 @@ class AnswerVerifier(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """A right completion to be rewritten into a wrong one. Equal seeds ask for equal rewritings."""
+    """A right completion to rewrite into a wrong one. Equal seeds ask for equal rewritings."""
 
     problem: Problem
     positive: str
@@ -37,7 +37,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Rewrites:
-    """One accepted negative per request, or None, and how it went: attempts, failures and rejections by kind."""
+    """One accepted negative (or None) per request, and counts of attempts, failures and rejections by kind."""
 
     negatives: list[str | None]
     counts: dict[str, int]
@@ -46,7 +46,8 @@ class Rewrites:
 class Attempts:
     """The requests of one step on their way to accepted negatives.
 
-    The owner asks for the texts of `pending` however it likes and hands them to `take`, until nothing is pending.
+    The caller obtains one reply for each request in `pending`, passes them to `take`, and repeats this until nothing is
+    pending.
     """
 
     def __init__(self, requests: Sequence[Request], verifier: AnswerVerifier, tries: int):
@@ -60,13 +61,13 @@ class Attempts:
 
     @property
     def pending(self) -> list[Request]:
-        """Requests without an accepted negative, and not given up; empty once the tries are used up."""
+        """Requests without an accepted negative that are not given up; empty once the tries are used up."""
         return [self._requests[i] for i in self._open()] if self.attempt < self._tries else []
 
     def take(self, replies: Sequence[ChatReply]) -> None:
-        """Judge one reply per pending request: accepted only if the rule says `wrong` against the reference.
+        """Check one reply per pending request. It is accepted only if the rule's verdict on it is `wrong`.
 
-        A request that the server failed on is given up: the client has retried it already.
+        A request that failed at the server is given up, because the client has already retried it.
         """
         to_verify: list[tuple[int, str]] = []
         for i, reply in zip(self._open(), replies, strict=True):
@@ -95,7 +96,7 @@ class Attempts:
         self.attempt += 1
 
     def result(self) -> Rewrites:
-        """What has been accepted so far, in the order of the requests."""
+        """The negatives accepted so far, in the order of the requests, and the counts."""
         return Rewrites(list(self._negatives), dict(self._counts))
 
     def _open(self) -> list[int]:
@@ -103,5 +104,5 @@ class Attempts:
 
 
 def _overlong(text: str, positive: str) -> bool:
-    """Whether its length alone would tell the negative from the positive. A bare answer may gain a few steps."""
+    """Whether the length alone would tell the negative from the positive. A bare answer may gain a few steps."""
     return len(text) > 4 * len(positive) + 400

@@ -1,4 +1,4 @@
-"""How an arithmetic answer is written and read: one exact value, many surface forms."""
+"""Writes and reads arithmetic answers: one exact value has many surface forms."""
 
 import re
 from fractions import Fraction
@@ -8,7 +8,7 @@ Form = Literal["plain", "thousands", "decimal", "fraction", "mixed", "words", "m
 FORMS: tuple[Form, ...] = get_args(Form)
 
 RULE_MISSES: frozenset[Form] = frozenset({"mixed", "words", "minus", "over", "magnitude"})
-"""Right answers in these forms are beyond the rule verifier (measured with math-verify 0.9.0)."""
+"""The rule verifier misses right answers in these forms (measured with math-verify 0.9.0)."""
 
 UNITS = ("cups", "eggs", "figs", "hats", "nuts", "pens")
 
@@ -27,10 +27,7 @@ NUMBERS = {word: number for number, word in WORDS.items()}
 
 
 def render_answer(value: Fraction, form: Form) -> str:
-    """Write `value` in one surface form.
-
-    Raises ValueError where the form cannot express the value exactly: `can_render` tells.
-    """
+    """Write `value` in one surface form. Raises ValueError if the form cannot express it exactly (see `can_render`)."""
     if not can_render(value, form):
         raise ValueError(f"{value} cannot be written as {form}")
     sign, size = ("-" if value < 0 else ""), abs(value)
@@ -66,9 +63,9 @@ def can_render(value: Fraction, form: Form) -> bool:
 
 
 def read_answer(text: str) -> Fraction | None:
-    """The value of one answer with an optional unit and final period; None when it is anything else.
+    """The value of a single answer, with an optional unit and final period; None for anything else.
 
-    Strict: exactly one number in one of the known forms. Several answers, digits run together with text, or
+    The text must be exactly one number in one of the known forms. Several answers, digits that run into other text, or
     any other word make it unreadable.
     """
     text = text.strip().removesuffix(".").rstrip()
@@ -79,7 +76,7 @@ def read_answer(text: str) -> Fraction | None:
 
 
 def form_of(text: str) -> Form | None:
-    """The surface form of a number text, as `render_answer` would have written it; None when unknown."""
+    """The form in which `render_answer` writes exactly this text; None if there is none."""
     value = _read_number(text)
     if value is None:
         return None

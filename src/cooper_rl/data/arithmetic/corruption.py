@@ -1,4 +1,4 @@
-"""A deterministic stand-in for the assistant: turns a right completion of the embedded world into a wrong one."""
+"""A deterministic stand-in for the assistant: it turns right completions of the arithmetic world into wrong ones."""
 
 from fractions import Fraction
 from random import Random
@@ -11,11 +11,11 @@ _TRIES = 50
 
 
 def corrupt(problem: Problem, completion_text: str, attempt: int = 0, seed: int = 0) -> str:
-    """Change the final answer to a plausible wrong one and keep everything else: style, unit, surface form.
+    """Replace the final answer with a plausible wrong one and keep everything else: style, unit, surface form.
 
-    The slip is an off-by-a-little, a transposition of digits, a lost sign or another operation; half the time
-    it already stands in the work. The same arguments give the same text; another `attempt` draws again. A
-    completion whose answer cannot be read comes back unchanged.
+    The slip is an offset, reversed digits, a flipped sign, another denominator or another value. Half the time it also
+    appears in the work. The same arguments give the same text; another `attempt` draws again. A completion whose
+    answer cannot be read is returned unchanged.
     """
     random = Random(f"{problem.id}|{completion_text}|{attempt}|{seed}")
     stated = find_answer(completion_text)
@@ -48,7 +48,7 @@ def _without_unit(answer: str) -> str:
 
 
 def _grain(value: Fraction) -> Fraction:
-    """The step in which a value of this kind is counted: thousands, units, tenths or its own denominator."""
+    """The step size for changes to this value: 1000 for multiples of 1000, else 1 / its denominator."""
     if value.denominator == 1 and value and value % 1000 == 0:
         return Fraction(1000)
     return Fraction(1, value.denominator)

@@ -1,4 +1,4 @@
-"""The embedded arithmetic world: problems without a download, and gold labels that know every surface form."""
+"""Problems of the embedded arithmetic world, which needs no download, and their gold labels."""
 
 import hashlib
 from random import Random
@@ -13,7 +13,7 @@ from cooper_rl.errors import InputError
 Split = Literal["train", "test"]
 
 TEST_SHARE = 10
-"""One question in this many is a test question."""
+"""About one question in this many is a test question."""
 
 _PATIENCE = 5000
 
@@ -21,11 +21,10 @@ _PATIENCE = 5000
 def arithmetic_problems(split: Split, count: int, seed: int = 0) -> list[Problem]:
     """Draw `count` different problems.
 
-    A question is a training or a test question for good, whatever the seed, so the splits never share one.
-    `metadata` holds `value` (the exact value as a fraction), `unit`, `work` and
-    `form` (the surface form the question asks for).
+    A question belongs to the same split for every seed, so the splits never share a question. `metadata` holds `value`
+    (the exact value as a fraction), `unit`, `work` and `form` (the surface form the question asks for).
 
-    Raises InputError for an unknown split, or when the world has fewer questions than asked for.
+    Raises InputError for an unknown split, or if the world has fewer than `count` questions.
     """
     if split not in ("train", "test"):
         raise InputError(f"the arithmetic world has no split {split!r}; use train or test")
@@ -46,15 +45,15 @@ def arithmetic_problems(split: Split, count: int, seed: int = 0) -> list[Problem
 
 
 def split_of(question: str) -> Split:
-    """The split a question belongs to, decided by its hash."""
+    """The split a question belongs to. It is decided by the question's hash."""
     return "test" if _digest(question) % TEST_SHARE == 0 else "train"
 
 
 def gold(problem: Problem, completion_text: str) -> bool:
-    """The trusted label of an arithmetic completion; for evaluation only.
+    """The trusted label of an arithmetic completion, for evaluation only.
 
-    True when the completion states exactly one final answer and its value is exact, in any surface form.
-    Several stated answers, text around the answer, or a number that runs into other text are wrong.
+    True if the completion states exactly one final answer and its value is exact, in any surface form. False for
+    several stated answers, for other words in or after the answer, and for a number that runs into other text.
     """
     stated = find_answer(completion_text)
     if BOX in stated.before or MARKER in stated.before or stated.after.strip(" ."):
@@ -70,7 +69,7 @@ def _problem(draft: Draft, split: Split) -> Problem:
     return Problem(
         id=f"arithmetic-{split}-{_digest(draft.question):016x}",
         question=draft.question,
-        # A number word is no reference the rule verifier could read.
+        # The rule verifier cannot read a number word as a reference.
         answer=render_answer(draft.value, "plain" if draft.form == "words" else draft.form),
         solution=f"{draft.work} {MARKER} {render_answer(draft.value, draft.form)}",
         metadata={"value": str(draft.value), "unit": draft.unit, "work": draft.work, "form": draft.form},

@@ -1,4 +1,4 @@
-"""The questions of the embedded world: one or two operations, in words and in symbols."""
+"""Questions of the embedded arithmetic world: one or two operations, in words or symbols."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ NAMES = ("Amy", "Ben", "Cal", "Dee", "Eli", "Fay")
 
 @dataclass(frozen=True)
 class Draft:
-    """A question with everything the world knows about it.
+    """A question and everything that is known about it.
 
-    `work` is the reasoning before the answer, such as `12+7=19`; `unit` names what is counted, if anything;
-    `form` is the surface form the question asks for.
+    `work` is the reasoning before the answer, such as `12+7=19`. `unit` names what is counted, if anything. `form` is
+    the surface form that the question asks for.
     """
 
     question: str
@@ -26,7 +26,7 @@ class Draft:
 
 
 def draft_question(random: Random) -> Draft:
-    """Draw a question."""
+    """Draw a question from a random family, by the weights in `FAMILIES`."""
     (family,) = random.choices(list(FAMILIES), weights=list(FAMILIES.values()))
     return family(random)
 
@@ -119,4 +119,4 @@ FAMILIES: dict[Callable[[Random], Draft], float] = {
     _bags: 6,
     _share: 6,
 }
-"""Relative frequencies."""
+"""Relative frequency of each family of questions."""

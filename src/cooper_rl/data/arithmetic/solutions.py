@@ -1,4 +1,4 @@
-"""Completions of the embedded world: solutions in many surface forms, and where they state their answer."""
+"""Solutions of the embedded arithmetic world in many surface forms, and the place where a completion has its answer."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +16,7 @@ def exact_value(problem: Problem) -> Fraction:
 
 
 def write_solution(problem: Problem, form: Form, boxed: bool = False, with_unit: bool = False) -> str:
-    """Work and answer, the answer in the given form."""
+    """A solution: the work, then the answer in the given form, in a box or after `answer:`."""
     answer = render_answer(exact_value(problem), form)
     if with_unit and problem.metadata["unit"]:
         answer += f" {problem.metadata['unit']}"
@@ -24,7 +24,7 @@ def write_solution(problem: Problem, form: Form, boxed: bool = False, with_unit:
 
 
 def draw_solution(problem: Problem, random: Random) -> str:
-    """A solution as the warm-up data has it: the habit of the world decides how often each form is used."""
+    """Draw a solution for the warm-up data. Fixed weights (`habit`) decide how often each surface form is used."""
     value = exact_value(problem)
     habit: dict[Form, float] = {"plain": 6, "decimal": 1}
     if problem.metadata["form"] == "words":
@@ -49,9 +49,9 @@ def draw_solution(problem: Problem, random: Random) -> str:
 
 @dataclass(frozen=True)
 class StatedAnswer:
-    """Where a completion states its final answer: `text[start:end]`, without marker, box and outer spaces.
+    """The place where a completion states its final answer: `text[start:end]`, without marker, box or outer spaces.
 
-    `before` and `after` are the text around the answer and its marker or box.
+    `before` is the text before the answer's marker or box, `after` the text after its box.
     """
 
     start: int
@@ -61,7 +61,7 @@ class StatedAnswer:
 
 
 def find_answer(text: str) -> StatedAnswer:
-    """The last box, else what follows the last `answer:`, else the last equals sign, else all of the text."""
+    """The content of the last box, else the text after the last `answer:`, else after the last `=`, else all of it."""
     end, after = len(text), ""
     if (at := text.rfind(BOX)) >= 0:
         start = at + len(BOX)

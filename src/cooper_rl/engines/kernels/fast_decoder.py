@@ -1,4 +1,4 @@
-"""One token for every row of a Llama-shaped model in few tensor operations: decoding's fast path on a CPU.
+"""The fast path of decoding on a CPU: one token for every row of a Llama-shaped model in few tensor operations.
 
 Transformers' modules spend most of a small batch's time between the matrix products. Here the projections of queries,
 keys and values are one product, as are the MLP's gate and input; weights are packed for oneDNN where that is faster.
@@ -35,9 +35,9 @@ class _Block:
 
 
 class CompactDecoder:
-    """A copy of a model's weights, made for decoding; weights that change later are not seen.
+    """A copy of a model's weights for decoding. It does not follow later changes of the weights.
 
-    `dtype` is the precision of the matrix products; the residual stream stays float32.
+    `dtype` is the precision of the matrix products. The residual stream stays float32.
     """
 
     def __init__(self, model: PreTrainedModel, dtype: torch.dtype = torch.float32) -> None:
@@ -55,7 +55,7 @@ class CompactDecoder:
     def step(
         self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], cache: GroupedCache
     ) -> Float[Tensor, "rows vocab"]:
-        """Append one token to every row and return the logits of the next."""
+        """Append one token to every row and return the logits of the next token."""
         rows = len(token_ids)
         x = F.embedding(token_ids, self._embedding)
         cos, sin = self._rotary(x[:, None], positions)
@@ -72,7 +72,7 @@ class CompactDecoder:
         turned = projected[:, : heads + kv_heads]
         low, high = turned.chunk(2, dim=-1)
         turned = turned * cos + torch.cat((-high, low), dim=-1) * sin
-        # The query heads that share a key head become its queries: keys are not repeated.
+        # The query heads that share a key head become its queries, so keys are not repeated.
         queries = turned[:, :heads].reshape(rows, kv_heads, heads // kv_heads, -1)
         values = projected[:, heads + kv_heads :, None]
         attended = cache.attend(layer, queries, turned[:, heads:, None], values)
@@ -83,7 +83,7 @@ class CompactDecoder:
 
 
 def can_be_compact(model: PreTrainedModel) -> bool:
-    """Whether `CompactDecoder` computes what the model computes: a plain Llama or Qwen 2 on the CPU in float32."""
+    """Whether `CompactDecoder` computes the same as the model: only for a plain float32 Llama or Qwen 2 on the CPU."""
     if type(model) not in _ARCHITECTURES or model.device.type != "cpu" or model.dtype != torch.float32:
         return False
     config: Any = model.config
@@ -96,7 +96,7 @@ def can_be_compact(model: PreTrainedModel) -> bool:
 
 
 def is_buffered(cache: Cache) -> bool:
-    """Whether every layer of the cache is one that a `GroupedCache` can take its prompts from."""
+    """Whether a `GroupedCache` can take its prompts from every layer of the cache."""
     return all(isinstance(layer, BufferedLayer) for layer in cache.layers)
 
 

@@ -1,7 +1,7 @@
-"""The keys and values of a batch in which several rows continue one prompt: the prompt's are held and read once.
+"""A key-value cache for batches in which several rows continue one prompt. The prompt is held and read only once.
 
-A query attends to its prompt together with the other rows' queries of that prompt, then to its own row's tokens; the
-two parts are joined by their normalisers (as FlashAttention joins its blocks; Dao et al. 2022, section 3.1).
+All queries of rows with the same prompt attend to it together. Each query then attends to the tokens of its own row.
+The two parts are joined by their normalisers, as FlashAttention joins its blocks (Dao et al. 2022, section 3.1).
 """
 
 import torch
@@ -16,12 +16,12 @@ _attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
 
 class GroupedCache:
-    """G prompts and R rows, row after row of one prompt; all rows have the same number of tokens of their own."""
+    """G prompts and R rows, sorted by prompt. All rows have the same number of tokens after their prompt."""
 
     def __init__(self, prompts: Cache, mask: Int[Tensor, "G P"] | None, prompt_of_row: Int[Tensor, " R"]) -> None:
-        """`prompts` was filled by a prefill, `mask` is 0 at its padding; the rows of a prompt are neighbours."""
+        """`prompts` was filled by a prefill, and `mask` is 0 at its padding. The rows of a prompt are neighbours."""
         held = [filled(layer) for layer in prompts.layers if isinstance(layer, BufferedLayer)]
-        # Under autocast values are bfloat16 and keys, turned by the rotary embedding, float32.
+        # Under autocast the values are bfloat16, but the keys are float32 because the rotary embedding turned them.
         self._prompts = [(keys.to(values.dtype), values) for keys, values in held]
         self._bias = None
         if mask is not None:
@@ -47,12 +47,12 @@ class GroupedCache:
         keys: Float[Tensor, "R kv_heads 1 size"],
         values: Float[Tensor, "R kv_heads 1 size"],
     ) -> Float[Tensor, "R kv_heads shared size"]:
-        """Append one token's keys and values to every row; what its queries attend to, float32."""
+        """Append one token's keys and values to every row. Returns the attention output for its queries, in float32."""
         prompt_keys, prompt_values = self._prompts[layer]
         queries, keys, values = (x.to(prompt_keys.dtype) for x in (queries, keys, values))
         _, kv_heads, shared, size = queries.shape
         groups, members = len(prompt_keys), self._members
-        # Queries of one prompt side by side; places without a row hold zeros and are not read.
+        # Queries of one prompt are side by side. Places without a row hold zeros and are not read.
         together = queries.new_zeros(groups * members, kv_heads, shared, size).index_copy_(0, self._places, queries)
         together = together.view(groups, members, kv_heads, shared, size).transpose(1, 2).flatten(2, 3)
         bias = None if self._bias is None else self._bias.expand(-1, -1, together.shape[2], -1)
@@ -70,7 +70,7 @@ class GroupedCache:
         self._places = prompt_of_row * self._members + torch.arange(len(prompt_of_row)) - first_row[prompt_of_row]
 
     def _rows(self, x: Float[Tensor, "G kv_heads members*shared size"], shared: int) -> Tensor:
-        """Back from queries side by side to rows [R, kv_heads, shared, size]."""
+        """Undo the side-by-side layout: rows [R, kv_heads, shared, size]."""
         groups, kv_heads, _, size = x.shape
         x = x.view(groups, kv_heads, self._members, shared, size).transpose(1, 2).flatten(0, 1)
         return x.index_select(0, self._places)

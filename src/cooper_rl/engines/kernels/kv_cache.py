@@ -9,9 +9,9 @@ GROWTH = 32
 
 
 class BufferedLayer(CacheLayerMixin):
-    """Keys and values of one full-attention layer, with free columns behind the filled ones.
+    """Keys and values of one full-attention layer, with free columns after the filled ones.
 
-    `keys` and `values` are buffers [rows, heads, capacity, head size] of which the first `length` columns count.
+    `keys` and `values` are buffers [rows, heads, capacity, head size]. Only their first `length` columns are in use.
     """
 
     is_sliding = False
@@ -21,7 +21,7 @@ class BufferedLayer(CacheLayerMixin):
         self.length = 0
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Start empty: the first growth allocates."""
+        """Start empty. Memory is allocated when the buffer first grows."""
         self.keys = key_states[:, :, :0]
         self.values = value_states[:, :, :0]
         self.is_initialized = True
@@ -33,10 +33,10 @@ class BufferedLayer(CacheLayerMixin):
         *args,
         **kwargs,
     ) -> tuple[Tensor, Tensor]:
-        """Append, and return views of everything so far [rows, heads, length, size]."""
+        """Append the new columns, and return views of all columns so far [rows, heads, length, size]."""
         start, self.length = self.length, self.length + key_states.shape[-2]
         if start == 0:
-            # A prefill is taken as it is: its rows are about to be repeated, so room behind them would be copied.
+            # A prefill gets no free columns: its rows are about to be repeated, and the free columns would be copied.
             self.keys, self.values, self.is_initialized = key_states, value_states, True
             return key_states, value_states
         assert self.keys is not None
@@ -50,7 +50,7 @@ class BufferedLayer(CacheLayerMixin):
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
 
     def reorder_cache(self, beam_idx: Int[Tensor, " kept"]) -> None:
-        """Make row i what row `beam_idx[i]` was, with room for the tokens to come."""
+        """Make row i a copy of row `beam_idx[i]`, with room for the tokens to come."""
         assert self.keys is not None
         assert self.values is not None
         capacity = max(self.keys.shape[-2], self.length + GROWTH)
@@ -58,11 +58,11 @@ class BufferedLayer(CacheLayerMixin):
         self.values = _copied(self.values, self.length, capacity, beam_idx)
 
     def get_seq_length(self) -> int:
-        """Filled columns."""
+        """Number of filled columns."""
         return self.length
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Length and offset of the keys a mask must cover when `query_length` tokens come next."""
+        """Length and offset of the keys that a mask must cover when `query_length` tokens come next."""
         return self.length + query_length, 0
 
     def get_max_length(self) -> int:
@@ -80,14 +80,14 @@ class BufferedLayer(CacheLayerMixin):
 
 
 def filled(layer: BufferedLayer) -> tuple[Tensor, Tensor]:
-    """Keys and values of a layer's tokens so far, [rows, heads, length, size]."""
+    """The filled columns of a layer's keys and values, [rows, heads, length, size]."""
     assert layer.keys is not None
     assert layer.values is not None
     return layer.keys[:, :, : layer.length], layer.values[:, :, : layer.length]
 
 
 def _copied(buffer: Tensor, filled: int, capacity: int, rows: Tensor | None = None) -> Tensor:
-    """A buffer with `capacity` columns holding the `filled` ones of `rows` (default: all)."""
+    """A buffer with `capacity` columns. Its first columns are the `filled` ones of `rows` (default: all rows)."""
     source = buffer[:, :, :filled]
     if rows is not None:
         source = source.index_select(0, rows)
@@ -97,7 +97,7 @@ def _copied(buffer: Tensor, filled: int, capacity: int, rows: Tensor | None = No
 
 
 def build_cache(config: PreTrainedConfig) -> Cache:
-    """An empty cache for one batch: buffered if every layer is full attention, else transformers' own.
+    """An empty cache for one batch. It is buffered if every layer is full attention, and transformers' own otherwise.
 
     Sliding-window, linear-attention and hybrid models keep the layer classes that transformers has for them.
     """
@@ -110,10 +110,10 @@ def build_cache(config: PreTrainedConfig) -> Cache:
 
 
 def tolerates_padding(config: PreTrainedConfig) -> bool:
-    """Whether left-padding leaves the result exact: a recurrent state (Mamba, linear attention) takes it in."""
+    """Whether left-padding leaves the result exact. A recurrent state (Mamba, linear attention) would absorb it."""
     return not any(hasattr(layer, "recurrent_states") for layer in DynamicCache(config=config).layers)
 
 
 def select_rows(cache: Cache, rows: Int[Tensor, " kept"]) -> None:
-    """Make row i of the cache what row `rows[i]` was: repeats and drops rows, for every kind of layer."""
+    """Make row i of the cache a copy of row `rows[i]`. This repeats and drops rows, for every kind of layer."""
     cache.reorder_cache(rows)  # pyright: ignore[reportArgumentType]

@@ -1,8 +1,8 @@
-"""Linear layers on oneDNN's float32 kernels, where those are the faster ones.
+"""Linear layers on oneDNN's float32 kernels, where those are faster.
 
-PyTorch sends float32 matrix products on x86 to MKL, which leaves AVX-512 unused on AMD processors; oneDNN, which
-PyTorch brings along for its compiler, uses it. Measured in docs/performance.md: twice as fast, forward and backward,
-with the same rounding error.
+On x86 PyTorch computes float32 matrix products with MKL, which leaves AVX-512 unused on AMD processors. oneDNN, which
+PyTorch includes for its compiler, uses it. It is twice as fast, forward and backward, with the same rounding error
+(measured in docs/performance.md).
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from torch import Tensor, nn
 Kernels = Literal["auto", "torch", "onednn"]
 
 _WORTHWHILE = 1_000_000
-"""Multiply-adds below which oneDNN's overhead of about ten microseconds a call is more than it saves."""
+"""Multiply-adds below which oneDNN's overhead of about ten microseconds per call is more than it saves."""
 _CPUINFO = Path("/proc/cpuinfo")
 
 
 class FastLinear(nn.Linear):
-    """An `nn.Linear` that computes in oneDNN wherever that can pay: float32, on the CPU, no autocast, enough work."""
+    """An `nn.Linear` that uses oneDNN where that can pay off: float32 on the CPU, no autocast, and enough work."""
 
     def forward(self, input: Tensor) -> Tensor:
         weight, bias = self.weight, self.bias
@@ -40,8 +40,8 @@ class FastLinear(nn.Linear):
 def use_fast_linear(model: nn.Module, kernels: Kernels = "auto") -> None:
     """Make every plain `nn.Linear` of a model a `FastLinear`, in place; its parameters stay the same objects.
 
-    `auto` does so only on a processor for which it was measured to be faster. Raises RuntimeError where `onednn` is
-    demanded of a PyTorch without it.
+    `auto` does so only on processors for which it was measured to be faster. Raises RuntimeError if `onednn` is set but
+    this PyTorch does not have it.
     """
     if kernels == "torch" or (kernels == "auto" and not onednn_is_faster()):
         return
@@ -53,9 +53,10 @@ def use_fast_linear(model: nn.Module, kernels: Kernels = "auto") -> None:
 
 
 class PackedLinear:
-    """Linear layers that read the same input, side by side as one product, for inference with weights as they are now.
+    """Several linear layers on the same input as one product, for inference. It does not follow later weight changes.
 
-    In `dtype`, from and to float32; in oneDNN's own layout where the layers are `FastLinear`.
+    It computes in `dtype`; input and output are float32. If the layers are `FastLinear`, the weights are stored in
+    oneDNN's own layout.
     """
 
     def __init__(self, layers: Sequence[nn.Linear], dtype: torch.dtype) -> None:
@@ -83,13 +84,13 @@ class PackedLinear:
 
 @cache
 def has_onednn() -> bool:
-    """Whether PyTorch can be asked for oneDNN's linear. It is what its compiler calls, not a documented interface."""
+    """Whether PyTorch offers oneDNN's linear. PyTorch's compiler calls it; it is not a documented interface."""
     return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 @cache
 def onednn_is_faster() -> bool:
-    """AMD with AVX-512. Decided by what the processor is, not by timing: equal runs must compute equally."""
+    """Whether the processor is an AMD with AVX-512. It is not timed, because equal runs must compute equal results."""
     if not has_onednn() or torch.backends.cpu.get_cpu_capability() != "AVX512" or not _CPUINFO.exists():
         return False
     return "AuthenticAMD" in _CPUINFO.read_text(encoding="utf-8")
@@ -116,5 +117,5 @@ class _Linear(torch.autograd.Function):
 
 
 def _product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """rows [N, in] times the transpose of weight [out, in], either one transposed in memory or not."""
+    """rows [N, in] times the transpose of weight [out, in]. Either may be transposed in memory."""
     return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")

@@ -8,7 +8,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 LOGITS_PER_CHUNK = 2**24
-"""64 MiB in float32: 110 tokens of a 152 k vocabulary, all of a batch of a toy model."""
+"""64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model."""
 
 
 def token_logprobs(
@@ -20,7 +20,7 @@ def token_logprobs(
 ) -> Float[Tensor, " N"]:
     """log softmax(head(hidden) / temperature)[target] in nats, at least in float32.
 
-    With more than `logits_per_chunk` logits in all, each chunk's logits are computed again in the backward pass.
+    With more than `logits_per_chunk` logits in total, the logits of each chunk are recomputed in the backward pass.
     """
     rows = max(1, logits_per_chunk // head.weight.shape[0])
     if len(hidden) <= rows:
@@ -45,9 +45,9 @@ def _logprobs(hidden: Tensor, head: nn.Linear, targets: Tensor, temperature: flo
 
 @torch.no_grad()
 def has_plain_head(model: PreTrainedModel) -> bool:
-    """Whether the model's logits are its output embedding applied to its last hidden state, and nothing more.
+    """Whether the model's logits are just its output embedding applied to its last hidden state.
 
-    Some models scale or cap their logits (Gemma 2, Granite, Cohere); asking the model is safer than a list.
+    Some models scale or cap their logits (Gemma 2, Granite, Cohere). A trial on the model is safer than a list.
     """
     head = model.get_output_embeddings()
     if not isinstance(head, nn.Linear):

@@ -1,4 +1,4 @@
-"""Attention over packed rows (`prefix_packing`), for any transformers model that lets its attention be chosen."""
+"""Attention over packed rows (see `packing.py`), for any transformers model whose attention can be replaced."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ _TOLERANCE = 1e-3
 
 
 def enable_packing(model: PreTrainedModel) -> bool:
-    """Make `packed_hidden_states` usable on a model; False, and nothing changed, where it would compute another thing.
+    """Make `packed_hidden_states` usable on a model. If its result would be different, return False and change nothing.
 
-    It works for causal models of full attention through transformers' attention interface with PyTorch's SDPA. What
-    the config does not tell (a recurrent state, positions of its own) shows on two short rows.
+    It works for causal models with full attention that use PyTorch's SDPA through transformers' attention interface.
+    Differences that the config does not show (a recurrent state, unusual positions) are found with two short rows.
     """
     config: Any = model.config
     takes_keywords = getattr(model, "_supports_attention_backend", False)
@@ -40,11 +40,11 @@ def enable_packing(model: PreTrainedModel) -> bool:
 
 def packed_hidden_states(model: PreTrainedModel, packed: PackedRows) -> Float[Tensor, "T H"]:
     """Last hidden states of the packed sequence."""
-    # Made once for all layers, in the type that attention computes in: autograd keeps what each layer is given.
+    # Made once for all layers, in the type of the attention, because autograd keeps the inputs of each layer.
     kind = model.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else model.dtype
     seen = packed.layout.suffix_sees
-    # Without a mask, transformers makes one of T x T; one of four dimensions is left as it is, and not read here.
+    # Without a mask transformers makes one of T x T. It passes on a mask of four dimensions, which is not read here.
     no_mask = torch.ones(1, 1, 1, 1, device=packed.token_ids.device)
     return model.base_model(
         packed.token_ids,
@@ -85,10 +85,10 @@ def _attend(
     keys: Int[Tensor, "N L"],
     **how: Any,
 ) -> Float[Tensor, "N C heads size"]:
-    """Attention of the tokens at the places `queries` to those at the places `keys`."""
+    """Attention of the tokens at the places `queries` to the tokens at the places `keys`."""
     rows_k, rows_v = _take(k, keys).transpose(1, 2), _take(v, keys).transpose(1, 2)
     rows_q = _take(q, queries).unflatten(2, (k.shape[1], -1))
-    # The query heads that share a key head take turns: neither keys nor bias are repeated.
+    # The query heads that share a key head take turns, so neither keys nor bias are repeated.
     turns = [
         F.scaled_dot_product_attention(turn.transpose(1, 2), rows_k, rows_v, **how).transpose(1, 2)
         for turn in rows_q.unbind(3)
@@ -97,7 +97,7 @@ def _attend(
 
 
 def _take(x: Float[Tensor, "T heads size"], places: Int[Tensor, "N L"]) -> Float[Tensor, "N L heads size"]:
-    # As an embedding, because its backward pass is the fastest of the ways to gather rows.
+    # As an embedding, because of all ways to gather rows it has the fastest backward pass.
     return F.embedding(places, x.flatten(1)).unflatten(-1, x.shape[1:])
 
 

@@ -1,8 +1,8 @@
-"""Rows of tokens laid out as one sequence in which a prefix that several rows share stands once.
+"""Packs rows of tokens into one sequence that holds a prefix shared by several rows only once.
 
-The completions of a group share their prompt, the reward model's inputs of a problem share question and reference, and
-a pair often shares the first steps of its solutions. A causal model computes the same for such a prefix in every row,
-so once is enough; and one sequence of all rows needs no padding.
+The completions of a group share their prompt. The reward model's inputs for a problem share the question and the
+reference answer, and the two sides of a pair often share their first steps. A causal model computes the same for such
+a prefix in every row, so computing it once is enough. One sequence of all rows needs no padding either.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,24 @@ from torch import Tensor
 Row = Int[np.ndarray, " L"]
 
 _LARGEST_FAMILY = 64
-"""Bounds the search for the best division."""
+"""Most rows in one family. It bounds the search for the best division."""
 
 
 @dataclass(frozen=True)
 class AttentionLayout:
-    """Who attends to whom in a packed sequence of T tokens: G prefixes to themselves, S suffixes to both.
+    """Which tokens attend to which in a packed sequence of T tokens.
 
-    Indices are places in the sequence; padding points to place 0, and nothing that is read depends on it.
+    Each of the G prefixes attends to itself. Each of the S suffixes attends to its prefix and to itself. Indices are
+    places in the sequence. Padding points to place 0, and no result that is read depends on it.
     """
 
     prefixes: Int[Tensor, "G P"]
     suffixes: Int[Tensor, "S C"]
     suffix_keys: Int[Tensor, "S P+C"]
     suffix_sees: Bool[Tensor, "S 1 C P+C"]
-    """Whether a suffix's token attends to a key: to its whole prefix, and to its suffix up to itself."""
+    """Whether a token of a suffix attends to a key. It attends to its whole prefix, and to its suffix up to itself."""
     origin: Int[Tensor, " T"]
-    """Where each token is in prefixes and suffixes, flattened one behind the other."""
+    """The index of each token in the flattened prefixes followed by the flattened suffixes."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class PackedRows:
     token_ids: Int[Tensor, "1 T"]
     position_ids: Int[Tensor, "1 T"]
     places: Int[Tensor, "B L"]
-    """The place in the sequence of every token of every row; 0 behind a row's end."""
+    """The place in the sequence of every token of every row; 0 after the end of a row."""
     layout: AttentionLayout
 
 
@@ -56,11 +57,11 @@ class Family:
 
 
 def families(rows: Sequence[Row]) -> list[Family]:
-    """Divide rows into families so that as many tokens as possible are shared; a row may be a family of its own.
+    """Divide rows into families so that as many tokens as possible are shared. A family may be a single row.
 
-    Rows are taken in dictionary order, which makes relatives neighbours, and divided by dynamic programming.
+    The rows are sorted, which makes relatives neighbours, and divided by dynamic programming.
     """
-    # Token ids are not negative, so their big-endian bytes sort as they do.
+    # Token ids are not negative, so their big-endian bytes sort in the same order.
     keys = [row.astype(">u4").tobytes() for row in rows]
     order = sorted(range(len(rows)), key=keys.__getitem__)
     ordered = [rows[i] for i in order]
@@ -92,7 +93,7 @@ def _common_prefix(one: Row, other: Row) -> int:
 
 
 def pack_rows(rows: Sequence[Row], device: torch.device) -> PackedRows:
-    """Pack rows, none of them empty."""
+    """Pack rows. No row may be empty."""
     token_ids: list[Row] = []
     position_ids: list[Row] = []
     places = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
@@ -132,7 +133,7 @@ def _attention_layout(prefixes: list[range], suffixes: list[range], prefix_of_su
     width, length = prefixes_GP.shape[1], suffixes_SC.shape[1]
     of_suffix = torch.tensor(prefix_of_suffix, dtype=torch.long)
     prefix_lengths = torch.tensor([len(prefix) for prefix in prefixes])[of_suffix]
-    # Padding behind a suffix sees what is before it, so that no query is left without a key.
+    # Padding after a suffix attends to everything before it, so that no query is left without a key.
     sees_prefix = (torch.arange(width) < prefix_lengths[:, None])[:, None].expand(-1, length, -1)
     sees_itself = torch.ones(length, length, dtype=torch.bool).tril().expand(len(suffixes), -1, -1)
     tokens = sum(map(len, prefixes)) + sum(map(len, suffixes))

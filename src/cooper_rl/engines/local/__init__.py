@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @ENGINES.register
 class LocalEngine(Config):
-    """Everything in this process, on one device; the sampler draws with the learner's own weights."""
+    """Runs everything in this process, on one device. The sampler uses the learner's own weights."""
 
     kind: Literal["local"] = "local"
     """Names this engine."""

@@ -1,4 +1,4 @@
-"""From ragged rows to micro-batches and padded tensors."""
+"""Turns ragged rows into micro-batches and padded tensors."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ def token_budget_batches(
 ) -> list[list[int]]:
     """Split rows into batches whose padded size (rows x longest) stays within `tokens_per_batch`.
 
-    Returns row indices, each exactly once, longest rows first: rows of like length share a batch, and a batch
-    that does not fit the memory shows at once. A row longer than the budget gets a batch of its own. Rows that stand
-    together in `relatives` stay neighbours, and in one batch as far as it holds them.
+    Returns row indices, each exactly once, longest rows first. Rows of similar length therefore share a batch, and a
+    batch that does not fit into memory fails at once. A row longer than the budget gets a batch of its own. Rows that
+    are together in `relatives` stay neighbours, and in the same batch if they fit.
     """
     kin = [sorted(rows, key=lambda i: -lengths[i]) for rows in relatives or [[row] for row in range(len(lengths))]]
     batches: list[list[int]] = []
@@ -41,7 +41,7 @@ def pad_tokens(
 
 
 def padded_places(tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
-    """Where each token of a padded batch is once the batch is flattened."""
+    """The index of each token of a padded batch after the batch is flattened."""
     return torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
 
 

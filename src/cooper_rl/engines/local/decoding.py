@@ -1,4 +1,4 @@
-"""One batch of rows being decoded: the model, its cache, and the mask and positions that left-padding requires."""
+"""A batch of rows during decoding: the model, its cache, and the mask and positions that left-padding requires."""
 
 import inspect
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from cooper_rl.engines.kernels.kv_cache import build_cache, select_rows
 
 
 class DecodingBatch:
-    """Rows that grow by one token a step. Call under `torch.inference_mode`, with the model in evaluation mode."""
+    """Rows that grow by one token per step. Use it under `torch.inference_mode`, with the model in evaluation mode."""
 
     def __init__(self, model: PreTrainedModel, compact: CompactDecoder | None = None) -> None:
         self._model = model
@@ -39,7 +39,7 @@ class DecodingBatch:
             tokens[row, width - len(prompt) :] = torch.tensor(prompt)
         columns = torch.arange(width)
         positions = (columns - (width - lengths[:, None])).to(self._device)
-        # Without padding no mask is needed, and attention may take its fast causal path.
+        # Without padding no mask is needed, and attention can take its fast causal path.
         self._mask = (positions >= 0).long() if bool((lengths < width).any()) else None
         positions = positions.clamp(min=0)
         logits = self._forward(tokens.to(self._device), positions)
@@ -53,7 +53,7 @@ class DecodingBatch:
         return logits.index_select(0, copies)
 
     def step(self, token_ids: Int[Tensor, " rows"]) -> Float[Tensor, "rows vocab"]:
-        """Append one token to every row and return the logits of the next."""
+        """Append one token to every row and return the logits of the next token."""
         self._positions = self._positions + 1
         if self._compact is not None and self._grouped is not None:
             return self._compact.step(token_ids, self._positions, self._grouped)

@@ -1,4 +1,4 @@
-"""Where tensors live and how many CPU threads work on them."""
+"""Chooses the device of the tensors and the number of CPU threads."""
 
 import logging
 import os
@@ -9,16 +9,17 @@ from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-# oneDNN compiles a kernel for every new number of rows and keeps the last 1024 in each of two caches, at 1 to 3 MiB
-# a shape: gigabytes in a run whose batches differ in length. A step works with a few dozen. Read at the first product.
+# oneDNN compiles a kernel for every new number of rows and keeps the last 1024 in each of two caches, at 1 to 3 MiB per
+# shape. That is gigabytes in a run whose batches differ in length, although a step uses only a few dozen shapes. oneDNN
+# reads these variables at its first product.
 for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "64")
 
 
 def resolve_device(name: str = "auto") -> torch.device:
-    """The torch device called `name`; "auto" takes CUDA, then MPS, then the CPU.
+    """The torch device called `name`. "auto" takes the first of CUDA, MPS and the CPU that is available.
 
-    Raises InputError for a name torch does not know and for a device this machine does not have.
+    Raises InputError for a name that torch does not know and for a device that this machine does not have.
     """
     if name == "auto":
         if torch.cuda.is_available():
@@ -37,10 +38,10 @@ def resolve_device(name: str = "auto") -> torch.device:
 def set_threads(n: int | None = None) -> int:
     """Fix the number of CPU threads for tensor work, log it and return it.
 
-    Without `n` it is OMP_NUM_THREADS where that is set, as everywhere in PyTorch, else the cores this process may use.
-    Torch's own default is the machine's cores, whatever share of them the process has been given. Threads without
-    a core of their own spin while they wait for each other: on a busy two-core machine a 0.55 s step became 4 to
-    30 s. For the same reason one operator runs at a time (inter-op threads 1).
+    Without `n` it is OMP_NUM_THREADS if that is set, as everywhere in PyTorch, and otherwise the number of cores this
+    process may use. Torch's own default is all cores of the machine, even if the process may use only some of them.
+    Threads without a core of their own spin while they wait for each other: on a busy two-core machine a step of 0.55 s
+    took 4 to 30 s. For the same reason only one operator runs at a time (1 inter-op thread).
     """
     if n is not None:
         threads, source = n, "as set"
@@ -58,13 +59,13 @@ def set_threads(n: int | None = None) -> int:
 
 
 def _omp_num_threads() -> int | None:
-    """OMP_NUM_THREADS; of a list, which OpenMP allows for nested regions, the first. None where it is no number."""
+    """OMP_NUM_THREADS, or the first value of a list (OpenMP allows one for nested regions). None if not a number."""
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return int(first) if first.isdecimal() and int(first) > 0 else None
 
 
 def available_cores() -> int:
-    """The cores this process may use."""
+    """The number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Linux: respects taskset, cpusets and batch schedulers
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Completions being drawn, in arrays."""
+"""Unfinished completions, in arrays."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -12,9 +12,9 @@ from cooper_rl.rollouts.samples import Samples
 
 
 class Drafts:
-    """B completions, completion i being sample `sample[i]` of prompt `prompt[i]`, with at most `limit[i]` tokens.
+    """B completions. Completion i is sample `sample[i]` of prompt `prompt[i]` and has at most `limit[i]` tokens.
 
-    Token t of a completion stands in column t. The arrays are as wide as the largest limit: the operating system gives
+    Token t of a completion is in column t. The arrays are as wide as the largest limit, but the operating system gives
     them memory only where something is written.
     """
 
@@ -36,7 +36,7 @@ class Drafts:
         return len(self.prompt)
 
     def open(self, rows: Int[np.ndarray, " R"]) -> np.ndarray:
-        """Which of these completions go on."""
+        """Whether each of these completions goes on."""
         return ~self._stopped[rows] & (self._lengths[rows] < self.limit[rows])
 
     def extend(
@@ -59,7 +59,7 @@ class Drafts:
         self._stopped[rows] = stopped
 
     def samples(self, rule: StopRule) -> Samples:
-        """All of them, as far as they have come."""
+        """All completions, with the tokens drawn so far."""
         drawn = [row[:length] for row, length in zip(self._token_ids, self._lengths, strict=True)]
         logprobs = [row[:length] for row, length in zip(self._logprobs, self._lengths, strict=True)]
         return Samples(

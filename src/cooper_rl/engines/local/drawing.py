@@ -1,4 +1,4 @@
-"""Drawing one token per row: reproducible uniform numbers, and the inverse of the cumulative distribution."""
+"""Draws one token per row from reproducible uniform numbers, by inverting the cumulative distribution."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,14 @@ from cooper_rl.engines.sampling import SamplingParams
 
 CHUNK = 64
 BLOCK = 256
-"""Tokens of the vocabulary that are summed up together."""
+"""Number of vocabulary tokens that are summed up together."""
 
 
 class RowNoise:
     """One stream of uniform numbers per completion, keyed by (seed, prompt index, sample index).
 
-    A completion's randomness therefore depends neither on the rows beside it, nor on when they finish, nor on how
-    rows are divided into batches, nor on the device. The generator is Philox-4x64 (Salmon et al. 2011).
+    The randomness of a completion therefore does not depend on the rows beside it, on when they finish, on how rows
+    are divided into batches, or on the device. The generator is Philox-4x64 (Salmon et al. 2011).
     """
 
     def __init__(self, seed: int, keys: Sequence[tuple[int, int]]) -> None:
@@ -30,7 +30,7 @@ class RowNoise:
         self._table = np.empty((len(keys), CHUNK))
 
     def uniforms(self, step: int, rows: Sequence[int] | Int[np.ndarray, " rows"]) -> np.ndarray:
-        """Numbers in [0, 1) for token `step` of `rows`, float64 [len(rows)]. Steps are asked in order, from 0."""
+        """Numbers in [0, 1) for token `step` of `rows`, float64 [len(rows)]. Steps must come in order, from 0."""
         if step % CHUNK == 0:
             for row in rows:
                 self._table[row] = self._streams[row].random(CHUNK)
@@ -45,8 +45,8 @@ def draw_tokens(
 ) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
     """Draw one token per row; return token ids and their log-probabilities (nats).
 
-    The log-probabilities are those of logits / temperature, as a learner takes them; of the logits themselves at
-    temperature 0. Filters and `forbidden` tokens, which are not drawn, leave them as they are.
+    The log-probabilities are log softmax(logits / temperature), as in a learner, or log softmax(logits) at temperature
+    0. The filters and the `forbidden` tokens decide what can be drawn; they do not change the log-probabilities.
     Raises FloatingPointError if the model's logits have no softmax (NaN or infinite).
     """
     logits = logits.float()
@@ -72,13 +72,14 @@ def draw_tokens(
 def invert_cumulative(
     weights: Float[Tensor, "rows vocab"], uniforms: Float[Tensor, " rows"]
 ) -> Int[Tensor, "rows one"]:
-    """The first token whose cumulative weight exceeds `uniforms` times the row's total; never one of weight 0.
+    """The first token whose cumulative weight exceeds `uniforms` times the row's total. Its weight is never 0.
 
-    Cumulated in float64 where the device has it: over 1e5 tokens a float32 sum would lose the unlikely ones. The sums
-    of whole blocks say in which block the token lies, so that only one block of each row is looked at token by token.
+    The sums are taken in float64 if the device has it, because a float32 sum over 1e5 tokens would lose the unlikely
+    ones. The sums of whole blocks tell which block the token is in, so only one block per row is searched token by
+    token.
     """
     dtype = torch.float32 if weights.device.type == "mps" else torch.float64
-    # 1 - eps/2 is the largest number below 1: rounding to float32 must not turn a uniform number into 1.
+    # 1 - eps/2 is the largest number below 1. Without it, rounding to float32 could turn a uniform number into 1.
     below_one = 1 - torch.finfo(dtype).eps / 2
     whole = weights.shape[-1] // BLOCK * BLOCK
     sums = weights[:, :whole].unflatten(1, (-1, BLOCK)).sum(dim=-1)
@@ -94,6 +95,6 @@ def invert_cumulative(
     inside = weights.gather(1, tokens.clamp(max=weights.shape[-1] - 1)).to(dtype)
     inside = inside.masked_fill(tokens >= weights.shape[-1], 0)
     place = torch.searchsorted(inside.cumsum(dim=-1), targets - start, right=True)
-    # The block's own sum may round to just below the target: then it is the block's last token with any weight.
+    # The sum of the block may round to just below the target. Then take the last token of the block with any weight.
     last = BLOCK - 1 - (inside.flip(-1) > 0).int().argmax(dim=-1, keepdim=True)
     return (block * BLOCK + torch.minimum(place, last)).clamp(max=weights.shape[-1] - 1)

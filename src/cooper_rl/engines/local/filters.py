@@ -1,8 +1,8 @@
 """Top-k, top-p and min-p as pure functions from logits to logits: a dropped token gets `-inf`.
 
-`filter_logits` applies them in the order of Hugging Face `generate`: after the temperature, top-k, top-p, min-p; each
-works on what the one before it left, renormalised. (vLLM applies min-p before top-k and top-p; the results differ only
-when several filters are on.)
+`filter_logits` applies them in the order of Hugging Face `generate`: first the temperature, then top-k, top-p and
+min-p. Each works on the renormalised output of the previous one. (vLLM applies min-p before top-k and top-p; the
+results differ only if several filters are on.)
 """
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from cooper_rl.engines.sampling import SamplingParams
 
 NUCLEUS_CANDIDATES = 1024
-"""Top-p first looks at this many most likely tokens; the whole vocabulary is sorted only if they do not suffice."""
+"""Top-p first looks at this many of the most likely tokens. It sorts the whole vocabulary only if they are too few."""
 
 
 def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "rows vocab"]:
@@ -51,9 +51,9 @@ def keep_min_p(logits: Float[Tensor, "rows vocab"], min_p: float) -> Float[Tenso
 
 
 def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -> Float[Tensor, "rows vocab"]:
-    """What the filters of `params` leave of logits that are divided by the temperature already.
+    """Apply the filters of `params` to logits that are already divided by the temperature.
 
-    The input itself if no filter is on.
+    Returns the input tensor itself if no filter is on.
     """
     if params.top_k > 0:
         logits = keep_top_k(logits, params.top_k)

@@ -1,4 +1,4 @@
-"""What the in-process learners of the policy and the reward model share: optimizer, schedule, checkpoints."""
+"""The common base of the local learners for the policy and the reward model: optimizer, schedule, checkpoints."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 class TorchLearner:
     """A Hugging Face model trained in this process.
 
-    The model stays in evaluation mode, training included: dropout would make the learner's log-probabilities
-    and scores differ from the sampler's, and the ratio between the two is what the policy losses are built on.
+    The model stays in evaluation mode, even in training. Dropout would make the learner's log-probabilities and scores
+    differ from the sampler's, and the policy losses are built on the ratio between the two.
 
     The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model;
     `trainable=False` also refuses to learn. `steps` counts the calls of `optim_step` and drives the schedule,
@@ -70,9 +70,9 @@ class TorchLearner:
         return c.learning_rate * learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
 
     def optim_step(self) -> Metrics:
-        """Clip, step, advance the schedule, clear gradients.
+        """Clip the gradient, update the weights, advance the schedule and clear the gradient.
 
-        A non-finite gradient, or a non-finite loss since the last call, skips the update.
+        The update is skipped if the gradient is not finite, or if a loss since the last call was not finite.
         """
         optimizer = self._get_optimizer()
         learning_rate = self.learning_rate
@@ -93,7 +93,7 @@ class TorchLearner:
         }
 
     def save(self, directory: Path) -> None:
-        """Write a plain Hugging Face folder (weights in safetensors, tokenizer) and `trainer_state/` beside it.
+        """Write a plain Hugging Face folder (weights in safetensors, tokenizer) with a folder `trainer_state/` in it.
 
         Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
         """
@@ -110,10 +110,10 @@ class TorchLearner:
             save_trainer_state(Path(directory), self.model, self._optimizer, counters)
 
     def load(self, directory: Path) -> None:
-        """Restore weights, moments and counters in place; training goes on bit for bit as if never interrupted.
+        """Restore weights, moments and counters in place. Training continues exactly as if it had not been interrupted.
 
-        The learner's own config counts, not the saved one; a changed schedule is logged. Raises InputError for a
-        folder that is not a checkpoint of this model.
+        The learner keeps its own config, not the saved one; a changed number of steps is logged. Raises InputError for
+        a folder that is not a checkpoint of this model.
         """
         directory = Path(directory)
         optimizer = self._get_optimizer() if self.trainable else None
@@ -124,7 +124,7 @@ class TorchLearner:
         self._clear_gradients()
         if counters["total_steps"] != self.total_steps:
             logger.warning(
-                "%s: saved in a run of %d steps, now %d", directory, counters["total_steps"], self.total_steps
+                "%s: saved in a run of %d steps, now it is %d", directory, counters["total_steps"], self.total_steps
             )
 
     def _get_optimizer(self) -> torch.optim.AdamW:
@@ -152,10 +152,10 @@ class TorchLearner:
         return token_budget_batches(lengths, self.config.tokens_per_microbatch // len(inputs), relatives)
 
     def _hidden_states(self, token_ids: Sequence[np.ndarray]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
-        """Last hidden states under a causal model, and the place of every token of every row among them.
+        """Last hidden states of a causal model, and the place of every token of every row among them.
 
-        No row sees another or its padding, so what is computed does not depend on the batch. Rows are packed, or padded
-        on the right without an attention mask: causal attention needs none there, and its fast kernels take none.
+        No row attends to another row or to padding, so the result does not depend on the batch. Rows are packed, or
+        padded on the right without an attention mask: causal attention needs none, and its fast kernels accept none.
         """
         if self._packs:
             packed = pack_rows(token_ids, self.device)
@@ -170,11 +170,11 @@ class TorchLearner:
 
     @contextmanager
     def _training_pass(self) -> Iterator[None]:
-        """Forward passes whose gradient is wanted."""
+        """A context for forward passes that need a gradient. Raises RuntimeError for a frozen learner."""
         if not self.trainable:
             raise RuntimeError("this learner is frozen (trainable=False)")
-        # Transformers recomputes activations only in modules in training mode. Only the layers themselves are
-        # switched, not the dropout inside, and only here: such layers also refuse the sampler's KV cache.
+        # Transformers recomputes activations only in modules in training mode. Only the layers themselves are switched,
+        # not the dropout inside. They are switched only here because in training mode they refuse the sampler's cache.
         layers = [m for m in self.model.modules() if getattr(m, "gradient_checkpointing", False)]
         try:
             for layer in layers:
@@ -195,7 +195,7 @@ class TorchLearner:
 
     @torch.no_grad()
     def _restore_weights(self, directory: Path) -> None:
-        # Transformers reads the folder, as it may store weights under other names or layouts than the model's own.
+        # Transformers reads the folder, because it may have stored weights under other names or layouts than the model.
         saved, info = type(self.model).from_pretrained(directory, dtype=self.model.dtype, output_loading_info=True)  # pyright: ignore[reportGeneralTypeIssues]
         if info["missing_keys"] or info["mismatched_keys"]:
             raise InputError(f"{directory}: the weights do not fit this model")
@@ -212,6 +212,6 @@ def _enable_checkpointing(model: PreTrainedModel) -> None:
     enable({"use_reentrant": False})
     for layer in model.modules():
         if getattr(layer, "gradient_checkpointing", False):
-            # A few layers (OPT) drop out by their own training flag, which `_training_pass` sets.
+            # A few layers (OPT) apply dropout depending on their own training flag, which `_training_pass` sets.
             for name in [n for n, value in vars(layer).items() if "dropout" in n and isinstance(value, float)]:
                 setattr(layer, name, 0.0)

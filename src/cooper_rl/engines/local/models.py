@@ -1,4 +1,4 @@
-"""Loading models and tokenizers, with every fault a user can repair told before weights are read."""
+"""Loads models and tokenizers. Every fault that a user can repair is reported before weights are read."""
 
 import logging
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-# Left unsaid, transformers asks on the terminal whether to run the folder's own code.
+# Without this setting transformers asks on the terminal whether to run the folder's own code.
 _NO_FOREIGN_CODE = {"trust_remote_code": False}
 
 
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model folder or hub name; padding falls back to end-of-sequence.
+    """The tokenizer of a model folder or hub name. Without a padding token it pads with end-of-sequence.
 
-    Raises InputError for a missing folder or a folder without tokenizer.
+    Raises InputError for a missing folder or a folder without a tokenizer.
     """
     check_tokenizer(path)
     with _readable(path, "tokenizer"):
@@ -44,8 +44,8 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
 def load_policy(path: str) -> PreTrainedModel:
     """A causal language model in float32, in evaluation mode, on the CPU.
 
-    Raises InputError for a missing folder, a folder without config.json, a model that is not a causal language
-    model, one that brings its own code, and weights that are not in the folder.
+    Raises InputError for a missing folder, a folder without config.json or with weights missing, a model that is not a
+    causal language model, and a model that comes with its own code.
     """
     config = _load_config(path)
     claims = _architecture(config)
@@ -58,10 +58,10 @@ def load_policy(path: str) -> PreTrainedModel:
 
 
 def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
-    """The config of a reward model, read before its weights are.
+    """The config of a reward model. Its weights are not read.
 
-    Raises InputError as `load_policy` does, for a classification model with another number of outputs than one, and
-    for a model without a head unless it may get a `new_head`.
+    Raises InputError like `load_policy`, for a classification model that does not have exactly one output, and for a
+    model without a head unless it may get a `new_head`.
     """
     config = _load_config(path)
     claims = _architecture(config)
@@ -90,18 +90,21 @@ def load_reward_model(path: str, new_head_seed: int | None = None) -> PreTrained
         raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
     if missing and new_head_seed is not None:
         _draw_head(model, head, new_head_seed)
-        logger.warning("%s: no reward head in this folder, a new one is made: %s", path, _names(head))
+        logger.warning("%s: no reward head in this folder, so a new one is made: %s", path, _names(head))
     # Plain transformers code pools at the last token that is not padding, and refuses batches without a padding id.
     model.config.pad_token_id = tokenizer_pad
     return _prepare(model)
 
 
 def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
-    """Raises InputError when the tokenizer has ids for which the model has no embedding."""
+    """Raises InputError if the tokenizer has ids for which the model has no embedding."""
     rows = model.get_input_embeddings().get_parameter("weight").shape[0]
     largest = max(tokenizer.get_vocab().values())
     if largest >= rows:
-        raise InputError(f"{path}: the tokenizer goes up to id {largest}, the model has {rows} embeddings; not a pair")
+        raise InputError(
+            f"{path}: the tokenizer has ids up to {largest}, but the model has only {rows} embeddings; use the "
+            "tokenizer that was saved with the model"
+        )
 
 
 def _load_config(path: str) -> PretrainedConfig:
@@ -138,10 +141,10 @@ def _draw_head(model: PreTrainedModel, names: set[str], seed: int) -> None:
 
 
 def _prepare(model: PreTrainedModel) -> PreTrainedModel:
-    """Evaluation mode (see `TorchLearner`) and embeddings that all learn.
+    """Put the model into evaluation mode (see `TorchLearner`) and let all its embeddings learn.
 
-    Transformers gives the padding token's embedding no gradient, which freezes end-of-sequence where the two
-    share an id. Padding never reaches a loss of ours, so it needs no such protection.
+    Transformers gives the embedding of the padding token no gradient, which freezes end-of-sequence if the two share
+    an id. Padding never reaches a loss here, so it needs no such protection.
     """
     for module in model.modules():
         if isinstance(module, nn.Embedding):
@@ -151,10 +154,10 @@ def _prepare(model: PreTrainedModel) -> PreTrainedModel:
 
 @contextmanager
 def _readable(path: str, what: str) -> Iterator[None]:
-    """Turns whatever a damaged or foreign file raises into an InputError."""
+    """Turn any exception from a damaged or unknown file into an InputError."""
     try:
         yield
-    # No narrower type holds: tokenizers raises plain Exception, a config's wrong types raise what they happen to.
+    # No narrower type will do: tokenizers raises plain Exception, and wrong types in a config raise anything.
     except Exception as error:
         raise InputError(_not_loaded(path, what, error)) from error
 
@@ -166,12 +169,12 @@ def _names(keys: set[str]) -> str:
 
 def _not_loaded(path: str, what: str, error: Exception) -> str:
     if "trust_remote_code" in str(error):
-        return f"{path}: the {what} brings its own code, which is never run; use a model that transformers knows"
+        return f"{path}: the {what} comes with its own code, which is never run; use a model that transformers supports"
     first_line = str(error).strip().partition("\n")[0]
     from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
     return f"{path}: the {what} cannot be loaded{from_hub}: {first_line}"
 
 
 def context_length(path: str) -> int | None:
-    """Most tokens the model can attend to, read from its config alone; None where it does not say."""
+    """Most tokens that the model can attend to, according to its config. None if the config does not say."""
     return getattr(_load_config(path), "max_position_embeddings", None)

@@ -19,9 +19,9 @@ from cooper_rl.rollouts.columns import Column, offsets_of
 
 
 class TorchPolicyLearner(TorchLearner):
-    """A causal language model; implements `PolicyLearner`.
+    """A causal language model that implements `PolicyLearner`.
 
-    Log-probabilities do not depend on the batch: see `TorchLearner._hidden_states`.
+    Log-probabilities do not depend on the batch (see `TorchLearner._hidden_states`).
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class TorchPolicyLearner(TorchLearner):
         return cls(model, config, total_steps, tokenizer, trainable)
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
-        """Accumulate the gradient; metrics are `loss` and the loss's own metrics as means over completion tokens."""
+        """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
         sums: dict[str, Tensor] = {}
         for rows in self._microbatches(batch.token_ids):
             with self._training_pass():

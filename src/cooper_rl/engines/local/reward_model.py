@@ -24,12 +24,12 @@ from cooper_rl.rollouts.columns import Column
 
 
 class TorchRewardModelLearner(TorchLearner):
-    """A sequence-classification model with one label; implements `RewardModelLearner`.
+    """A sequence-classification model with one label that implements `RewardModelLearner`.
 
-    The logit is read at the last token of each row by its length. Plain transformers code reads it at the last
-    token that is not padding, which is the same on a single row unless the row ends with the padding token
-    (often also end-of-sequence). The score of a causal model does not depend on the batch: see
-    `TorchLearner._hidden_states`.
+    The logit is read at the last token of each row, given the length of the row. Plain transformers code reads it at
+    the last token that is not padding. That is the same for a single row, unless the row ends with the padding token
+    (which is often also end-of-sequence). The score of a causal model does not depend on the batch (see
+    `TorchLearner._hidden_states`).
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class TorchRewardModelLearner(TorchLearner):
     ):
         super().__init__(model, config, total_steps, tokenizer, trainable)
         if self.model.config.num_labels != 1:
-            raise ValueError(f"a reward model has one output, this model has {self.model.config.num_labels}")
+            raise ValueError(f"a reward model has one output, but this model has {self.model.config.num_labels}")
         self._reads_last_token = _reads_last_token(self.model)
 
     @classmethod
     def from_config(
         cls, config: LearnerConfig, total_steps: int, trainable: bool = True, new_head_seed: int | None = None
     ) -> Self:
-        """Load `config.model` and its tokenizer; a model without a head only with a `new_head_seed`.
+        """Load `config.model` and its tokenizer. A model without a head needs a `new_head_seed`.
 
         Raises InputError as `load_reward_model` and `load_tokenizer` do.
         """
@@ -61,7 +61,7 @@ class TorchRewardModelLearner(TorchLearner):
     def forward_backward(
         self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | BinaryCrossEntropyLoss
     ) -> Metrics:
-        """Accumulate the gradient; metrics are `loss` and means over pairs (or rows).
+        """Accumulate the gradient. Metrics are `loss` and means over pairs (or rows).
 
         A `PairBatch` goes with `PairwiseLoss` (`pair_accuracy`, `margin`), a `LabelledBatch` with
         `BinaryCrossEntropyLoss` (`accuracy`). Several batches may share an optimizer step.

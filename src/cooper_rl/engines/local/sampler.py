@@ -27,21 +27,21 @@ from cooper_rl.errors import InputError
 from cooper_rl.rollouts.samples import Samples
 
 COMPACT_FROM_TOKENS = 32
-"""Copying the weights of a large model costs what it saves in about this many tokens."""
+"""Completion length from which copying the weights of a large model saves more time than it costs."""
 SMALL_MODEL = 20_000_000
-"""Parameters below which the copy costs nothing to speak of."""
+"""Number of parameters below which the cost of the copy does not matter."""
 LEAVE_ABOVE = 0.2
-"""Finished rows leave the batch when they are at least this share of it: leaving costs a copy of the cache."""
+"""Finished rows leave the batch once they are at least this share of it, because leaving costs a copy of the cache."""
 
 
 class NativeSampler:
     """A `Sampler` that decodes with the learner's own weights, in this process.
 
-    `load_weights` keeps a reference to `learner.model`, so later updates of the learner are seen at once; while long
-    completions of a Llama-shaped model are drawn on a CPU, a packed copy of the weights is held (`CompactDecoder`).
-    `max_rows` bounds the completions decoded together (0: all of them); `autocast="bfloat16"` computes in
-    bfloat16. A completion depends on the weights, its prompt, the parameters, the seed
-    and its own place (prompt index, sample index); what else is in the batch can only move it through rounding.
+    `load_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. While it draws
+    long completions of a Llama-shaped model on a CPU, it holds a packed copy of the weights (`CompactDecoder`).
+    `max_rows` bounds the number of completions decoded together (0: all), and `autocast="bfloat16"` computes in
+    bfloat16. A completion depends on the weights, its prompt, the parameters, the seed and its own place (prompt index,
+    sample index). The rest of the batch can affect it only through rounding.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class NativeSampler:
     def from_folder(
         cls, path: str, *, device: str = "auto", max_rows: int = 0, autocast: Literal["off", "bfloat16"] = "off"
     ) -> Self:
-        """A sampler of a model folder or hub name. Raises InputError as `load_tokenizer` and `load_policy` do."""
+        """A sampler of a model folder or hub name. Raises InputError like `load_tokenizer` and `load_policy`."""
         tokenizer, model = load_tokenizer(path), load_policy(path)
         model.to(resolve_device(device))  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
         use_fast_linear(model)
         return cls(tokenizer, model, max_rows=max_rows, autocast=autocast)
 
     def room(self, max_tokens: int) -> int | None:
-        """Most tokens a prompt may have so that `max_tokens` fit behind it; see `prompt_room`."""
+        """Most tokens that a prompt may have if `max_tokens` must fit after it; see `prompt_room`."""
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
         return prompt_room(_context(self._model), max_tokens)
@@ -102,7 +102,7 @@ class NativeSampler:
         return drafts.samples(rule)
 
     def _compact(self, max_tokens: int) -> CompactDecoder | None:
-        """The model's decoder, where it can have one and completions are long enough to pay for the copy."""
+        """A compact decoder, if the model allows one and the completions are long enough to pay for the copy."""
         assert self._model is not None
         pays = max_tokens >= COMPACT_FROM_TOKENS or self._model.num_parameters() < SMALL_MODEL
         if not pays or not can_be_compact(self._model):
@@ -110,7 +110,7 @@ class NativeSampler:
         return CompactDecoder(self._model, torch.bfloat16 if self._autocast == "bfloat16" else torch.float32)
 
     def next_token_logits(self, prompts: Sequence[Sequence[int]]) -> Float[Tensor, "P V"]:
-        """Logits, float32 on the CPU, of the token that would follow each prompt. Raises as `sample`."""
+        """Logits, float32 on the CPU, of the token that would follow each prompt. Raises errors like `sample`."""
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
         rows: list[Tensor | None] = [None] * len(prompts)
@@ -126,7 +126,7 @@ class NativeSampler:
     def _waves(
         self, prompt_of: Int[np.ndarray, " B"], prompts: Sequence[Sequence[int]]
     ) -> Iterator[Int[np.ndarray, " rows"]]:
-        """Divide completions into batches; prompts of similar length share one, so that little is padded."""
+        """Divide completions into batches of prompts of similar length, so that there is little padding."""
         assert self._model is not None
         lengths = np.array([len(prompt) for prompt in prompts], dtype=np.int64)[prompt_of]
         ordered = np.argsort(lengths, kind="stable")
@@ -140,7 +140,7 @@ class NativeSampler:
 
 
 def completion_limit(model: PreTrainedModel, index: int, prompt: Sequence[int], params: SamplingParams) -> int:
-    """Most tokens that may follow a prompt: `max_tokens`, or what the context leaves.
+    """Most tokens that may follow a prompt: `max_tokens`, or the rest of the context if that is less.
 
     Raises InputError, naming the prompt's `index` and length, if it is empty or fills the context.
     """
@@ -151,20 +151,20 @@ def completion_limit(model: PreTrainedModel, index: int, prompt: Sequence[int], 
         return params.max_tokens
     if len(prompt) >= context:
         raise InputError(
-            f"prompt {index} has {len(prompt)} tokens and the model's context is {context}: nothing could follow it. "
+            f"prompt {index} has {len(prompt)} tokens and the model's context is {context}, so nothing can follow it. "
             "Shorten or drop the prompt, or choose a model with a longer context"
         )
     return min(params.max_tokens, context - len(prompt))
 
 
 def _context(model: PreTrainedModel) -> int | None:
-    """Tokens that a prompt and its completion may have together, where the model says so."""
+    """Most tokens that a prompt and its completion may have together. None if the model does not say."""
     return getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
 
 @contextmanager
 def _inference(model: PreTrainedModel, autocast: str) -> Iterator[None]:
-    """Evaluation mode, no autograd, and bfloat16 if asked; the model's mode is put back afterwards."""
+    """Evaluation mode, no autograd, and bfloat16 if asked for. The model's mode is restored afterwards."""
     training = model.training
     model.eval()
     try:
@@ -186,11 +186,11 @@ def _decode(
     rule: StopRule,
     seed: int,
 ) -> None:
-    """Draw the drafts of one batch, `rows`, to their end. Drafts of one prompt are neighbours."""
+    """Complete the drafts of one batch, `rows`. Drafts of one prompt must be neighbours."""
     counts = Counter(drafts.prompt[rows].tolist())
     noise = RowNoise(seed, list(zip(drafts.prompt[rows].tolist(), drafts.sample[rows].tolist(), strict=True)))
     logits = batch.prefill([prompts[prompt] for prompt in counts], list(counts.values()))
-    slots = np.arange(len(rows))  # those of `rows` that are still in the batch
+    slots = np.arange(len(rows))  # indices of `rows` that are still in the batch
     stop_ids = torch.tensor(sorted(rule.token_ids), device=logits.device, dtype=torch.long)
     for step in range(drafts.limit[rows].max()):
         uniforms = torch.from_numpy(noise.uniforms(step, slots))

@@ -9,9 +9,9 @@ def learning_rate_factor(
 ) -> float:
     """The share of the peak learning rate at optimizer step `step`, counted from 0.
 
-    Linear warm-up: (step + 1) / warmup_steps, so that the first step already learns and the last one of the
-    warm-up has the peak. Then constant, or half a cosine from 1 to 0 over the rest of `total_steps`
-    (Loshchilov & Hutter 2017, arXiv 1608.03983, without restarts); beyond `total_steps` it stays at 0.
+    The linear warm-up is (step + 1) / warmup_steps, so that the first step already learns and the last step of the
+    warm-up has the peak. After it the factor is constant, or it falls along half a cosine from 1 to 0 over the rest of
+    `total_steps` (Loshchilov & Hutter 2017, arXiv 1608.03983, without restarts) and stays at 0 from then on.
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps

@@ -1,4 +1,4 @@
-"""When a completion ends: stop tokens, and stop strings found without decoding a completion over and over."""
+"""Decides when a completion ends. Stop strings are found without decoding the whole completion at every token."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cooper_rl.engines.sampling import SamplingParams
 
 SLACK = 16
-"""Characters decoded beyond what a stop string needs: a window's first ones may lack their left neighbour."""
+"""Characters decoded beyond the length of a stop string. The first ones may be wrong without their left neighbour."""
 
 
 def end_of_sequence_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
@@ -26,7 +26,7 @@ def end_of_sequence_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBa
 
 
 class StopRule:
-    """Decides whether the last token ends a completion, and what its text is.
+    """Decides whether the last token ends a completion, and gives the text of a completion.
 
     A stop string that is itself a special token of the tokenizer (`<|im_end|>`) stops by its token id, since
     special tokens are not part of the text.
@@ -51,7 +51,7 @@ class StopRule:
         return bool(self.stop_at(last)[0] or (self.may_end_a_text(last)[0] and self.ends_a_text(token_ids)))
 
     def stop_at(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
-        """Which of these tokens stop a completion by themselves."""
+        """Whether each of these tokens stops a completion by itself."""
         return np.isin(last, self._stop_ids)
 
     def may_end_a_text(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
@@ -61,7 +61,7 @@ class StopRule:
         return np.array([self._may_complete(token_id) for token_id in last.tolist()], bool)
 
     def ends_a_text(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> bool:
-        """Whether a stop string stands at the end of a completion whose last token could complete one."""
+        """Whether a completion whose last token could complete a stop string ends with one."""
         tail = self._tail(token_ids)
         return any(text in tail for text in self._strings)
 
@@ -70,10 +70,10 @@ class StopRule:
         return [self._cut(self._decode(token_ids)) for token_ids in completions]
 
     def _may_complete(self, token_id: int) -> bool:
-        """Whether a token alone could bring a stop string's last character; remembered per token.
+        """Whether a token alone could add the last character of a stop string. The answer is remembered per token.
 
-        A token may decode to part of a character (shown as U+FFFD), and a decoder may strip a lone token's
-        spaces: both count as possible.
+        A token may decode to part of a character (shown as U+FFFD), and a decoder may strip the spaces of a single
+        token. In both cases the answer is yes.
         """
         known = self._can_complete.get(token_id)
         if known is None:

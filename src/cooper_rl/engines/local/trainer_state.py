@@ -18,7 +18,7 @@ _FOLDER = "trainer_state"
 
 @contextmanager
 def disk_errors(directory: Path) -> Iterator[None]:
-    """Raise OSError where safetensors and tokenizers, which have exceptions of their own, could not write a file."""
+    """Raise OSError if safetensors or tokenizers, which have their own exceptions, could not write a file."""
     try:
         yield
     except Exception as error:
@@ -44,9 +44,9 @@ def save_trainer_state(
 
 
 def load_trainer_state(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> dict[str, Any]:
-    """Put the moments back into `optimizer` and return the counters.
+    """Restore the moments of `optimizer` and return the counters.
 
-    Raises InputError for a folder that `save_trainer_state` did not write, or wrote for another model.
+    Raises InputError for a folder that `save_trainer_state` did not write, or that it wrote for another model.
     """
     folder = directory / _FOLDER
     if not (folder / "state.json").is_file() or not (folder / "optimizer.safetensors").is_file():

@@ -30,7 +30,7 @@ def draw_lines(axes: Axes, lines: Mapping[str, Points]) -> None:
 
 
 def figure_svg(figure: Figure) -> Markup:
-    """The figure as an SVG element, without the XML prologue; our own drawing, so it is safe to embed."""
+    """The figure as an SVG element without the XML prologue. It is safe to embed because we draw it ourselves."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()

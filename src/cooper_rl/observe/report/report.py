@@ -48,7 +48,7 @@ CHARTS: list[tuple[str, dict[str, str]]] = [
         {"rollout/cut_off_rate": "cut off", "rule/unparsed": "unparsed", "policy/usable_groups": "usable groups"},
     ),
     (
-        "Seconds a step",
+        "Seconds per step",
         {
             "time/step": "step",
             "time/sample": "sample",
@@ -61,9 +61,9 @@ GALLERY = 12
 
 
 def write_report(directory: Path) -> Path:
-    """Write `report.html` from what the run's folder holds, and return its path.
+    """Write `report.html` from the files in the run's folder, and return its path.
 
-    Model text is escaped: a completion that contains markup is shown, not run.
+    Model text is escaped, so markup in a completion is shown and not run.
     """
     metrics = read_metrics(directory)
     charts = []
@@ -91,14 +91,14 @@ def write_report(directory: Path) -> Path:
 
 
 def first_example(directory: Path) -> dict[str, Any] | None:
-    """The completion with the highest reward of the first recorded step; `parts` are what its reward is made of."""
+    """The completion with the highest reward in the first recorded step, with the `parts` of its reward."""
     first = sorted((directory / "rollouts").glob("*.jsonl"))[:1]
     example = best_example(row for _, row in _rows(first))
     return example and {**example, "step": int(first[0].stem), "parts": reward_parts(example)}
 
 
 def hack_gallery(directory: Path) -> list[dict[str, Any]]:
-    """The completions rejected by gold (by the rule where gold is unknown) with the highest rewards in the run."""
+    """The highest-rewarded completions of the run that gold rejects, or the rule where gold is unknown."""
 
     def candidates() -> Iterator[dict[str, Any]]:
         for step, row in _rows(sorted((directory / "rollouts").glob("*.jsonl"))):
@@ -110,7 +110,7 @@ def hack_gallery(directory: Path) -> list[dict[str, Any]]:
 
 
 def last_pairs(directory: Path) -> list[dict[str, Any]]:
-    """Pairs of the last steps that had any."""
+    """The pairs of the last steps that had pairs, at most `GALLERY`."""
     found: list[dict[str, Any]] = []
     for path in sorted((directory / "pairs").glob("*.jsonl"), reverse=True):
         found += [{"step": step, **row} for step, row in _rows([path])]

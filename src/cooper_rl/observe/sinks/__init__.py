@@ -1,4 +1,4 @@
-"""Where a run's metrics go besides its folder. Each sort of sink is a record in a file of this package."""
+"""Sinks: places that a run's metrics go to besides its folder. Each kind of sink has a file in this package."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ SINKS = Kinds("sink", "cooper_rl.observe.sinks", ["check", "open"])
 
 @dataclass(frozen=True)
 class SinkRun:
-    """What a sink knows of the run when it opens."""
+    """What a sink knows about the run when it opens."""
 
     directory: Path
     """The run's folder."""
     settings: dict[str, Any]
     """The whole configuration of the run, as plain values."""
     purge_step: int | None
-    """The first step that is recorded again, where a resumed run or a rollback goes over steps a second time: what
-    the sink holds of this step and later ones no longer counts. None for a new run."""
+    """The first step that is recorded again after a resume or a rollback. Whatever the sink already holds for this step
+    and later ones no longer counts. None for a new run."""
 
 
 class Sink:
-    """An open sink. One of its own sort gives `metrics`, and as much of the rest as it has a place for.
+    """An open sink. A subclass implements `metrics`, and those other methods that it has a use for.
 
-    What it raises ends the run.
+    An exception that it raises ends the run.
     """
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
@@ -39,20 +39,20 @@ class Sink:
         """Take a step's completions with their scores and advantages: the lines of `rollouts/`."""
 
     def event(self, event: dict[str, Any]) -> None:
-        """Take what a watch rule found and what was done: a line of `events.jsonl`."""
+        """Take a line of `events.jsonl`: what a watch rule found and what was done about it."""
 
     def flush(self) -> None:
-        """Make what was taken outlast a crash; called before every checkpoint."""
+        """Make everything taken so far survive a crash. Called before every checkpoint."""
 
     def close(self) -> None:
-        """Finish; called once, at the end of the run and before a rollback opens the sink again."""
+        """Close the sink. Called at the end of the run, and before a rollback opens the sink again."""
 
 
 class SinkConfig(Config):
-    """The settings of a sink. One of its own kind gives `open`, and `check` where something can be missing."""
+    """The settings of a sink. A subclass implements `open`, and `check` if something it needs can be missing."""
 
     def check(self) -> None:
-        """Raises InputError or MissingExtraError, before any model is loaded, where the sink could not be opened."""
+        """Raises InputError or MissingExtraError if the sink could not be opened. Called before any model is loaded."""
 
     def open(self, run: SinkRun) -> Sink:
         """Open the sink for a run, new or resumed."""

@@ -1,4 +1,4 @@
-"""Metrics as TensorBoard's event files, in the run's folder."""
+"""Metrics as TensorBoard event files in the run's folder."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,14 +11,14 @@ from cooper_rl.persist.durable import sync_tree
 
 @SINKS.register
 class TensorBoard(SinkConfig):
-    """TensorBoard's event files in the folder `tensorboard` of the run; on by itself where it is installed."""
+    """TensorBoard event files in the folder `tensorboard` of the run. On by default if TensorBoard is installed."""
 
     kind: Literal["tensorboard"] = "tensorboard"
     """Names this sink."""
 
     @property
     def installed(self) -> bool:
-        """Whether the extra `tensorboard` is there."""
+        """Whether TensorBoard (the extra `tensorboard`) is installed."""
         return find_spec("tensorboard") is not None
 
     def check(self) -> None:
@@ -34,7 +34,7 @@ class TensorBoard(SinkConfig):
 
 
 class TensorBoardSink(Sink):
-    """Writes scalars; TensorBoard leaves out what the files hold of steps from the purge step on."""
+    """Writes scalars. TensorBoard hides older values in the files from the purge step on."""
 
     def __init__(self, directory: Path, purge_step: int | None):
         from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - settings are checked without torch

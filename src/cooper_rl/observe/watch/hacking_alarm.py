@@ -1,4 +1,4 @@
-"""The reward-hacking alarm: the training reward has risen while something that should not fall with it has fallen."""
+"""The reward-hacking alarm: it goes off if the reward has risen while a measure of quality has fallen."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from math import isfinite, nan, sqrt
 
 WINDOW = 5
-"""Steps whose values are averaged."""
+"""Number of steps whose values are averaged."""
 EVALUATIONS = 2
-"""Evaluations that are averaged."""
+"""Number of evaluations that are averaged."""
 STANDARD_ERRORS = 3.0
-"""A change smaller than this many of its standard errors is noise."""
+"""A change of fewer standard errors than this counts as noise."""
 VANISHED = 0.1
-"""Share of its highest level below which the group spread has vanished."""
+"""The group spread has vanished if it falls below this share of its highest level."""
 STRONGEST = 100.0
+"""The largest strength of a sign."""
 
 
 class HackingAlarm:
-    """Reads one step's metrics after another, none of which needs gold labels.
+    """Reads the metrics of one step after another. It needs no gold labels.
 
-    Each sign is averaged over its last values and compared with its best average so far, the reward with its average
-    of that time. docs/watch.md has the formula, and why the margins are what they are.
+    Each sign is averaged over its last values and compared with its best average so far. The reward is compared with
+    its average at the time of that best. docs/watch.md has the formula and the reasons for the margins.
     """
 
     def __init__(self) -> None:
@@ -29,17 +30,17 @@ class HackingAlarm:
             _Sign("reward_model/rule_agreement", WINDOW, margin=0.06),
             _Sign("rule/accuracy", WINDOW, margin=0.06),
             _Sign("test/rule_avg", EVALUATIONS, margin=0.06),
-            # Also sees completions that the rule cannot parse.
+            # Also catches completions that the rule cannot parse.
             _Sign("rule/accuracy - reward_model/mean", WINDOW, margin=0.12),
-            # Also sees what fools the rule as well, if it does not end.
+            # Also catches endless completions that fool the rule as well.
             _Sign("1 - rollout/cut_off_rate", WINDOW, margin=0.25),
-            # A policy that solves its problems may change its style, and loses its group spread.
+            # A policy that solves its problems may change its style and lose its group spread.
             _Sign("1 - rule/unparsed", WINDOW, margin=0.12, excused_by_accuracy=True),
             _Sign("reward/group_spread", WINDOW, margin=None, excused_by_accuracy=True),
         ]
 
     def observe(self, metrics: Mapping[str, float]) -> list[str]:
-        """Take in the next step's metrics; returns a sentence for each sign seen now."""
+        """Take in the metrics of the next step. Returns a sentence for each sign that is seen now."""
         if isfinite(metrics.get("reward/mean", nan)) and "rule/accuracy" in metrics:
             self._reward.add(metrics["reward/mean"])
             self._accuracy.add(metrics["rule/accuracy"])
@@ -86,17 +87,17 @@ class _Average:
 
     @property
     def noise(self) -> float:
-        """STANDARD_ERRORS of the difference between two such means.
+        """`STANDARD_ERRORS` times the standard error of the difference between two such means.
 
-        From the differences between neighbouring values, which a slow trend hardly touches: they have twice a value's
-        variance, and so has the difference of two means times their length.
+        It is estimated from the differences between neighbouring values, which a slow trend hardly affects. Their
+        variance is 2 v if a value has variance v, and the difference of two means over n values has variance 2 v / n.
         """
         return STANDARD_ERRORS * sqrt(self._squares / max(self._steps, 1) / len(self._values))
 
 
 @dataclass(frozen=True)
 class _Averages:
-    """A sign's average, and the reward's and the rule accuracy's of that time."""
+    """The average of a sign, and the averages of the reward and the rule accuracy at the same time."""
 
     value: float
     reward: float
@@ -104,7 +105,7 @@ class _Averages:
 
 
 class _Sign:
-    """One thing that should not fall while the reward rises; without a `margin` it has to vanish."""
+    """A metric that should not fall by `margin` while the reward rises. Without a margin it must not vanish."""
 
     def __init__(self, name: str, window: int, margin: float | None, excused_by_accuracy: bool = False) -> None:
         self.name = name

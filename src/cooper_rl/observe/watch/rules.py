@@ -1,4 +1,4 @@
-"""Bounds on a run's metrics: what is a fault, for how long, and what to do about it."""
+"""Bounds on a run's metrics: when a value is a fault, how long it may last, and what to do about it."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -15,19 +15,19 @@ class WatchRule(Config):
     """A bound on one metric. A value that is not finite crosses every bound."""
 
     metric: str
-    """A name in `metrics.jsonl`. A rule of yours replaces the default rules on the same metric."""
+    """A name in `metrics.jsonl`. Your rules on a metric replace the default rules on that metric."""
     above: float | None = None
     """Values above this are a fault."""
     below: float | None = None
-    """Values below this are a fault. With neither bound only values that are not finite are."""
+    """Values below this are a fault. If neither bound is set, only values that are not finite are faults."""
     patience: int = Field(default=1, ge=1)
-    """Faulty values in a row, as recorded, until the rule fires."""
+    """The rule fires after this many faulty values in a row. Steps that do not record the metric do not count."""
     until: int | None = Field(default=None, ge=1)
-    """Steps after this one are not looked at; null looks at all."""
+    """Last step that the rule looks at; null looks at every step."""
     action: Literal["ignore", "warn", "stop", "rollback"] = "warn"
-    """`warn` says so once per row of faults; `stop` also writes a checkpoint and ends the run; `rollback` goes back to
-    the newest checkpoint from before the fault that no rollback has tried, and on with other random numbers, or ends
-    the run where there is none; `ignore` switches the rule off."""
+    """`warn` logs a warning, once for each row of faults. `stop` also writes a checkpoint and ends the run. `rollback`
+    goes back to the newest checkpoint from before the fault that no rollback has tried yet, and continues with other
+    random numbers; if there is no such checkpoint, it ends the run. `ignore` switches the rule off."""
     advice: str = ""
     """Shown when the rule fires."""
 
@@ -49,7 +49,7 @@ DEFAULT_RULES = (
         metric="rollout/cut_off_rate",
         above=0.999,
         until=1,
-        advice="every completion of the first step meets the length limit before its answer ends; raise "
+        advice="every completion of the first step reaches the length limit before its answer ends; raise "
         "rollout.max_tokens, or ask for short answers in problems.prompt.template",
     ),
     WatchRule(
@@ -64,8 +64,8 @@ DEFAULT_RULES = (
         metric="policy/usable_groups",
         below=0.001,
         until=1,
-        advice="rewards differ inside no group of the first step, so that nothing was learned from it; look at "
-        "rollouts/000001.jsonl: is nothing rewarded, or everything alike? Try easier problems, more completions "
+        advice="no group of the first step has different rewards, so nothing was learned from it; look at "
+        "rollouts/000001.jsonl: is nothing rewarded, or everything equally? Try easier problems, more completions "
         "(rollout.n) or another reward",
     ),
     WatchRule(
@@ -78,7 +78,7 @@ DEFAULT_RULES = (
         below=0.05,
         patience=5,
         advice="rewards hardly differ inside the groups, so the policy learns nothing from them; look at the rollouts: "
-        "problems too easy, too hard, or a reward that is the same for everything",
+        "are the problems too easy or too hard, or does everything get the same reward?",
     ),
     WatchRule(
         metric="rule/accuracy",
@@ -90,13 +90,13 @@ DEFAULT_RULES = (
         metric="rollout/cut_off_rate",
         above=0.95,
         patience=5,
-        advice="nearly every completion meets the length limit; raise rollout.max_tokens, or check that the policy "
+        advice="nearly every completion reaches the length limit; raise rollout.max_tokens, or check that the policy "
         "ends its answers",
     ),
     WatchRule(
         metric="reward/non_finite",
         above=0,
-        advice="groups with such rewards have no advantage; the reward model has probably diverged",
+        advice="groups with such rewards get no advantages; the reward model has probably diverged",
     ),
     WatchRule(
         metric="reward_model/std",
@@ -125,7 +125,7 @@ DEFAULT_RULES = (
     WatchRule(
         metric="pairs/steps_without",
         above=20,
-        advice="no step makes a valid pair, so the reward model learns nothing new; look at pairs/ and assistant/ "
+        advice="no step makes a valid pair, so the reward model learns nothing new; look at the pairs/ and assistant/ "
         "metrics",
     ),
     WatchRule(
@@ -138,7 +138,7 @@ DEFAULT_RULES = (
 
 
 def active_rules(rules: Sequence[WatchRule]) -> list[WatchRule]:
-    """The defaults that `rules` does not replace, then `rules`; ignored ones left out."""
+    """The default rules that `rules` does not replace, followed by `rules`, without those whose action is `ignore`."""
     replaced = {rule.metric for rule in rules}
     merged = [rule for rule in DEFAULT_RULES if rule.metric not in replaced] + list(rules)
     return [rule for rule in merged if rule.action != "ignore"]

@@ -1,4 +1,4 @@
-"""Watches a run's metrics: applies the rules to one step after another."""
+"""Applies the watch rules to the metrics of one step after another."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from cooper_rl.observe.watch.rules import HACKING, WatchRule, active_rules
 
 @dataclass(frozen=True)
 class Firing:
-    """A rule whose bound was crossed for as long as its patience."""
+    """A rule that fires: its bound was crossed `patience` times in a row."""
 
     rule: WatchRule
     step: int
     since: int
     """The first step of the row of faults."""
     values: list[float]
-    """Its last values, at most `patience` of them."""
+    """The last values of that row, at most `patience` of them."""
     signs: list[str]
-    """What the reward-hacking alarm saw; for the rule on it."""
+    """The signs that the reward-hacking alarm saw; empty for any other rule."""
 
     @property
     def message(self) -> str:
-        """What happened, since when, and what to do."""
+        """A sentence that says what happened, since when, and what to do."""
         bounds = [f"{name} {bound:g}" for name in ("above", "below") if (bound := getattr(self.rule, name)) is not None]
         bound = " or ".join(bounds) or "not finite"
         values = ", ".join(f"{value:.4g}" for value in self.values)
@@ -44,10 +44,10 @@ class Firing:
 
 
 class Watch:
-    """Applies the rules to one step's metrics after another. Its state is a function of the metrics it has seen."""
+    """Applies the rules to the metrics of one step after another. Its state depends only on the metrics it has seen."""
 
     def __init__(self, rules: Sequence[WatchRule], seen: Iterable[Mapping[str, float]] = ()):
-        """`seen` are the rows of `metrics.jsonl` that a resumed run continues."""
+        """`seen` are the rows of `metrics.jsonl` from before a resumed run."""
         self._rows = [_Faults(rule) for rule in active_rules(rules)]
         self._alarm = HackingAlarm()
         self._unseen = {rule.metric for rule in rules}
@@ -55,10 +55,10 @@ class Watch:
             self.observe(int(row["step"]), row)
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> tuple[list[Firing], Metrics]:
-        """The rules that fire at this step, and metrics.
+        """The rules that fire at this step, and two metrics.
 
-        `watch/reward_hacking` counts the signs of reward hacking, `watch/faults` the rules broken for their patience or
-        longer.
+        `watch/reward_hacking` counts the signs of reward hacking. `watch/faults` counts the rules that have been broken
+        for their patience or longer.
         """
         signs = self._alarm.observe(metrics)
         found: Metrics = {HACKING: float(len(signs))}
@@ -70,7 +70,7 @@ class Watch:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether a rule that could roll back is being broken, so that a checkpoint might hold the fault."""
+        """Whether a rule that can roll back is being broken, so that a checkpoint might hold the fault."""
         return any(row.values for row in self._rows if row.rule.action == "rollback")
 
     @property
@@ -80,7 +80,7 @@ class Watch:
 
 
 class _Faults:
-    """The faults of one rule in a row."""
+    """The current row of faults of one rule."""
 
     def __init__(self, rule: WatchRule) -> None:
         self.rule = rule
@@ -88,7 +88,7 @@ class _Faults:
         self.values: list[float] = []
 
     def add(self, step: int, value: float) -> bool:
-        """Take in a value; True when it uses up the patience."""
+        """Take in a value. Returns True if it uses up the patience."""
         too_late = self.rule.until is not None and step > self.rule.until
         if too_late or not self.rule.broken_by(value):
             self.values = []
@@ -102,7 +102,7 @@ class _Faults:
         return len(self.values) >= self.rule.patience
 
     def fire(self, step: int, signs: list[str]) -> Firing:
-        """After `stop` the count starts anew, so that a resumed run stops again if the fault is still there."""
+        """The firing. After `stop` the count starts over, so that a resumed run stops again if the fault persists."""
         told = signs if self.rule.metric == HACKING else []
         firing = Firing(self.rule, step, self.since, self.values[-self.rule.patience :], told)
         if self.rule.action == "stop":

@@ -1,4 +1,4 @@
-"""How much better a completion is than its group. Each estimator is a record in a file of this package."""
+"""Advantages: how much better a completion is than its group. Each estimator is a record in a file of this package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class Advantage(Protocol):
     """An estimator of advantages."""
 
     def of(self, rewards: Ragged) -> Ragged:
-        """Advantages of the step's usable groups: finite rewards in float64, at least two different ones a group."""
+        """Advantages of the step's usable groups.
+
+        `rewards` are float64, finite, and not all equal within any group.
+        """
         ...
 
 
@@ -31,18 +34,18 @@ AdvantageConfig = Annotated[Advantage, ADVANTAGES]
 def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
     """Groups whose largest and smallest reward differ by more than `min_spread` (in units of the reward).
 
-    The range rather than the std, so that one different completion counts the same whatever N is. Reward-model
-    scores are never exactly equal: without a threshold a std would blow their noise up to advantages of size 1.
-    Raises ValueError on a non-finite reward.
+    The spread is the range, not the std, so one different completion counts the same for any group size N. The
+    threshold is needed because reward-model scores are never exactly equal: without it, dividing by the std would
+    amplify their noise to advantages of about 1. Raises ValueError on a non-finite reward.
     """
     _require_finite(rewards)
     return rewards.amax() - rewards.amin() > min_spread
 
 
 def advantages(rewards: Ragged, config: Advantage, usable: Bool[Tensor, " P"] | None = None) -> Ragged:
-    """Advantages in the dtype of `rewards`, computed in float64; exactly 0 in groups that are not `usable`.
+    """Advantages in the dtype of `rewards`, computed in float64. They are exactly 0 in groups that are not `usable`.
 
-    `usable` comes from `usable_groups`; by default every group with any spread at all. Groups may differ in size.
+    `usable` comes from `usable_groups`; by default, every group with any spread is usable. Groups may differ in size.
     Raises ValueError on a non-finite reward.
     """
     if usable is None:

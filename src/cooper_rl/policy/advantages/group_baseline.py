@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @ADVANTAGES.register
 class GRPO(Config):
-    """(r - mean) / (std + eps) inside each group, std with N - 1 in the denominator.
+    """(r - mean) / (std + eps) inside each group, with N - 1 in the denominator of the std.
 
     Shao et al. 2024 (DeepSeekMath, arXiv 2402.03300, section 4.1.2). The paper does not say which std it means;
-    N - 1 is what the trainers in common use compute.
+    widely used trainers divide by N - 1.
     """
 
     kind: Literal["grpo"] = "grpo"
     """Names this estimator."""
     eps: float = Field(default=1e-6, ge=0)
-    """Added to the std. Groups with no usable spread are excluded before it could matter."""
+    """Added to the std. It rarely matters, because groups without usable spread are excluded first."""
 
     def of(self, rewards: Ragged) -> Ragged:
         """See `Advantage`."""
@@ -36,10 +36,10 @@ class GRPO(Config):
 
 @ADVANTAGES.register
 class DrGRPO(Config):
-    """r - mean inside each group: no division, so easy and hard problems keep their weight.
+    """r - mean inside each group. Nothing is divided, so easy and hard problems keep their weight.
 
     Liu et al. 2025 ("Understanding R1-Zero-like training", arXiv 2503.20783, section 3). The paper's loss also
-    divides by a constant length: pair it with the aggregation `sequence_mean_token_sum`.
+    divides by a constant length; for that, combine it with the aggregation `sequence_mean_token_sum`.
     """
 
     kind: Literal["dr_grpo"] = "dr_grpo"
@@ -52,7 +52,7 @@ class DrGRPO(Config):
 
 @ADVANTAGES.register
 class RLOO(Config):
-    """r minus the mean of the *other* completions, an unbiased baseline; equals (r - mean) N / (N - 1).
+    """r minus the mean of the *other* completions, an unbiased baseline. This equals (r - mean) N / (N - 1).
 
     Ahmadian et al. 2024 ("Back to basics", arXiv 2402.14740, section 2).
     """
@@ -68,12 +68,12 @@ class RLOO(Config):
 
 @ADVANTAGES.register
 class ReinforcePPBaseline(Config):
-    """r - group mean, then divided by the std of that difference over the whole step's usable groups.
+    """r - group mean, divided by the std of that difference over all usable groups of the step.
 
     Hu et al. 2025 (REINFORCE++ with baseline, arXiv 2501.03262). The std is over completions, each counted once. The
-    differences have mean zero by construction, so it is the root of their mean square (no N - 1).
-    verl reads the paper otherwise: it normalises over tokens, so that a long completion counts more in the std, and
-    subtracts the differences' mean over tokens, which is not zero where lengths differ.
+    differences have mean zero by construction, so the std is the root of their mean square (no N - 1).
+    verl reads the paper differently. It normalises over tokens, so a long completion counts more in the std, and it
+    subtracts the differences' mean over tokens, which is not zero if lengths differ.
     """
 
     kind: Literal["reinforce_pp_baseline"] = "reinforce_pp_baseline"
@@ -89,11 +89,11 @@ class ReinforcePPBaseline(Config):
 
 @ADVANTAGES.register
 class MaxRL(Config):
-    """(r - mean) / mean inside each group: the gradient of maximum likelihood as N grows, for rewards >= 0.
+    """(r - mean) / mean inside each group. For rewards >= 0 this approaches the maximum-likelihood gradient as N grows.
 
     Tajwar et al. 2026 (arXiv 2602.02710): an average over the successes, with a zero-mean control variate.
     A group whose mean is not positive has no success to imitate and gets 0. For rewards >= 0 the result lies in
-    [-1, N - 1]; penalties can push rewards below zero and the mean near it, so it is clamped to +-(N - 1).
+    [-1, N - 1]. Penalties can make rewards negative and the mean almost zero, so the result is clamped to +-(N - 1).
     """
 
     kind: Literal["maxrl"] = "maxrl"

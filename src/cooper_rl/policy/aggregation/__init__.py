@@ -1,4 +1,4 @@
-"""The share of every token in the loss of a step. Each aggregation is a record in a file of this package."""
+"""The weight of each token in the loss of a step. Each aggregation is a record in a file of this package."""
 
 from typing import Annotated, Protocol
 
@@ -15,8 +15,11 @@ class Aggregation(Protocol):
     """How token losses are averaged over a step."""
 
     def weights(self, lengths: Int[np.ndarray, " R"], counted: Int[np.ndarray, " C"]) -> Float64[np.ndarray, " R"]:
-        """The weight of each token of R completions with these lengths (tokens, at least 1), which are among the C
-        completions in the denominators, with lengths `counted`."""
+        """For each of R completions, the weight of each of its tokens.
+
+        `lengths` are the completions' lengths in tokens, at least 1. `counted` are the lengths of the C completions in
+        the denominators, which include these R.
+        """
         ...
 
 
@@ -30,16 +33,17 @@ def token_weights(
     counted: Bool[np.ndarray, " B"],
     kept: Bool[np.ndarray, " B"],
 ) -> Float64[np.ndarray, " B"]:
-    """The weight of each token of each of B completions, which have `lengths` tokens.
+    """For each of B completions with `lengths` tokens, the weight of each of its tokens.
 
-    `counted` rows are in the denominators; `kept` rows go through the backward pass, all others weigh exactly 0.
-    - A completion masked for reaching the length limit is neither: the step is as if it had not been sampled.
-    - A completion of a group without usable spread has advantage 0. With a KL term in the loss it is kept for that;
-      without one it is counted and not kept, which changes no other row's gradient.
+    `counted` rows are in the denominators. `kept` rows go through the backward pass; all others have weight 0.
+    - A completion that is masked for reaching the length limit is neither counted nor kept, as if it had not been
+      sampled.
+    - A completion of a group without usable spread has advantage 0. It is kept if the loss has a KL term. Otherwise it
+      is only counted, which does not change the gradient of any other row.
 
-    The weights of all tokens of all counted rows would sum to 1 (for `sequence_mean_token_sum`: to mean length /
-    normaliser). Dropping the zeros and splitting the rest into micro-batches gives the same sum.
-    Raises ValueError when a row is kept and not counted.
+    If all counted rows are kept, the weights of all their tokens sum to 1 (for `sequence_mean_token_sum`, to mean
+    length / normaliser). Dropping rows of weight 0 and splitting the rest into micro-batches does not change the loss.
+    Raises ValueError if a row is kept but not counted.
     """
     if (kept & ~counted).any():
         raise ValueError("a kept completion must be counted, or the weights do not sum to 1")

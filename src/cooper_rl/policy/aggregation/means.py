@@ -12,7 +12,7 @@ from cooper_rl.policy.aggregation import AGGREGATIONS
 
 @AGGREGATIONS.register
 class TokenMean(Config):
-    """Every counted token of the step weighs the same (DAPO, arXiv 2503.14476, eq. 8; used by Cooper)."""
+    """Every counted token of the step has the same weight (DAPO, arXiv 2503.14476, eq. 8; used by Cooper)."""
 
     kind: Literal["token_mean"] = "token_mean"
     """Names this aggregation."""
@@ -24,9 +24,9 @@ class TokenMean(Config):
 
 @AGGREGATIONS.register
 class SequenceMeanTokenMean(Config):
-    """Every counted completion weighs the same, and its tokens share its weight (GRPO, arXiv 2402.03300, eq. 3).
+    """Every counted completion has the same weight, divided among its tokens (GRPO, arXiv 2402.03300, eq. 3).
 
-    Long wrong answers are punished less for each token than short ones.
+    Each token of a long wrong answer is punished less than each token of a short one.
     """
 
     kind: Literal["sequence_mean_token_mean"] = "sequence_mean_token_mean"
@@ -39,12 +39,12 @@ class SequenceMeanTokenMean(Config):
 
 @AGGREGATIONS.register
 class SequenceMeanTokenSum(Config):
-    """The mean over counted completions of token sums over a constant (Dr. GRPO, arXiv 2503.20783, section 3)."""
+    """Token sums divided by a constant, averaged over counted completions (Dr. GRPO, arXiv 2503.20783, section 3)."""
 
     kind: Literal["sequence_mean_token_sum"] = "sequence_mean_token_sum"
     """Names this aggregation."""
     normaliser: float = Field(gt=0)
-    """The constant, in tokens: the same for every step, usually the sampler's `max_tokens`."""
+    """The constant, in tokens. It is the same for every step, usually the sampler's `max_tokens`."""
 
     def weights(self, lengths: Int[np.ndarray, " R"], counted: Int[np.ndarray, " C"]) -> Float64[np.ndarray, " R"]:
         """See `Aggregation`."""

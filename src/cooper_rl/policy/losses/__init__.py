@@ -1,4 +1,4 @@
-"""Policy losses: pure functions of padded log-probabilities. Aggregation and normalisation are in the weights.
+"""Policy losses: pure functions of padded log-probabilities. The weights contain aggregation and normalisation.
 
 Each loss is a record in a file of this package.
 """
@@ -20,22 +20,23 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     TokenLosses = tuple[Float[Tensor, "B T"], dict[str, Tensor]]
-    """The loss of each token, and metrics of each token (both also at padding, where they mean nothing)."""
+    """The loss of each token, and metrics of each token. Their values at padding have no meaning."""
 
 LOSSES = Kinds("policy loss", "cooper_rl.policy.losses", ["of_tokens", "truncated_importance_sampling"])
 """The kinds of `algorithm.loss`."""
 
 
 class PolicyLoss(Config):
-    """What all policy losses share. One of its own kind gives `of_tokens`."""
+    """The base of all policy losses. Each kind implements `of_tokens`."""
 
     truncated_importance_sampling: float | None = Field(default=None, ge=1)
-    """Cap of exp(old_logprobs - sampler_logprobs), by which each token's loss (not its KL term) is multiplied,
-    without gradient; null leaves it out (Yao et al. 2025, "Your efficient RL framework secretly brings you
-    off-policy RL training"). Changes nothing where the old log-probabilities are the sampler's own."""
+    """Upper bound of the importance weight exp(old_logprobs - sampler_logprobs). Each token's loss, but not its KL
+    term, is multiplied by this weight, without gradient; null leaves the weight out (Yao et al. 2025, "Your efficient
+    RL framework secretly brings you off-policy RL training"). The weight is 1 if the old log-probabilities are the
+    sampler's own."""
 
     def of_tokens(self, inputs: PolicyLossInputs, log_ratio: Float[Tensor, "B T"]) -> TokenLosses:
-        """The loss of each token, before its weight, and metrics of each token by name.
+        """The loss of each token, before weighting, and metrics of each token by name.
 
         `log_ratio` is logprobs - old_logprobs, clamped to +-20 nats.
         """
@@ -46,19 +47,19 @@ PolicyLossConfig = Annotated[PolicyLoss, LOSSES]
 
 
 class PolicyObjective(Config):
-    """What a policy learner minimises."""
+    """The objective that a policy learner minimises."""
 
     loss: PolicyLossConfig
     """The policy loss."""
     kl: KLConfig | None = None
-    """The KL term; ignored here unless it says `where: loss`."""
+    """The KL term; ignored here unless it has `where: loss`."""
 
 
 @dataclass(frozen=True)
 class PolicyLossInputs:
-    """A micro-batch of B completions, padded on the right to T tokens; log-probabilities in nats.
+    """A micro-batch of B completions, padded on the right to T tokens. Log-probabilities are in nats.
 
-    `mask` is true at completion tokens. Whatever stands elsewhere has no effect. Only `logprobs` needs a gradient.
+    `mask` is true at completion tokens. Values elsewhere have no effect. Only `logprobs` needs a gradient.
     """
 
     logprobs: Float[Tensor, "B T"]
@@ -72,11 +73,12 @@ class PolicyLossInputs:
 
 @dataclass(frozen=True)
 class PolicyLossOutputs:
-    """A loss to minimise, and sums over the tokens of the mask (divide by the step's token count for means).
+    """A loss to minimise, and metrics summed over the tokens of the mask.
 
-    Both add up over micro-batches. `metric_sums`: `clip_fraction` (tokens that clipping left without gradient; for
-    CISPO, with a changed weight), `ratio`, `kl_to_old` (KL(old || new), k3), `mismatch_kl` (KL(sampler || old), k3),
-    `dual_clip_fraction` and `truncated_fraction` (where set).
+    Both add up over micro-batches; divide the sums by the step's token count for means. `metric_sums` holds
+    `clip_fraction` (tokens that clipping left without gradient; for CISPO, tokens with a changed weight), `ratio`,
+    `kl_to_old` (KL(old || new), k3), `mismatch_kl` (KL(sampler || old), k3) and, if these features are on,
+    `dual_clip_fraction` and `truncated_fraction`.
     """
 
     loss: Float[Tensor, ""]
@@ -84,12 +86,11 @@ class PolicyLossOutputs:
 
 
 def policy_loss(inputs: PolicyLossInputs, config: PolicyLoss, kl: KLConfig | None = None) -> PolicyLossOutputs:
-    """sum over tokens of weight * (loss * truncated importance weight + coefficient * KL estimate).
+    """Sum over tokens of weight * (loss * truncated importance weight + coefficient * KL estimate).
 
     Log-ratios are clamped to +-20 nats before they are exponentiated. A non-finite log-probability of the policy at a
-    completion token makes loss and gradient NaN, so that the learner skips and counts the step, instead of dropping
-    out of sight behind a clip.
-    Raises ValueError when a KL term of the loss has no reference log-probabilities.
+    completion token makes the loss and the gradient NaN. The learner then skips and counts the step, whereas a plain
+    clip would hide the fault. Raises ValueError if the loss has a KL term but no reference log-probabilities.
     """
     inputs = _without_padding(inputs)
     log_ratio = inputs.logprobs - inputs.old_logprobs
@@ -120,6 +121,6 @@ def policy_loss(inputs: PolicyLossInputs, config: PolicyLoss, kl: KLConfig | Non
 
 
 def _without_padding(inputs: PolicyLossInputs) -> PolicyLossInputs:
-    """The same with zeros wherever the mask is false, so that nothing there reaches a sum or a gradient."""
+    """The inputs with zeros wherever the mask is false, so that nothing there reaches a sum or a gradient."""
     tensors = {name: value for name, value in vars(inputs).items() if name != "mask" and value is not None}
     return replace(inputs, **{name: value.where(inputs.mask, 0.0) for name, value in tensors.items()})

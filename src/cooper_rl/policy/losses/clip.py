@@ -1,4 +1,4 @@
-"""Losses that clip the probability ratio: of each token, of the completion, or as a weight without gradient."""
+"""Losses that clip the probability ratio: per token, per completion, or as a weight without gradient."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class PPOClip(PolicyLoss):
     """max(-A r, -A clip(r, 1 - clip_low, 1 + clip_high)) with r = exp(logprobs - old_logprobs) for each token.
 
-    Schulman et al. 2017 (arXiv 1707.06347, eq. 7); separate bounds as in DAPO (arXiv 2503.14476, eq. 10).
+    Schulman et al. 2017 (arXiv 1707.06347, eq. 7), with separate bounds as in DAPO (arXiv 2503.14476, eq. 10).
     """
 
     kind: Literal["ppo_clip"] = "ppo_clip"
@@ -29,8 +29,8 @@ class PPOClip(PolicyLoss):
     clip_high: float = Field(default=0.2, ge=0)
     """How far above 1 the ratio still carries gradient for a positive advantage (DAPO's clip-higher: 0.28)."""
     dual_clip: float | None = Field(default=None, gt=1)
-    """Bounds the loss of a negative advantage at -A times this (usual: 3), however large the ratio; null leaves it
-    unbounded (Ye et al. 2020, arXiv 1912.09729, eq. 5)."""
+    """Bounds the loss of a token with negative advantage A at -A times this value (usually 3), however large the ratio
+    (Ye et al. 2020, arXiv 1912.09729, eq. 5). Null means no bound."""
 
     def of_tokens(self, inputs: PolicyLossInputs, log_ratio: Float[Tensor, "B T"]) -> TokenLosses:
         """See `PolicyLoss`."""
@@ -39,19 +39,19 @@ class PPOClip(PolicyLoss):
 
 @LOSSES.register
 class GSPO(PolicyLoss):
-    """PPO-clip with one ratio for the completion: s = exp(mean over its tokens of logprobs - old_logprobs).
+    """PPO-clip with one ratio per completion: s = exp(mean over its tokens of logprobs - old_logprobs).
 
-    Zheng et al. 2025 (arXiv 2507.18071, eq. 5 and 7). Every token of the completion gets the same ratio, and the
-    gradient flows through the whole of it, so the weights of a completion's tokens act as its sum; the paper's
-    objective is this with `sequence_mean_token_mean`.
+    Zheng et al. 2025 (arXiv 2507.18071, eq. 5 and 7). Every token of a completion gets the same ratio, and the gradient
+    flows through all of its tokens, so only the sum of a completion's token weights matters. Combine it with
+    `sequence_mean_token_mean` for the paper's objective.
     """
 
     kind: Literal["gspo"] = "gspo"
     """Names this loss."""
     clip_low: float = Field(default=3e-4, ge=0, le=1)
-    """As in `ppo_clip`; far smaller, because the ratio is a mean over tokens."""
+    """As in `ppo_clip`, but far smaller, because the log-ratio is a mean over tokens."""
     clip_high: float = Field(default=4e-4, ge=0)
-    """As in `ppo_clip`; far smaller, because the ratio is a mean over tokens."""
+    """As in `ppo_clip`, but far smaller, because the log-ratio is a mean over tokens."""
 
     def of_tokens(self, inputs: PolicyLossInputs, log_ratio: Float[Tensor, "B T"]) -> TokenLosses:
         """See `PolicyLoss`."""
@@ -62,9 +62,9 @@ class GSPO(PolicyLoss):
 
 @LOSSES.register
 class CISPO(PolicyLoss):
-    """-sg(clip(r, 1 - clip_low, 1 + clip_high)) A logprobs, sg = stop-gradient: clips the weight, keeps every token.
+    """-sg(clip(r, 1 - clip_low, 1 + clip_high)) A logprobs, with sg = stop-gradient.
 
-    MiniMax-M1 (arXiv 2506.13585, eq. 4 and 5).
+    It clips the weight and keeps the gradient of every token. MiniMax-M1 (arXiv 2506.13585, eq. 4 and 5).
     """
 
     kind: Literal["cispo"] = "cispo"
@@ -72,7 +72,7 @@ class CISPO(PolicyLoss):
     clip_low: float = Field(default=1.0, ge=0, le=1)
     """The importance weight is at least 1 - this; 1 means no lower bound, as in the paper."""
     clip_high: float = Field(default=4.0, ge=0)
-    """The importance weight is at most 1 + this. The paper tunes it and does not print it; 4 is our choice."""
+    """The importance weight is at most 1 + this. The paper tunes it but does not give its value; 4 is our choice."""
 
     def of_tokens(self, inputs: PolicyLossInputs, log_ratio: Float[Tensor, "B T"]) -> TokenLosses:
         """See `PolicyLoss`."""

@@ -1,1 +1,1 @@
-"""What can pay a policy: one file for each kind of reward, with its settings and its maths."""
+"""The kinds of reward: one file each, with its settings and its maths."""

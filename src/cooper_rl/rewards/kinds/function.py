@@ -1,4 +1,4 @@
-"""The reward that a function of the user's own pays."""
+"""A reward computed by the user's own function."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ if TYPE_CHECKING:
 
 @REWARDS.register
 class FunctionRewardConfig(RewardConfig):
-    """A reward of the user's own."""
+    """A reward computed by your own function."""
 
     needs_reference: ClassVar[bool] = False
     kind: Literal["function"] = "function"
     """Names this kind of reward."""
     function: str
-    """`package.module:function`, of an installed package or a module in the working folder; plain or `async def`.
-    `function(problem, completion) -> float` is called once for each completion, an `async def` for all of a step
-    together."""
+    """`package.module:function`, from an installed package or a module in the working folder; plain or `async def`.
+    `function(problem, completion) -> float` is called once per completion; the calls of an `async def` run
+    concurrently for all completions of a step."""
     batched: bool = False
-    """Call the function once a step, as `function(problems, completions) -> list[float]`: two lists with one entry for
-    each completion, and one number back for each, in order."""
+    """Call the function once per step, as `function(problems, completions) -> list[float]`. Both lists have one entry
+    per completion; the function returns one number per completion, in the same order."""
 
     def build(self) -> FunctionReward:
-        """Raises InputError where the function cannot be found or takes other arguments."""
+        """The reward. Raises InputError if the function cannot be found or takes other arguments."""
         return FunctionReward(self.function, self.batched)
 
 
 class FunctionReward:
-    """A function of the user's, see `RewardFunction`."""
+    """The user's own function as a reward; see `RewardFunction`."""
 
     def __init__(self, function: str, batched: bool = False) -> None:
         self._function = RewardFunction(function, batched)
 
     def score(self, context: StepContext) -> Scores:
-        """The function's values; part and metric are named after the function.
+        """The function's values. The part and the metric are named after the function.
 
-        Raises InputError naming function and problem where the function returns no finite number for a completion.
+        Raises InputError naming the function and the problem if a returned value is not a finite number.
         """
         asked = [(group.problem, answer) for group in context.groups for answer in group.answers]
         flat = self._function.values([problem for problem, _ in asked], [answer for _, answer in asked])

@@ -1,4 +1,4 @@
-"""HERO: the rule decides the band, the reward model the place inside it.
+"""HERO: the rule decides the band of a reward, the reward model decides the place inside the band.
 
 Hybrid Reinforcement: When Reward Is Sparse, It's Better to Be Dense (arXiv 2510.07242), equations 3 to 5.
 """
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 @REWARDS.register
 class HybridConfig(RewardConfig):
-    """Bands and weights of the hybrid reward. Weights are the paper's appendix A; its main text has 0.5, 2 and 5."""
+    """Bands and weights of the hybrid reward.
+
+    The default weights are those of the paper's appendix A; its main text has 0.5, 2 and 5.
+    """
 
     kind: Literal["hybrid"] = "hybrid"
     """Names this kind of reward."""
@@ -34,15 +37,15 @@ class HybridConfig(RewardConfig):
     beta: float = Field(default=0.05, ge=0)
     """Rule-accepted completions are rewarded between 1 - beta and 1 + beta."""
     eps: float = Field(default=1e-6, gt=0)
-    """Keeps the normalisation finite where all scores are equal."""
+    """Keeps the normalisation finite when all scores are equal."""
     w_min: float = Field(default=0.4, gt=0)
-    """Weight of a group on which the reward model's scores agree."""
+    """Weight of a group whose reward-model scores agree."""
     w_max: float = Field(default=3.0, gt=0)
-    """Weight of a group on which they differ widely."""
+    """Weight of a group whose reward-model scores differ widely."""
     k: float = Field(default=6.0, ge=0)
-    """Steepness between the two; 0 gives every group the same weight."""
+    """Steepness of the transition from `w_min` to `w_max`; 0 gives every group the same weight."""
     sigma_decay: float = Field(default=0.9, ge=0, lt=1)
-    """Decay of the running mean of the groups' standard deviation. The paper says only "running mean"."""
+    """Decay of the running mean of the groups' standard deviations. The paper says only "running mean"."""
 
     @model_validator(mode="after")
     def _bands_are_apart(self) -> Self:
@@ -53,7 +56,7 @@ class HybridConfig(RewardConfig):
         return self
 
     def reads(self) -> tuple[str, ...]:
-        """The model."""
+        """The name of the one model it uses."""
         return (self.model,)
 
     def build(self) -> HybridReward:
@@ -64,25 +67,25 @@ class HybridConfig(RewardConfig):
 def stratified(
     scores: Float[Tensor, "P N"], correct: Bool[Tensor, "P N"], config: HybridConfig
 ) -> Float[Tensor, "P N"]:
-    """Min-max normalise the reward model's scores inside each group's right and wrong completions (equation 3).
+    """Min-max normalise the reward model's scores separately among each group's right and wrong completions (eq. 3).
 
-    Wrong: -alpha + 2 alpha z; right: 1 - beta + 2 beta z, with z = (s - min) / (max - min + eps). One completion
-    alone in its stratum has z = 0, the bottom of its band.
+    Wrong: -alpha + 2 alpha z; right: 1 - beta + 2 beta z, with z = (s - min) / (max - min + eps). A completion
+    that is alone in its stratum has z = 0, the bottom of its band.
     """
     z = _min_max(scores, correct, config.eps).where(correct, _min_max(scores, ~correct, config.eps))
     return (1 - config.beta + 2 * config.beta * z).where(correct, -config.alpha + 2 * config.alpha * z)
 
 
 def difficulty_weights(sigma: Float[Tensor, " P"], sigma_mean: float, config: HybridConfig) -> Float[Tensor, " P"]:
-    """w_min + (w_max - w_min) sigmoid(k (sigma - sigma_mean)), one weight a group (equation 4)."""
+    """w_min + (w_max - w_min) sigmoid(k (sigma - sigma_mean)), one weight per group (equation 4)."""
     return config.w_min + (config.w_max - config.w_min) * (config.k * (sigma - sigma_mean)).sigmoid()
 
 
 class HybridReward:
     """Rule and reward model combined as in HERO.
 
-    Advantages divided by the group's standard deviation cancel the group weights, and alpha in groups without a
-    right answer; use Dr. GRPO's advantages where those should count.
+    Advantages that are divided by the group's standard deviation cancel the group weights. In groups without a right
+    answer they also cancel alpha. Use Dr. GRPO's advantages if these should count.
     """
 
     def __init__(self, config: HybridConfig) -> None:
@@ -91,10 +94,10 @@ class HybridReward:
         """Running mean of the groups' standard deviation over finished steps; None before the first."""
 
     def score(self, context: StepContext) -> Scores:
-        """Weighted stratified rewards; parts `rule`, `reward_model`, `logit`, `hybrid`.
+        """Weighted stratified rewards, with the parts `rule`, `reward_model`, `logit` and `hybrid`.
 
-        Standard deviations are of sigmoid(logit), which bounds them. The running mean that weighs a group includes
-        the groups of this call; it is remembered by `commit` alone. Metric `hybrid/weight` is the mean weight.
+        Standard deviations are those of sigmoid(logit), so they are bounded. The running mean behind the weights
+        includes the groups of this call, but only `commit` stores it. The metric `hybrid/weight` is the mean weight.
         """
         scores, rule = context.probabilities(self._config.model), context.correct
         sigma_mean = self._with([context])
@@ -108,7 +111,7 @@ class HybridReward:
         return Scores(paid, {"rule": rule, **context.model_parts(self._config.model), "hybrid": paid}, metrics)
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
-        """Move the running mean by one step, whatever number of calls it was scored in."""
+        """Move the running mean by one step, however many calls scored that step."""
         if contexts:
             self._sigma_mean = self._with(contexts)
 
@@ -117,11 +120,11 @@ class HybridReward:
         return self._sigma_mean
 
     def restore(self, state: float | None) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         self._sigma_mean = state
 
     def _with(self, contexts: Sequence[StepContext]) -> float:
-        """The running mean after a step with these groups; a reward model that has diverged does not stay in it."""
+        """The running mean after a step with these groups. Non-finite scores of a diverged reward model stay out."""
         scored = [scores for one in contexts for scores in one.probabilities(self._config.model).groups()]
         sigmas = [scores.std(correction=0).item() for scores in scored]
         finite = [sigma for sigma in sigmas if math.isfinite(sigma)]  # fsum: the same sum in any order
@@ -131,12 +134,12 @@ class HybridReward:
 
 
 def _blocks(numbers: Ragged) -> list[Tensor]:
-    """Groups as the rows of one matrix, or, where they differ in size, each as a matrix of one row."""
+    """Groups as the rows of one matrix or, if their sizes differ, each as a matrix of one row."""
     return [numbers.padded(0.0)] if numbers.uniform else [group[None] for group in numbers.groups()]
 
 
 def _min_max(scores: Float[Tensor, "P N"], members: Bool[Tensor, "P N"], eps: float) -> Float[Tensor, "P N"]:
-    """z inside `members`; meaningless, but finite, outside."""
+    """z inside `members`; outside, a finite value without meaning."""
     low = scores.masked_fill(~members, math.inf).amin(dim=1, keepdim=True)
     high = scores.masked_fill(~members, -math.inf).amax(dim=1, keepdim=True)
     some = members.any(dim=1, keepdim=True)

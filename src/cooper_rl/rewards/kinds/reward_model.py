@@ -17,10 +17,10 @@ class RewardModelRewardConfig(RewardConfig):
     kind: Literal["reward_model"] = "reward_model"
     """Names this kind of reward."""
     model: str = "main"
-    """Its name in `reward_models`."""
+    """The reward model's name in `reward_models`."""
 
     def reads(self) -> tuple[str, ...]:
-        """The model."""
+        """The name of the one model it uses."""
         return (self.model,)
 
     def build(self) -> RewardModelReward:
@@ -29,11 +29,11 @@ class RewardModelRewardConfig(RewardConfig):
 
 
 class RewardModelReward:
-    """sigmoid(logit) of a reference-based reward model, under the weights the step began with."""
+    """sigmoid(logit) of a reference-based reward model, with the weights from the start of the step."""
 
     def __init__(self, model: str = "main") -> None:
         self._model = model
 
     def score(self, context: StepContext) -> Scores:
-        """Rewards in [0, 1]; parts `reward_model` (the reward) and `logit`, named as `StepContext.model_parts` does."""
+        """Rewards in [0, 1], with the parts `reward_model` (the reward) and `logit` (see `StepContext.model_parts`)."""
         return Scores(context.probabilities(self._model), context.model_parts(self._model))

@@ -1,4 +1,4 @@
-"""The reward made of the rule's verdicts."""
+"""The rule's verdict as the reward."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @REWARDS.register
 class RuleRewardConfig(RewardConfig):
-    """1 for an answer that the rule calls correct, 0 for every other."""
+    """1 for an answer that the rule calls correct, 0 for any other answer."""
 
     kind: Literal["rule"] = "rule"
     """Names this kind of reward."""
@@ -23,8 +23,8 @@ class RuleRewardConfig(RewardConfig):
 
 
 class RuleReward:
-    """1 for an answer that the rule calls correct, 0 for every other."""
+    """1 for an answer that the rule calls correct, 0 for any other answer."""
 
     def score(self, context: StepContext) -> Scores:
-        """Part `rule`."""
+        """Rewards of 0 or 1, with the part `rule` (the reward)."""
         return Scores(context.correct, {"rule": context.correct})

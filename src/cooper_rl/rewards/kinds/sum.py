@@ -1,4 +1,4 @@
-"""Several rewards added up."""
+"""A weighted sum of rewards."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 @REWARDS.register
 class SumConfig(RewardConfig):
-    """The sum of several rewards, each times its own weight: what a list of rewards is, as one part of another."""
+    """The sum of several rewards, each times its own weight. It nests a list of rewards inside another list."""
 
     kind: Literal["sum"] = "sum"
     """Names this kind of reward."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = Field(min_length=1)
-    """What is added up."""
+    """The rewards to add up."""
 
     def reads(self) -> tuple[str, ...]:
-        """The models of all summands."""
+        """Names of the models that any of the rewards uses."""
         return read_by(self.rewards)
 
     def build(self) -> WeightedSum:
@@ -32,9 +32,9 @@ class SumConfig(RewardConfig):
 
 
 class WeightedSum:
-    """The sum of rewards, each times its weight; parts and metrics of all are kept.
+    """The sum of rewards, each times its weight. The parts and metrics of all rewards are kept.
 
-    Where two rewards use the same name for different parts, the later one has its index appended (`length_2`).
+    If two rewards use the same name for different parts, the later reward's index is appended (`length_2`).
     """
 
     def __init__(self, rewards: Sequence[Reward], weights: Sequence[float] | None = None) -> None:
@@ -44,7 +44,7 @@ class WeightedSum:
             raise ValueError(f"{len(self._rewards)} rewards with {len(self._weights)} weights")
 
     def score(self, context: StepContext) -> Scores:
-        """Every reward scores the same answers."""
+        """The weighted sum of every reward's score on the same answers."""
         scored = [reward.score(context) for reward in self._rewards]
         total = scored[0].rewards.flat.new_zeros(len(scored[0].rewards.flat))
         for weight, scores in zip(self._weights, scored, strict=True):
@@ -62,11 +62,11 @@ class WeightedSum:
             reward.commit(contexts)
 
     def state(self) -> list[Any]:
-        """The states of the rewards that have one, in order."""
+        """The states of the rewards that keep state, in order."""
         return [reward.state() for reward in self._remembering]
 
     def restore(self, state: list[Any]) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         for reward, own in zip(self._remembering, state, strict=True):
             reward.restore(own)
 
@@ -76,11 +76,11 @@ class WeightedSum:
 
 
 def build_sum(configs: Sequence[Any]) -> WeightedSum:
-    """The rewards of these records, weighted as they say."""
+    """The sum of the rewards that these records describe, with their weights."""
     return WeightedSum([config.build() for config in configs], [getattr(config, "weight", 1.0) for config in configs])
 
 
 def read_by(configs: Sequence[Any]) -> tuple[str, ...]:
-    """The reward models that these records name, each once, in order."""
+    """Names of the reward models that these records use, each once, in order."""
     names = (name for config in configs for name in (config.reads() if hasattr(config, "reads") else ()))
     return tuple(dict.fromkeys(names))

@@ -1,1 +1,1 @@
-"""The reward model's input and its score as a reward."""
+"""The input format of reward models."""

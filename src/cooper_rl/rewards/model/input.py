@@ -1,4 +1,4 @@
-"""What the reward model reads: one format, one code path, for training and for scoring."""
+"""The reward model's input: one format and one code path for training and scoring."""
 
 import re
 from typing import Any
@@ -12,13 +12,13 @@ _TAG = re.compile(r"<\s*/?\s*(?:question|reference_answer|completion)\s*>", re.I
 
 
 class RewardModelInput:
-    """Turns (question, reference answer, completion) into the token ids a reward model is trained and scored on.
+    """Turns (question, reference answer, completion) into the token ids that a reward model reads.
 
-    The format is that of the released VerifyRM: three tagged fields, no chat template. White space around a field
-    is dropped and the completion is normalised, so that format never tells one kind of completion from another;
-    special tokens spelled out inside a text are ordinary characters, and the format's own tags inside a text lose their
-    angle brackets, or a completion could bring its own reference answer. Needs a tokenizer of the Rust kind ("fast"),
-    whose offsets place the cut.
+    The format is that of the released VerifyRM: three tagged fields, no chat template. Whitespace around a field is
+    dropped and the completion is normalised, so that formatting never tells one kind of completion from another.
+    Special tokens spelled out inside a text count as ordinary characters. The format's own tags lose their angle
+    brackets inside a text; otherwise a completion could supply its own reference answer. The tokenizer must be a
+    "fast" one, because its offsets show where to cut.
     """
 
     def __init__(self, tokenizer: Any, max_tokens: int) -> None:
@@ -29,14 +29,15 @@ class RewardModelInput:
         self._marker_ids: list[int] = tokenizer(_MARKER, add_special_tokens=False)["input_ids"]
 
     def text(self, question: str, answer: str, completion: str) -> str:
-        """The format of algorithm.md, section 2."""
+        """The input as text, before it is cut to `max_tokens`."""
         return _before(question, answer) + _field(normalise(completion)) + "</completion>"
 
     def encode(self, question: str, answer: str, completion: str) -> list[int]:
         """Token ids, at most `max_tokens`.
 
-        A longer input loses the middle of the *completion*, replaced by a short marker; its end, where the answer
-        is, and the question and reference stay whole. Raises InputError when those alone leave no room.
+        In a longer input, a short marker replaces the middle of the *completion*. The question, the reference and the
+        end of the completion, where the answer is, stay whole. Raises InputError if question and reference leave no
+        room for a completion.
         """
         text = self.text(question, answer, completion)
         token_ids: list[int] = self._tokenizer(text, split_special_tokens=True)["input_ids"]
@@ -47,15 +48,15 @@ class RewardModelInput:
         room = self._max_tokens - (len(token_ids) - (last - first)) - len(self._marker_ids)
         if room < _FEWEST_COMPLETION_TOKENS:
             raise InputError(
-                f"question and reference answer take {len(token_ids) - (last - first)} tokens, which leaves no room "
-                f"for a completion in max_input_tokens: {self._max_tokens}; raise it or drop the problem: "
+                f"the question and the reference answer take {len(token_ids) - (last - first)} tokens, so "
+                f"max_input_tokens: {self._max_tokens} leaves no room for a completion; raise it or drop the problem: "
                 f"{question[:80]!r}"
             )
         head, tail = room // 2, room - room // 2
         return token_ids[: first + head] + self._marker_ids + token_ids[last - tail :]
 
     def _completion_tokens(self, text: str, start: int, end: int) -> tuple[int, int]:
-        """The range of tokens that lie inside the completion; one that straddles its border is outside."""
+        """The range of tokens inside the completion. A token that straddles its border counts as outside."""
         encoded = self._tokenizer(text, split_special_tokens=True, return_offsets_mapping=True)
         inside = [
             index
@@ -71,5 +72,5 @@ def _before(question: str, answer: str) -> str:
 
 
 def _field(text: str) -> str:
-    """The text with forged tags made harmless; its length stays the same."""
+    """The text with the angle brackets of forged tags replaced; its length stays the same."""
     return _TAG.sub(lambda tag: f"[{tag.group()[1:-1]}]", text)

@@ -1,4 +1,4 @@
-"""What a rule is: it gives verdicts on completions, and it says which reference answers it can work with."""
+"""The protocol of rules: a rule gives verdicts on completions and says which reference answers it can work with."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -19,14 +19,14 @@ class Rule(Protocol):
         ...
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """Why `answer` cannot be the reference answer of `problem`; None where it can.
+        """Why `answer` cannot be the reference answer of `problem`; None if it can.
 
-        The words stand behind the answer in a message: "does not verify against itself".
+        The text continues a message that begins with the answer: "does not verify against itself".
         """
         ...
 
     def close(self) -> None:
-        """Give back processes and threads. A later call starts them again."""
+        """Release processes and threads. Later calls start them again."""
         ...
 
 
@@ -37,9 +37,9 @@ class RuleConfig(Protocol):
 
 
 class ComputedRule:
-    """A rule that computes each verdict in this process from the problem and the completion's text alone.
+    """A rule that computes each verdict in this process, from nothing but the problem and the completion's text.
 
-    `objection(problem)` says why a problem's reference is none that the rule can read.
+    `objection(problem)` says why the rule cannot read a problem's reference; None if it can.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class ComputedRule:
         return [self._verdict(problem, text) for problem, text in asked]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """See `Rule`: the boxed answer must be correct."""
+        """See `Rule`. The answer in a box must be correct."""
         if self._objection is not None and (objection := self._objection(problem)) is not None:
             return objection
         return unverified(self._verdict(problem, boxed(answer)))
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """There is nothing to release."""
 
 
 def unverified(verdict: Verdict) -> str | None:
-    """The fault of a reference answer that has this verdict on itself; None where it is `correct`."""
+    """The fault of a reference answer whose verdict against itself is `verdict`; None if that is `correct`."""
     return None if verdict == "correct" else f"does not verify against itself (verdict: {verdict})"

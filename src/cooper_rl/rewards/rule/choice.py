@@ -1,4 +1,4 @@
-"""The rule for multiple choice: right when the option's letter is given, or its text where the reference has it."""
+"""Verdicts on multiple choice: an answer is right if it gives the option's letter, or its text if that is known."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _LEAD = r"(?i:(?:the|my|it|so|is|correct|right|best|final|answer|options?|choice
 _OPTION = re.compile(
     rf"{_LEAD}(?:[(\[]\s*(?P<enclosed>[A-Ja-j])\s*[)\]]|(?P<bare>[A-J])|(?P<small>[a-j])(?=\)))(?P<rest>.*)", re.DOTALL
 )
-_SMALL = re.compile(rf"{_LEAD}([b-hj])[.)]?")  # "a" and "i" alone are words that a cut-off may have ended on
+_SMALL = re.compile(rf"{_LEAD}([b-hj])[.)]?")  # a lone "a" or "i" may be a word
 _SEPARATOR = r"(?:\s*[,;&>]\s*(?:and\s+)?|\s*(?:->|\\to\b|\\rightarrow\b)\s*|\s+and\s+|\s+)"
 _SEVERAL = re.compile(rf"{_LEAD}(?:\(?[A-J]\)?)(?:{_SEPARATOR}\(?[A-J]\)?)+")
 _RUN = re.compile(r"[A-J]{2,6}")
@@ -37,7 +37,7 @@ _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Choice:
-    """Option letters in the order given, and the text of the option where there is one."""
+    """Option letters in the order given, and the text of the option if there is one."""
 
     letters: tuple[str, ...]
     text: str = ""
@@ -47,8 +47,8 @@ class Choice:
 def reference_choice(reference: str) -> Choice | None:
     """The choice that a reference names: `B`, `(b)`, `B) apple`, `A, C`; None for everything else.
 
-    `b`, `x` and `K` are variables, and `B. Apple` (not `B. 12`) may be a name. The order of several letters counts:
-    it may have been asked for.
+    `b`, `x` and `K` are variables, and `B. Apple` (unlike `B. 12`) may be a name. The order of several letters counts,
+    because the question may ask for it.
     """
     text = bare_text(reference).strip(' *"')
     if single := re.fullmatch(r"(?:(?i:option|choice)\s+)?(?:[(\[]\s*([A-Ja-j])\s*[)\]]|([A-J]))[.):]?", text):
@@ -66,8 +66,9 @@ def reference_choice(reference: str) -> Choice | None:
 def choice_verdict(reference: str, completion: str, options: Mapping[str, str] = _NO_OPTIONS) -> Verdict:
     """The verdict on `completion` against a `reference` that names a choice.
 
-    Of `options`, letter to text as `plain_text` gives it, the text alone is an answer too. `unparsed` where neither
-    is given: a number in the box may be the right option's. Raises ValueError where the reference is no choice.
+    `options` maps letters to texts as `plain_text` gives them; an option's text alone is an answer too. The verdict is
+    `unparsed` if the completion gives neither letter nor text: a number in the box may be the text of the right
+    option. Raises ValueError if the reference is not a choice.
     """
     expected = reference_choice(reference)
     if expected is None:
@@ -91,11 +92,11 @@ def _first_sentence(line: str) -> tuple[str, str]:
 
 
 def _free_verdict(expected: Choice, text: str, options: Mapping[str, str]) -> Verdict:
-    """The verdict on a completion without box or statement: its last line must be an option, or name one."""
+    """The verdict on a completion without a box or a statement: its last line must be an option or name one."""
     *earlier, last = [bare_text(line) for line in text.splitlines() if line.strip()]
     listed = {choice.letters for line in earlier if (choice := _read(line)) is not None}
     if listed:
-        return "unparsed"  # it repeats the options
+        return "unparsed"  # the completion repeats the options
     verdict = _text_verdict(expected, last, False, options)
     if verdict != "unparsed":
         return verdict
@@ -122,7 +123,7 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Mapping[
 
 
 def _read(text: str, is_boxed: bool = False) -> Choice | None:
-    """The choice that a text states and does nothing else; one of several letters where it names several."""
+    """The choice in a text that states a choice and nothing else; it has several letters if the text names several."""
     if _SEVERAL.fullmatch(text):
         return Choice(tuple(re.findall(r"\b[A-J]\b", text)))
     if _RUN.fullmatch(text):
@@ -132,11 +133,11 @@ def _read(text: str, is_boxed: bool = False) -> Choice | None:
     if (option := _OPTION.fullmatch(text)) and (choice := _option_with_rest(option)):
         return choice
     letters = tuple(dict.fromkeys(_ANY.findall(text)))
-    return Choice((*letters, "?")) if len(letters) > 1 else None  # "B or C" is not the choice of both
+    return Choice((*letters, "?")) if len(letters) > 1 else None  # "B or C" does not choose both
 
 
 def _option_with_rest(option: re.Match[str]) -> Choice | None:
-    """The choice in "B", "B) apple" or "B because ..."; None where something else begins with a letter."""
+    """The choice in "B", "B) apple" or "B because ..."; None if something else begins with that letter."""
     letter, rest = (option["enclosed"] or option["bare"] or option["small"]).upper(), option["rest"]
     delimiter, reason = _DELIMITER.match(rest), _REASON.match(rest)
     if rest.strip(" .:)") and not delimiter and not reason and not (option["enclosed"] and rest[0] == " "):

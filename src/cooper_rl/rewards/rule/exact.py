@@ -1,4 +1,4 @@
-"""The rule for answers in words: right when the text is the same, whatever it is dressed in. Never any mathematics."""
+"""Verdicts on answers in words: an answer is right if its text is the same, whatever its formatting. No mathematics."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,8 @@ _AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
 def exact_verdict(reference: str, completion: str) -> Verdict:
     """The verdict on `completion` against `reference`, a text as `reference_text` gives it.
 
-    `unparsed` where nothing is answered, or the reference stands inside a longer answer that only a reader can judge.
+    The verdict is `unparsed` if the completion gives no answer, or if the reference occurs in a longer answer that
+    only a reader can assess.
     """
     answer = text_answer(completion)
     if answer.boxes:
@@ -50,9 +51,9 @@ def _boxed_verdict(reference: str, boxes: tuple[str, ...], line: str | None, aft
 
 
 def _line_verdict(reference: str, line: str) -> tuple[Verdict, str]:
-    """The verdict on a line that states an answer, and the rest of the line behind the answer.
+    """The verdict on a line that states an answer, and the rest of the line after the answer.
 
-    A full stop may belong to the answer ("St. Louis", "p.m."): each beginning of the line that ends in one is tried.
+    A full stop may belong to the answer ("St. Louis", "p.m."), so every start of the line up to a full stop is tried.
     """
     for beginning, rest in _beginnings(line):
         if _is_same(reference, beginning) or _is_polar(reference, beginning):
@@ -70,7 +71,7 @@ def _is_same(reference: str, text: str) -> bool:
     fold_case = not case_matters(reference)
     expected = plain_text(reference, fold_case)
     if not expected:
-        return text.strip() == reference.strip()  # nothing but signs: > or +
+        return text.strip() == reference.strip()  # only signs, such as > or +
     if plain_text(text, fold_case) == expected:
         return True
     reason = _REASON.search(text)
@@ -78,7 +79,7 @@ def _is_same(reference: str, text: str) -> bool:
 
 
 def _is_polar(reference: str, text: str) -> bool:
-    """Whether both say yes, or no, and the text goes on to say why: "Yes, because ..."."""
+    """Whether both say yes or both say no, and the text goes on to say why: "Yes, because ..."."""
     expected, polar = plain_text(reference), _POLAR.match(text.strip(" *\"'"))
     if expected not in _AGAINST or not polar or polar.group(1).casefold() != expected:
         return False
@@ -86,7 +87,7 @@ def _is_polar(reference: str, text: str) -> bool:
 
 
 def _difference(reference: str, text: str) -> Verdict:
-    """`unparsed` where the reference is part of the text and nothing speaks against it, else `wrong`."""
+    """`unparsed` if the text contains the reference and nothing that contradicts it, else `wrong`."""
     expected, found = plain_text(reference), plain_text(text)
     is_inside = bool(expected) and re.search(rf"(?<!\w){re.escape(expected)}(?!\w)", found) is not None
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"

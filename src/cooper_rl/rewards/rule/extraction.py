@@ -1,21 +1,23 @@
-"""Where a completion states its final answer, found by text alone: no mathematics, nothing evaluated.
+"""Finds the final answer in a completion by text alone: nothing is evaluated.
 
-Both the verifier processes and the fast path in the main process read completions through this module, so that
-they cannot disagree about *what* was answered. It imports the standard library only.
+Both the verifier processes and the fast path in the main process read completions through this module, so they
+cannot disagree about *what* the answer is. It imports only the standard library.
 
 The rules, in order:
 1. The last complete `\\boxed{}`. Boxes in the same sentence, or joined by "or", "and", a comma or nothing, belong
-   together; boxes earlier in the text are intermediate results and do not count.
+   together. Boxes earlier in the text are intermediate results and do not count.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:",
-   "####", "A:" at the start of a line, an "answer" field of JSON), up to the end of its sentence. Earlier
-   statements were revised by it and do not count. Nothing is looked for elsewhere when that text is unreadable.
-3. Else the whole text where it is one line of nothing but numbers ("21 and 43"): several answers, not the last of them.
+   "####", "A:" at the start of a line, an "answer" field of JSON), up to the end of its sentence. It replaces any
+   earlier statements. If that text is unreadable, the search stops there.
+3. Else the whole text, if it is one line of nothing but numbers ("21 and 43"). These are several answers; the last one
+   is not picked.
 4. Else the end of the text, from which Math-Verify takes what it can find.
-A statement after the last box counts beside it, so that "\\boxed{3} ... the answer is 4" has two answers; so does
-a number offered right behind it ("\\boxed{3} or 4"). Only a value stated as the *final* answer revises the box:
+
+A statement after the last box counts in addition to the box: "\\boxed{3} ... the answer is 4" has two answers. So does
+a number right after the box ("\\boxed{3} or 4"). Only a value stated as the *final* answer replaces the box:
 "\\boxed{3} ... The final answer is 4" has one answer, 4.
 
-Answers in words are read by `text_answer`, from the same places.
+`text_answer` reads answers in words from the same places.
 """
 
 import re
@@ -25,7 +27,7 @@ from functools import lru_cache
 from typing import Literal
 
 TAIL_CHARS = 8000
-"""Only this much of the end of a completion is read, which bounds the work on very long texts."""
+"""Only this many characters at the end of a completion are read, which bounds the work on very long texts."""
 FREE_CHARS = 1000
 _STATED_CHARS = 400
 _FINAL_CHARS = 8
@@ -52,7 +54,7 @@ _WRAPPINGS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ('"', '"
 
 @dataclass(frozen=True)
 class FinalAnswer:
-    """The candidates for a completion's final answer: several when it gave several, none when it gave nothing."""
+    """The candidates for a completion's final answer: several if it gives several, none if it gives no answer."""
 
     kind: Literal["boxed", "stated", "free"]
     texts: Sequence[str]
@@ -60,7 +62,7 @@ class FinalAnswer:
 
 @dataclass(frozen=True)
 class Statement:
-    """The last place where a text says what its answer is, and what follows: `text` from `start` on."""
+    """The last place where a text says what its answer is. `text` is what follows, from `start` on."""
 
     text: str
     start: int
@@ -68,11 +70,11 @@ class Statement:
     """Whether it says "final answer"."""
     is_json: bool
     is_letter: bool
-    """Whether it is nothing but `A:` at the start of a line, which may as well be an option."""
+    """Whether it is only an `A:` at the start of a line, which may also be an option."""
 
 
 def extract_answer(completion: str) -> FinalAnswer:
-    """The final answer of a completion. `texts` is empty where there is none."""
+    """The final answer of a completion. `texts` is empty if there is none."""
     tail = completion[-TAIL_CHARS:].strip()
     boxes = final_boxes(tail)
     statement = last_statement(tail, after=boxes[-1][1] if boxes else 0)
@@ -93,7 +95,7 @@ def extract_answer(completion: str) -> FinalAnswer:
 
 @lru_cache(maxsize=4096)
 def reference_text(answer: str) -> str:
-    """The reference answer without wrapping. Of a whole solution: what is boxed, else what is stated."""
+    """The reference answer without its wrapping. For a whole solution: the boxed answer, else the stated one."""
     if boxes := [clean(answer[start:end]) for start, end in final_boxes(answer)]:
         return ", ".join(dict.fromkeys(filter(None, boxes)))
     if "\n" in answer.strip() or last_statement(answer) is not None:
@@ -104,7 +106,7 @@ def reference_text(answer: str) -> str:
 
 
 def clean(text: str) -> str:
-    """An answer without the wrapping that carries no meaning: Markdown, dollar signs, a final full stop, spaces."""
+    """An answer without wrapping that carries no meaning: Markdown, dollar signs, a final full stop, spaces."""
     text = text.strip().replace("\u2212", "-").replace("**", "")
     text = text.rstrip(".,;: \n\t")
     for left, right in _WRAPPINGS:
@@ -140,7 +142,7 @@ def final_boxes(text: str) -> list[tuple[int, int]]:
 
 
 def _closing_braces(text: str) -> dict[int, int]:
-    """The position of every brace that closes, by that of the one it closes."""
+    """Maps the position of each opening brace to that of its closing brace."""
     opened: list[int] = []
     closing: dict[int, int] = {}
     for match in _BRACE.finditer(text):
@@ -152,7 +154,7 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 
 def last_statement(text: str, after: int = 0) -> Statement | None:
-    """The last statement of an answer beyond position `after`; None where nothing is stated."""
+    """The last statement of an answer after position `after`; None if there is none."""
     statements = list(_STATEMENT.finditer(text, after))
     if not statements:
         return None

@@ -1,8 +1,8 @@
-"""Verdicts without leaving the process: on text, on options, and on plain numbers, which are most of all answers.
+"""Verdicts without leaving the process: on text, on options, and on plain numbers, which most answers are.
 
-Gives a verdict only where the slow path (`rule_judge.judge`) provably gives the same one: the reference is no
-mathematics, nothing was answered, or the reference is a plain number and either all final answers are plain numbers
-equal to it, or one is plainly different.
+The fast path gives a verdict only if the slow path (`maths_verdict`) provably gives the same one. That is so in three
+cases: the reference is not mathematics; the completion gives no answer; or the reference is a plain number and either
+all final answers are plain numbers equal to it, or one of them is plainly different.
 """
 
 from cooper_rl.rewards.rule.choice import choice_verdict
@@ -15,7 +15,7 @@ from cooper_rl.rewards.rule.verdict import Verdict
 
 
 def fast_verdict(answer: str, completion: str) -> Verdict | None:
-    """The verdict on a completion against the reference `answer`, or None where the slow path must decide."""
+    """The verdict on a completion against the reference `answer`, or None if the slow path must decide."""
     reference = reference_text(answer)
     if (verdict := text_verdict(reference, completion)) is not None:
         return verdict
@@ -35,7 +35,7 @@ def fast_verdict(answer: str, completion: str) -> Verdict | None:
 
 
 def text_verdict(reference: str, completion: str) -> Verdict | None:
-    """The verdict where the reference is text or an option; None where it is mathematics, or nothing at all."""
+    """The verdict if the reference is text or an option; None if it is mathematics or empty."""
     kind = reference_kind(reference) if reference else "maths"
     if kind == "maths":
         return None

@@ -1,4 +1,4 @@
-"""The rule that a function of the user's own is."""
+"""A rule written as the user's own function."""
 
 import reprlib
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ from cooper_rl.rewards.rule.verdict import UserVerdict, Verdict
 
 
 class FunctionRule(Config):
-    """A rule of your own: `function(problem, completion_text)`, which returns `correct`, `wrong` or `unparsed`.
+    """Your own rule: `function(problem, completion_text)` returns `correct`, `wrong` or `unparsed`.
 
-    `problem` is the `Problem` with its metadata. The function is called once for each completion, in this process and
-    one call at a time; the calls of an `async def` run together. Nothing kills it when it takes long.
+    `problem` is the `Problem` with its metadata. The function runs in this process, once per completion and one call
+    at a time; the calls of an `async def` run concurrently. It has no time limit.
     """
 
     kind: str = Field(pattern=r"^[\w.]+:\w+$")
-    """`package.module:function`, of an installed package or a module in the working folder."""
+    """`package.module:function`, from an installed package or a module in the working folder."""
     check_references: bool = False
-    """Also leave out problems whose reference answer, in a box, the function does not call correct."""
+    """Also leave out problems whose own reference answer, in a box, the function does not accept as correct."""
 
     def build(self) -> "UserRule":
-        """Find the function. Raises InputError where it does not exist or takes other arguments."""
+        """The rule. Raises InputError if the function does not exist or takes other arguments."""
         return UserRule(self.kind, self.check_references)
 
 
@@ -45,11 +45,11 @@ class UserRule:
         self._loop = EventLoop() if is_async(self._function) else None
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """See `Rule`. Raises InputError, naming function and problem, for any other value that it returns.
+        """See `Rule`. Raises InputError naming function and problem if the function returns anything but a verdict.
 
-        What the function itself raises is passed on.
+        Exceptions of the function itself propagate.
         """
-        with self._lock:  # the assistant's thread asks, too
+        with self._lock:  # the assistant's thread calls this too
             if self._loop is not None:
                 returned = self._loop.run(lambda: gathered(self._function, asked))
             else:
@@ -57,11 +57,11 @@ class UserRule:
         return [self._verdict(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """See `Rule`: none, or what the function says of the boxed answer."""
+        """See `Rule`. With `check_references`, the function must accept the answer in a box; otherwise any will do."""
         return unverified(self.verify_problems([(problem, boxed(answer))])[0]) if self._check_references else None
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """There is nothing to release."""
 
     def _verdict(self, value: Any, problem: Problem) -> Verdict:
         if isinstance(value, str) and value in get_args(UserVerdict):

@@ -1,7 +1,7 @@
-"""The verdict on one completion, with Math-Verify for mathematics. Runs in the verifier processes only: Math-Verify
-may stall or blow up.
+"""The verdict on one completion, with Math-Verify for mathematics.
 
-Imports neither torch nor transformers, so that a replaced process is ready in a fraction of a second.
+This module runs only in the verifier processes, because Math-Verify may stall or run out of memory. It imports neither
+torch nor transformers, so that a replacement process is ready in a fraction of a second.
 """
 
 import re
@@ -19,7 +19,7 @@ from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.written_date import with_iso_dates
 
 _MATH_SEGMENT = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
-_CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is no formula
+_CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is not a formula
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)\}")
 _PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
@@ -33,7 +33,7 @@ _DECIMALS = 6
 _SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
 
 
-def judge(answer: str, completion: str) -> Verdict:
+def maths_verdict(answer: str, completion: str) -> Verdict:
     """The verdict on `completion` against the reference `answer`."""
     reference = reference_text(answer)
     if (verdict := text_verdict(reference, completion)) is not None:
@@ -45,7 +45,7 @@ def judge(answer: str, completion: str) -> Verdict:
     if final.kind == "free":
         found = _parse(final.texts[0])
         return _compare(gold, found, _decimals(reference)) if found else "unparsed"
-    verdicts = [_judge_text(text, reference, gold) for text in final.texts]
+    verdicts = [_text_verdict(text, reference, gold) for text in final.texts]
     read = [verdict for verdict in verdicts if verdict != "unparsed"]
     if not read:
         return "unparsed"
@@ -57,7 +57,7 @@ def judge(answer: str, completion: str) -> Verdict:
     return _compare(gold, _parse_box(", ".join(final.texts)))
 
 
-def _judge_text(text: str, reference: str, gold: list) -> Verdict:
+def _text_verdict(text: str, reference: str, gold: list) -> Verdict:
     if _same_text(text, reference):
         return "correct"
     expected, number = plain_number(reference), plain_number(text)
@@ -73,7 +73,7 @@ def _judge_text(text: str, reference: str, gold: list) -> Verdict:
 
 
 def _read(text: str, numeric: bool) -> list:
-    """What Math-Verify makes of one candidate answer; empty where it cannot be read without guessing."""
+    """Math-Verify's reading of one candidate answer; empty if it cannot be read without guessing."""
     number = plain_number(text)
     if number is not None:
         return _parse_box(as_decimal(number))
@@ -85,7 +85,7 @@ def _read(text: str, numeric: bool) -> list:
         return _parse_box(text)
     text = text.replace("$", "")
     if re.search(r"\d\s+\d", text) or re.match(r"(?:minus|negative)\b", text, re.IGNORECASE):
-        return []  # "1 1/2" is no product, "minus 12" is not 12
+        return []  # "1 1/2" is not a product, "minus 12" is not 12
     if not _WORD.search(text):
         return _parse_box(text)
     if not re.search(r"\d", text):
@@ -95,7 +95,7 @@ def _read(text: str, numeric: bool) -> list:
     if has_changed_number(text) and not re.search(r"percent|pct", text):
         return []  # "12 thousand" is not 12
     if _BOUND.search(text) or with_iso_dates(text) != text:
-        return []  # "at least 5" is not 5, nor is "May 5"
+        return []  # "at least 5" is not 5, and neither is "May 5"
     return _parse(f"The answer is: {text}")
 
 
@@ -112,7 +112,7 @@ def _parse_box(text: str) -> list:
 
 
 def _parse(text: str) -> list:
-    # No time-out of its own: Math-Verify's uses signals, which sympy's C loops ignore; the parent process kills.
+    # Math-Verify's own time-out is off: it uses signals, which sympy's C loops ignore. The parent process kills us.
     return parse(text, parsing_timeout=None)  # pyright: ignore[reportArgumentType]
 
 
@@ -122,20 +122,22 @@ def _compare(gold: list, found: list, decimals: int = _DECIMALS) -> Verdict:
 
 
 def _decimals(*texts: str) -> int:
-    """The decimals that Math-Verify compares: more than its six where a number is so small that they are all zero."""
+    """The decimals that Math-Verify compares: six by default, more for a number so small that those are all zero."""
     numbers = [Decimal(number) for text in texts if (number := plain_number(text)) and "/" not in number]
     return _DECIMALS + max((-number.adjusted() for number in numbers if number and number.adjusted() < -3), default=0)
 
 
 def _same_percentage(text: str, expected: str | None) -> bool:
-    """Whether `40%` answers the reference 40, the question having asked for a percentage. Math-Verify reads it as 0.4,
-    and is asked after us."""
+    """Whether `40%` answers the reference 40: the question may ask for a percentage.
+
+    Math-Verify would read it as 0.4, so this check comes first.
+    """
     percentage = _PERCENTAGE.fullmatch(text)
     return percentage is not None and expected is not None and same_number(percentage.group(1), expected) is True
 
 
 def _same_with_comma(text: str, expected: str | None) -> bool:
-    """Whether `1,22` answers the reference 1.22. In a reference it is two numbers, 1 and 22."""
+    """Whether `1,22` answers the reference 1.22. In a reference, `1,22` is two numbers, 1 and 22."""
     with_comma = _DECIMAL_COMMA.fullmatch(text)
     return with_comma is not None and expected is not None and expected == text.replace(",", ".")
 

@@ -1,4 +1,4 @@
-r"""One number in an answer, and whether it is within a tolerance of the reference. Exact arithmetic, no symbols."""
+"""Reads one number in an answer and checks it against a tolerance. The arithmetic is exact; there are no symbols."""
 
 import re
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ _MAX_EXPONENT = 400
 
 @dataclass(frozen=True)
 class Number:
-    """A value; `is_percentage` where a percent sign stands behind it."""
+    """A value. `is_percentage` says whether a percent sign follows it."""
 
     value: Fraction
     is_percentage: bool = False
 
 
 def number_in(text: str) -> Number | None:
-    r"""The number that a text is: `12`, `1,234`, `-3/4`, `\frac{3}{4}`, `1 1/2`, `6.02e23`, `40\%`, `5 km`.
+    r"""The value of a text that is a number: `12`, `1,234`, `-3/4`, `\frac{3}{4}`, `1 1/2`, `6.02e23`, `40\%`, `5 km`.
 
-    None for everything else, several numbers and numbers of more than 60 digits among them.
+    None for everything else, including several numbers and numbers of more than 60 digits.
     """
     text = text.strip().replace("$", "") if text.count("$") != 1 else text.strip()
     text = _APPROXIMATELY.sub("", text, count=1) if _APPROXIMATELY.match(text) else text
@@ -47,10 +47,10 @@ def number_in(text: str) -> Number | None:
 
 
 def numeric_verdict(reference: str, expected: Number, tolerance: Fraction, completion: str) -> Verdict:
-    """The verdict on `completion`; `reference` is the text of `expected`, for its unit. `tolerance` is inclusive.
+    """The verdict on `completion`. `reference` is the text of `expected`, for its unit; `tolerance` is inclusive.
 
-    Every candidate of the final answer must be a number within the tolerance; `unparsed` where one is none. A
-    completion without box or statement counts where its last line is nothing but a number.
+    Every candidate for the final answer must be a number within the tolerance. The verdict is `unparsed` if a candidate
+    is not a number. A completion without a box or a statement counts if its last line is only a number.
     """
     final = extract_answer(completion)
     texts = [final.texts[0].strip().splitlines()[-1]] if final.kind == "free" and final.texts else list(final.texts)
@@ -66,7 +66,7 @@ def numeric_verdict(reference: str, expected: Number, tolerance: Fraction, compl
 
 
 def _is_close(found: Number, expected: Number, tolerance: Fraction) -> bool:
-    """A percentage also answers the share that it is, and a reference without the sign: the question may have it."""
+    """Whether the numbers are close. `40%` matches the references 0.4 and 40: the question may ask for a percentage."""
     if abs(found.value - expected.value) <= tolerance:
         return True
     if found.is_percentage == expected.is_percentage:

@@ -1,4 +1,4 @@
-"""The options of a multiple-choice problem: listed in its question or in its metadata."""
+"""The options of a multiple-choice problem, listed in its question or its metadata."""
 
 import re
 from collections import Counter
@@ -10,19 +10,19 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.rule.plain_text import bare_text, plain_text
 
 Options = Mapping[str, str]
-"""Letter to text, as `plain_text` gives it."""
+"""Maps letters to texts, as `plain_text` gives them."""
 
 FIELDS = ("options", "choices")
-"""Metadata that lists options: texts, letters with texts, or the lists `label` and `text`."""
+"""Metadata fields that list options: as texts, as letters with texts, or as the two lists `label` and `text`."""
 LETTERS = "ABCDEFGHIJ"
 
 _MARK = re.compile(r"(?<![\w.)])(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:](?=\s|$)|([A-J])\)(?=\S))")
 
 
 def options_of(problem: Problem) -> Options:
-    """The options that a problem lists, those of its metadata first; empty where there are none, or only one.
+    """The options that a problem lists; empty if there are fewer than two. Metadata takes precedence over the question.
 
-    Options with equal texts, and those whose text is a letter, are left out: such a text names no one option.
+    Options with equal texts and options whose text is a letter are left out, because such a text is ambiguous.
     """
     for field in FIELDS:
         if found := _listed(problem.metadata.get(field)):
@@ -32,7 +32,7 @@ def options_of(problem: Problem) -> Options:
 
 @lru_cache(maxsize=4096)
 def _in_question(question: str) -> Options:
-    """The last run of marks A, B, C, ... in a question, each with the text up to the next."""
+    """The last run of marks A, B, C, ... in a question, each with the text up to the next mark."""
     text = "\n".join(bare_text(line) for line in question.splitlines())
     run: list[re.Match[str]] = []
     for mark in _MARK.finditer(text):
@@ -45,7 +45,7 @@ def _in_question(question: str) -> Options:
         return {}
     ends = [mark.start() for mark in run[1:]] + [len(text)]
     texts = [text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
-    texts[-1] = texts[-1].split("\n", 1)[0]  # what follows the last option is no part of it
+    texts[-1] = texts[-1].split("\n", 1)[0]  # what follows the last option does not belong to it
     return distinct(zip(LETTERS, texts, strict=False))
 
 
@@ -67,7 +67,7 @@ def _unmarked(text: str) -> str:
 
 
 def distinct(options: Iterable[tuple[str, str]]) -> Options:
-    """Options whose text names them and no other; none where there are not two options."""
+    """The options whose text is unambiguous; empty if there are fewer than two options."""
     plain = [(letter, plain_text(text)) for letter, text in options]
     if len(plain) < 2:
         return {}

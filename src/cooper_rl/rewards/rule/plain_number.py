@@ -1,4 +1,4 @@
-"""Plain numbers in answers: what counts as one, and when two of them are equal or plainly different."""
+"""Plain numbers in answers: what counts as one, and when two are equal or plainly different."""
 
 import re
 from decimal import Decimal
@@ -25,7 +25,7 @@ _CHANGES_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _MAX_DIGITS = 60
-# Math-Verify compares floats rounded to 6 decimals: numbers as close as this are left to it, unless they are tiny.
+# Math-Verify compares floats rounded to 6 decimals. Numbers this close are left to it, unless they are tiny.
 _PLAINLY_DIFFERENT = Fraction(1, 10_000)
 _SHARE_DIFFERENT = Fraction(1, 1000)
 
@@ -34,8 +34,8 @@ _SHARE_DIFFERENT = Fraction(1, 1000)
 def plain_number(text: str) -> str | None:
     r"""The number in "1,234", "$12", "x = 3/4" or "12 apples", as `1234` or `3/4`; None for everything else.
 
-    Words after the number are taken for its unit, except where they change it ("12 thousand", "3 over 4").
-    Scientific notation is read in the forms `6.02e23` and `6.02 \times 10^{23}`, both `6.02e23`.
+    Words after the number count as its unit, unless they change it ("12 thousand", "3 over 4").
+    Scientific notation may be written `6.02e23` or `6.02 \times 10^{23}`; both become `6.02e23`.
     """
     if prefix := _PREFIX.match(text):
         text = text[prefix.end() :]
@@ -55,7 +55,7 @@ def plain_number(text: str) -> str | None:
 
 
 def mixed_number(text: str) -> str | None:
-    """The fraction that a mixed number such as "1 1/2" is; None for everything else."""
+    """A mixed number such as "1 1/2" as a fraction, here `3/2`; None for everything else."""
     mixed = re.fullmatch(r"(-?)(\d{1,9}) (\d{1,9})/(\d{1,9})", text, re.ASCII)
     if mixed is None:
         return None
@@ -64,13 +64,13 @@ def mixed_number(text: str) -> str | None:
 
 
 def has_changed_number(text: str) -> bool:
-    """Whether words in `text` change the numbers beside them, so that the digits alone would be misread."""
+    """Whether words in `text` change the numbers next to them, so that the digits alone would be misread."""
     return bool(_CHANGES_NUMBER.search(text))
 
 
 @lru_cache(maxsize=16384)
 def same_number(one: str, other: str) -> bool | None:
-    """Whether two plain numbers are equal; None where only Math-Verify's rounding can tell."""
+    """Whether two plain numbers are equal; None if only Math-Verify's rounding can tell."""
     a, b = _value(one), _value(other)
     if a is None or b is None:
         return None
@@ -82,7 +82,10 @@ def same_number(one: str, other: str) -> bool | None:
 
 
 def as_decimal(number: str) -> str:
-    """A plain number as Math-Verify reads it: `6.02e23` written out, `0.0` as 0 (all small floats round to 0.0)."""
+    """A plain number in a form that Math-Verify can read: `6.02e23` written out, `0.0` as 0.
+
+    The latter is needed because Math-Verify rounds all small floats to 0.0.
+    """
     if "/" in number:
         return number
     value = Decimal(number)

@@ -1,4 +1,4 @@
-"""One form for answers in words, whatever LaTeX, Markdown or habit they are dressed in."""
+"""A canonical form for answers in words, whatever their LaTeX, Markdown or punctuation."""
 
 import re
 import unicodedata
@@ -27,9 +27,9 @@ _NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split(
 
 @lru_cache(maxsize=4096)
 def bare_text(text: str) -> str:
-    r"""Without LaTeX's and Markdown's dress: `\text{(B)}\ $12$` is `(B) 12`. Letters keep their case."""
+    r"""The text without LaTeX and Markdown formatting: `\text{(B)}\ $12$` is `(B) 12`. Letters keep their case."""
     text = unicodedata.normalize("NFC", text).translate(_QUOTES).translate(_DASHES)
-    for _ in range(3):  # \textbf{\text{...}}; deeper nesting is nobody's habit
+    for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
         text = _TEXT_COMMAND.sub(r" \1 ", text)
     text = _SPACES.sub(" ", text.replace("{,}", ","))
     text = _DELIMITERS.sub("", _DEGREE.sub("\u00b0", text))
@@ -38,11 +38,11 @@ def bare_text(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def plain_text(text: str, fold_case: bool = True) -> str:
-    """The form in which answers in words are compared: equal forms are equal answers.
+    """The form in which answers in words are compared. Equal forms mean equal answers.
 
-    Not told apart: case (unless `fold_case` is False), a leading article, outer quotation marks and punctuation,
-    full stops after letters ("p.m."), hyphens between words, "and" and commas in lists, `twelve` and `12`,
-    and the ways to write a date with its month by name or as year-month-day.
+    It ignores case (unless `fold_case` is False), a leading article, outer quotation marks and punctuation, full stops
+    after letters ("p.m."), and hyphens between words. It also makes no difference between "and" and a comma in lists,
+    between `twelve` and `12`, or between a date with a named month and one written year-month-day.
     """
     text = _unbracketed(bare_text(text).strip(_EDGES))
     text = re.sub(r"\s*([_^])\s*", r"\1", re.sub(r"[{}]", " ", re.sub(r"\\infty\b|\u221e", " infinity ", text)))
@@ -60,7 +60,7 @@ def plain_text(text: str, fold_case: bool = True) -> str:
 
 
 def case_matters(text: str) -> bool:
-    """Whether an answer is so short that its case may be its meaning: Co is cobalt, CO a gas, mW no MW."""
+    """Whether an answer is so short that its case may carry meaning: Co is cobalt, CO is a gas, and mW is not MW."""
     letters = bare_text(text).strip(_EDGES)
     return len(letters) == 2 and letters.isalpha() and letters != letters.lower() and letters.casefold() != "no"
 

@@ -1,4 +1,4 @@
-"""A verifier process as the main process sees it: asked, timed, killed and replaced."""
+"""The main process's handle on a verifier process: it asks, keeps the time, kills and replaces."""
 
 import json
 import logging
@@ -18,10 +18,10 @@ _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class RuleProcess:
-    """One verifier process, started at the first question and after every death. Used by one thread at a time.
+    """One verifier process. It starts with the first question and again after every crash or kill.
 
-    A plain subprocess that speaks JSON lines: no fork of a process that holds a model, no pickle, no need for a
-    `__main__` guard in the user's script.
+    Only one thread at a time may use it. It is a plain subprocess that speaks JSON lines, so it needs no fork of a
+    process that holds a model, no pickle, and no `__main__` guard in the user's script.
     """
 
     def __init__(self, timeout_s: float, memory_mib: int) -> None:
@@ -30,7 +30,7 @@ class RuleProcess:
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, answer: str, completion: str) -> tuple[Verdict, Literal["answered", "killed", "crashed"]]:
-        """The verdict, and how the process came out of it; `killed` and `crashed` both mean verdict `timeout`."""
+        """The verdict and the state of the process afterwards. `killed` and `crashed` both mean verdict `timeout`."""
         process = self._process or self._start()
         reply, killed = self._exchange(process, {"answer": answer, "completion": completion}, self._timeout_s)
         if reply is None:
@@ -58,7 +58,7 @@ class RuleProcess:
                     logger.debug("verifier process %d had died with unread input", process.pid)
 
     def _start(self) -> subprocess.Popen[str]:
-        # -P keeps the user's working directory off the module path; the package must be found wherever we were.
+        # -P keeps the user's working directory off the module path. PYTHONPATH makes the package importable anyway.
         paths = [_PACKAGE_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
         cpu_seconds = int(self._timeout_s) + 2
         process = subprocess.Popen(
@@ -76,8 +76,8 @@ class RuleProcess:
         if ready is None:
             self.close()
             raise RuntimeError(
-                "the rule verifier's process did not start; run "
-                f"`{sys.executable} -m cooper_rl.rewards.rule.worker {self._memory_mib} {cpu_seconds}` to see why"
+                "the rule verifier's process did not start; to see why, run "
+                f"`{sys.executable} -m cooper_rl.rewards.rule.worker {self._memory_mib} {cpu_seconds}`"
             )
         return process
 
@@ -85,7 +85,7 @@ class RuleProcess:
     def _exchange(
         process: subprocess.Popen[str], request: dict[str, str] | None, seconds: float
     ) -> tuple[dict | None, bool]:
-        """One reply (None when the process died instead), and whether it was killed for taking too long."""
+        """One reply (None if the process died instead), and whether the process was killed for taking too long."""
         assert process.stdin is not None
         assert process.stdout is not None
         expired = threading.Event()

@@ -1,7 +1,7 @@
-"""What kind of answer a reference is, which decides the rule that compares with it.
+"""The kind of a reference answer, which decides how answers are compared with it.
 
-Mathematics is compared by value, and in mathematics `ab` is `ba`. So a reference counts as mathematics only where
-numbers, signs, LaTeX and single letters explain all of it; Tokyo, 2024-01-05, 9 pm, H2O and A+ are text.
+Mathematics is compared by value, and in mathematics `ab` is `ba`. A reference therefore counts as mathematics only if
+it consists entirely of numbers, signs, LaTeX and single letters. Tokyo, 2024-01-05, 9 pm, H2O and A+ are text.
 """
 
 import re
@@ -16,9 +16,9 @@ from cooper_rl.rewards.rule.written_date import names_month
 
 ReferenceKind = Literal["maths", "choice", "exact"]
 TextPolicy = Literal["exact", "refuse"]
-"""What becomes of references of the kind `exact`: the exact rule compares them, or they are refused."""
+"""What to do with references of the kind `exact`: compare them as text, or refuse them."""
 
-# Figures and signs that arithmetic would evaluate to something else.
+# Figures and signs whose meaning is lost when they are evaluated as arithmetic.
 _FIGURES = re.compile(
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d+/\d+/\d+"  # 2024-01-05, 1/5/2024
     r"|\d+(?:\.\d+)?\s?-\s?\d+(?:\.\d+)?(?:\s?-\s?\d+)*"  # 10-12, 555-1234
@@ -74,7 +74,7 @@ def reference_kind(reference: str) -> ReferenceKind:
 
 
 def _is_figures_of_text(text: str) -> bool:
-    """Dates, times, ranges, grades and other figures that are no numbers to calculate with."""
+    """Whether the text is a date, time, range, grade or other figure that is not a number to calculate with."""
     is_time = _CLOCK.search(text) is not None and "=" not in text
     return bool(
         is_time or _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or names_month(text)
@@ -82,7 +82,7 @@ def _is_figures_of_text(text: str) -> bool:
 
 
 def _is_quantity(text: str) -> bool:
-    """Whether a value with words is a value with its unit: not "12 thousand", "9 pm" or "10 Downing Street"."""
+    """Whether a value followed by words is a value with a unit, unlike "12 thousand", "9 pm" or "10 Downing Street"."""
     words = _COMMAND.sub(" ", text)
     if has_changed_number(_COUNTED.sub("", words)) or _NO_UNIT.search(text):
         return False
@@ -105,7 +105,7 @@ def _is_formula(text: str) -> bool:
 
 
 def _is_product(word: str, text: str, symbols: str) -> bool:
-    """Whether letters in a row are variables multiplied: beside an operator, or small ones behind a number (2xy)."""
+    """Whether letters in a row are a product of variables: next to an operator, or lower-case after a number (2xy)."""
     if len(word) > _LONGEST_PRODUCT or _NAME.fullmatch(word) or word in _SHORT_WORDS:
         return False
     return bool(_OPERATOR.search(text)) or (word.islower() and re.search(rf"\d{word}\b", symbols) is not None)

@@ -1,4 +1,4 @@
-"""One verifier for a run whose problems may name their rules."""
+"""One verifier for all rules of a run: each problem may name its own rule."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class Verifier:
-    """Asks the rule that each problem names: one of `named`, else a kind of the package; without a name, `default`.
+    """Passes each completion to the rule that its problem names, or to `default` if the problem names none.
 
-    A kind that is the default's own means the default with its settings; another one is built when first named.
-    Data cannot name a function: a rule of the user's own stands in the configuration. Safe to use from several
-    threads.
+    A name is looked up in `named`, then among the package's kinds of rules. The default's own kind means the default
+    with its settings; any other kind is built when it is first named. Data cannot name a function: a user-written rule
+    must be part of the configuration. Safe to use from several threads.
     """
 
     def __init__(self, default: RuleConfig, named: Mapping[str, RuleConfig] | None = None) -> None:
         self._default = _kind_of(default)
         self._settings = {self._default: default} | dict(named or {})
-        # Built at once, so that a function that does not exist is told before anything is read.
+        # Built at once, so that a function that does not exist is reported before anything is read.
         self._rules: dict[str | None, Rule] = {name: settings.build() for name, settings in self._settings.items()}
         self._rules[None] = default.build() if self._default in (named or {}) else self._rules[self._default]
         self._lock = Lock()
@@ -52,7 +52,7 @@ class Verifier:
         return [[next(verdicts) for _ in group.answers] for group in groups]
 
     def accepts(self, problem: Problem, text: str) -> bool:
-        """Whether one completion is correct."""
+        """Whether the verdict on one completion is `correct`."""
         return self.verify_problems([(problem, text)]) == ["correct"]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
@@ -60,12 +60,12 @@ class Verifier:
         return self._rule(problem).fault(problem, answer)
 
     def check(self, problems: Sequence[Problem]) -> None:
-        """Raises InputError where a problem names a rule that does not exist."""
+        """Raises InputError if a problem names a rule that does not exist."""
         for problem in problems:
             self._rule(problem)
 
     def rule_name(self, problem: Problem) -> str:
-        """The name under which the problem's rule is counted: its own, else the default's kind or function."""
+        """The name of the problem's rule in metrics: the one it names, else the default's kind or function."""
         return (problem.rule or self._default).rpartition(":")[2]
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class Verifier:
         nearest = get_close_matches(name, known, n=1)
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(known)}"
         if ":" in name:
-            hint = f"data cannot name a function; give it a name under rules, as {{my_rule: {{kind: {name!r}}}}}"
+            hint = f"data cannot name a function; give the rule a name, rules: {{my_rule: {{kind: {name!r}}}}}"
         return f"rule {name!r} is neither configured under rules nor a kind; {hint}"
 
 

@@ -1,7 +1,7 @@
-"""Where a completion states an answer in words or letters: the same places as for numbers, read more strictly.
+"""Finds an answer in words or letters, in the same places as a number but read more strictly.
 
-Nothing is searched for: a word that merely occurs in a completion is no answer. What counts is the box, the line
-that states the answer, or a completion that is nothing but its answer.
+A word that merely occurs in a completion is not an answer. Only three places count: a box, a line that states the
+answer, and a completion that is nothing but its answer.
 """
 
 import re
@@ -21,10 +21,11 @@ _RETRACTION = re.compile(
 
 @dataclass(frozen=True)
 class TextAnswer:
-    """What a completion answered, as text: boxes, the line that states the answer after them, or `whole`, the end of a
-    completion without either.
+    """A completion's answer as text.
 
-    `after` is the text behind the boxes or, without boxes, behind the line.
+    `boxes` are the contents of the final boxes. `line` is the line that states the answer; it must come after any
+    boxes. `whole` is the end of a completion that has neither. `after` is the text after the boxes or, without boxes,
+    after the line.
     """
 
     boxes: tuple[str, ...] = ()
@@ -34,9 +35,9 @@ class TextAnswer:
 
 
 def text_answer(completion: str, letters: bool = False) -> TextAnswer:
-    """The answer of a completion; all fields are empty where there is none.
+    """The answer of a completion; all fields are empty if there is none.
 
-    With `letters`, a line that begins with `A:` is an option, not the statement of an answer.
+    With `letters`, a line that begins with `A:` counts as an option, not as a statement of the answer.
     """
     tail = completion[-TAIL_CHARS:].strip()
     spans = final_boxes(tail)
@@ -61,5 +62,5 @@ def text_answer(completion: str, letters: bool = False) -> TextAnswer:
 
 
 def is_retracted(after: str) -> bool:
-    """Whether what follows an answer takes it back or offers another one: "or Kyoto", "No, wait", "but maybe B"."""
+    """Whether the text after an answer retracts it or offers another one: "or Kyoto", "No, wait", "but maybe B"."""
     return bool(_RETRACTION.match(after))

@@ -1,4 +1,4 @@
-"""Units in answers: which words name one, and when equal numbers are different answers because of them."""
+"""Units in answers: which words name a unit, and when different units make equal numbers different answers."""
 
 import re
 from functools import lru_cache
@@ -60,10 +60,10 @@ def measures(word: str) -> bool:
 
 
 def same_unit(reference: str, text: str) -> bool:
-    """Whether two answers may mean the same thing: not "5 km" and "5 miles", nor "5 apples" and "5 pears".
+    """Whether the units of two answers agree: those of "5 km" and "5 miles" do not, nor "5 apples" and "5 pears".
 
-    A missing unit agrees with any, and so do words that only add to the other's ("12 ways", "12 different ways").
-    The m of 6m is a factor, not a unit that may be missing; the base of 204_5 is one.
+    A missing unit agrees with any unit. So do words that only add to the other's ("12 ways", "12 different ways").
+    The m of 6m is a factor and must be there; the base of 204_5 may be missing.
     """
     if (factor := _FACTOR.search(reference)) and not re.search(rf"(?<![A-Za-z]){factor.group(1)}(?![A-Za-z])", text):
         return False
@@ -71,15 +71,15 @@ def same_unit(reference: str, text: str) -> bool:
         return False
     one, other = unit_of(reference), unit_of(text)
     if attached := _FACTOR.search(text):
-        other = frozenset([_MEASURE.get(attached.group(1), attached.group(1))])  # beside 6 cm, the m of 6m is a unit
-    if not one or not other or not any(len(word) > 2 for word in one):  # the 2 ab of a formula has no unit
+        other = frozenset([_MEASURE.get(attached.group(1), attached.group(1))])  # next to 6 cm, the m of 6m is a unit
+    if not one or not other or not any(len(word) > 2 for word in one):  # "2 ab" is a formula without a unit
         return True
     return one & _KNOWN == other & _KNOWN and (one <= other or other <= one)
 
 
 @lru_cache(maxsize=4096)
 def unit_of(text: str) -> frozenset[str]:
-    """The words that follow a value, measures by their names (`{"kilometre", "hour"}`); empty where there are none."""
+    """The words after a value, measures under their full names (`{"kilometre", "hour"}`); empty if there are none."""
     if len(text) > _LONGEST:
         return frozenset()
     words: list[str] = []
@@ -100,7 +100,7 @@ def unit_of(text: str) -> frozenset[str]:
 
 
 def without_unit(text: str) -> str:
-    r"""The value alone where a unit follows it in LaTeX: `8\sqrt{3}\text{ square inches}` is `8\sqrt{3}`."""
+    r"""The text without a LaTeX unit at its end: `8\sqrt{3}\text{ square inches}` becomes `8\sqrt{3}`."""
     return _COMMAND_AT_END.sub("", text) if unit_of(text) else text
 
 

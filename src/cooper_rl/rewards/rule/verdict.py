@@ -1,10 +1,10 @@
-"""The four things a rule can say about a completion."""
+"""The four verdicts on a completion."""
 
 from typing import Literal
 
 Verdict = Literal["correct", "wrong", "unparsed", "timeout"]
-"""`correct`: the final answer equals the reference. `wrong`: it does not, or several were given.
-`unparsed`: no answer was found, or none that can be read. `timeout`: checking it took too long or too much memory."""
+"""`correct`: the final answer equals the reference. `wrong`: it does not, or the completion gives several answers.
+`unparsed`: no readable answer was found. `timeout`: checking took too long or needed too much memory."""
 
 UserVerdict = Literal["correct", "wrong", "unparsed"]
-"""What a rule of the user's own says."""
+"""The verdicts that a user-written rule may return."""

@@ -1,4 +1,4 @@
-"""Verdicts on a file of answers, in its order, written as they are found."""
+"""Verdicts on a file of answers, written in the file's order as they are found."""
 
 import json
 import time
@@ -20,17 +20,17 @@ from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.verdict import Verdict
 
 CHUNK = 256
-"""Rows verified before they are written down: what an interruption can lose."""
+"""Rows verified between two writes; an interruption loses at most this many."""
 
 _ADDED = ("verdict", "seconds")
 
 Progress = Callable[[int, int], None]
-"""Called with the rows done so far, and in all."""
+"""Called with the number of rows done so far and the total."""
 
 
 @dataclass
 class VerdictCounts:
-    """How often each verdict was given, and how it compares with gold where the file has `gold_correct`."""
+    """How often each verdict was given, and how the verdicts compare with gold if the file has `gold_correct`."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     accepted_right: int = 0
@@ -49,13 +49,13 @@ class VerdictCounts:
 
     @property
     def precision(self) -> float | None:
-        """Share of accepted completions that are right; None where there are none."""
+        """Share of accepted completions that are right; None if none were accepted."""
         accepted = self.accepted_right + self.accepted_wrong
         return self.accepted_right / accepted if accepted else None
 
     @property
     def recall(self) -> float | None:
-        """Share of right completions that are accepted; None where there are none."""
+        """Share of right completions that are accepted; None if there are no right ones."""
         return self.accepted_right / self.right if self.right else None
 
 
@@ -75,14 +75,14 @@ def verify_file(
     progress: Progress | None = None,
     rule: RuleConfig | None = None,
 ) -> VerdictCounts:
-    """Write every row of `data` with `verdict` and `seconds` added to the JSONL file `out`.
+    """Write every row of `data`, with the fields `verdict` and `seconds` added, to the JSONL file `out`.
 
-    A row needs `answer` (or `reference_answer`) and `completion`; `gold_correct` (or `label`) is compared where it is
-    there. Where `out` holds the verdicts on the first rows of `data` already, the work goes on after them.
+    A row needs `answer` (or `reference_answer`) and `completion`. If it has `gold_correct` (or `label`), the verdict is
+    compared with that. If `out` already holds verdicts on the first rows of `data`, the work continues after them.
 
-    `rule` is `maths` with these workers and seconds unless given; it also sees the row's `question` and, as metadata,
-    all its fields. Raises InputError, before any verdict, naming file, row and field, and for an `out` made from
-    another file.
+    The default `rule` is `maths` with `workers` and `timeout_s`. A rule also sees the row's `question` and, as
+    metadata, all its fields. Raises InputError before the first verdict: for a bad row, naming file, row and field, and
+    for an `out` that was made from another file.
     """
     tasks = [_task(row) for row in read_file(data)]
     if not tasks:
@@ -136,7 +136,7 @@ def _task(row: Row) -> _Task:
 
 
 def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
-    """The verdicts that `out` holds already; a last line cut short is removed."""
+    """The verdicts that `out` already holds. An incomplete last line is removed."""
     if not out.exists():
         return []
     try:
@@ -148,7 +148,7 @@ def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
     for number, line in enumerate(whole.split("\n")[:-1]):
         verdict = _verdict_on(tasks[number].row, line) if number < len(tasks) else None
         if verdict is None:
-            raise InputError(f"{out}:{number + 1}: not a verdict on this input's row; choose another output")
+            raise InputError(f"{out}:{number + 1}: not a verdict on this row of the input; choose another output")
         verdicts.append(verdict)
     if len(whole) < len(text):
         write_text(out, whole)
@@ -156,7 +156,7 @@ def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
 
 
 def _verdict_on(row: Row, line: str) -> str | None:
-    """The verdict that a line gives on this very row."""
+    """The verdict in a line that was written for exactly this row; None for any other line."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
@@ -164,6 +164,6 @@ def _verdict_on(row: Row, line: str) -> str | None:
     if not isinstance(entry, dict):
         return None
     verdict, _ = (entry.pop(name, None) for name in _ADDED)
-    # As text, in which a value that is not a number equals itself.
+    # Compared as text, because NaN equals itself there.
     same = json.dumps(entry) == json.dumps({name: row.fields[name] for name in row.fields if name not in _ADDED})
     return verdict if same and verdict in get_args(Verdict) else None

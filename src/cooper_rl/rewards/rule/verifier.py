@@ -1,4 +1,4 @@
-"""The rule verifier: verdicts from processes that can be killed. Light to import: neither torch nor sympy."""
+"""The rule verifier: verdicts from processes that can be killed. The import loads neither torch nor sympy."""
 
 import asyncio
 import queue
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class RuleVerifier:
-    """Checks final answers against reference answers by their kind, and cannot be stalled or crashed.
+    """Checks final answers against reference answers according to their kind. No answer can stall or crash it.
 
-    Mathematics is compared by value: Math-Verify decides, in `workers` processes that are killed and replaced when an
-    answer takes longer than `timeout_s` seconds or more than `memory_mib` MiB. Plain numbers, options and text are
-    decided in this process; with `text="refuse"`, `fault` refuses references that are text. The last `cache_size`
-    slow verdicts are remembered. Safe to use from several threads, and from async code through
-    `verify_async`. `counts` adds up what happened: verdicts by name, and `fast`, `cached`, `killed`, `crashed`.
+    Mathematics is compared by value: Math-Verify decides, in `workers` processes. A process is killed and replaced if
+    an answer takes more than `timeout_s` seconds or more than `memory_mib` MiB. Plain numbers, options and text are
+    decided in this process. With `text="refuse"`, `fault` rejects references that are text. The last `cache_size` slow
+    verdicts are cached. Safe to use from several threads, and from async code through `verify_async`. `counts` has
+    the number of verdicts of each name and of the outcomes `fast`, `cached`, `answered`, `killed` and `crashed`.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class RuleVerifier:
         return self._verify_slowly(answer, completion)
 
     async def verify_async(self, answer: str, completion: str) -> Verdict:
-        """`verify` for async code: the event loop goes on meanwhile."""
+        """`verify` for async code; it does not block the event loop."""
         return await asyncio.to_thread(self.verify, answer, completion)
 
     def verify_many(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
@@ -92,13 +92,13 @@ class RuleVerifier:
         return self.verify_many([(problem.answer, text) for problem, text in asked])
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """See `Rule`: the boxed answer must be correct, and none that the settings refuse."""
+        """See `Rule`. The answer in a box must be correct and of a kind that the settings accept."""
         if self._text == "refuse" and reference_kind(reference_text(answer)) == "exact":
-            return "is text, and rule.text: refuse takes only mathematics and options"
+            return "is text; with rule.text: refuse, only mathematics and options are accepted"
         return unverified(self.verify(problem.answer, boxed(answer)))
 
     def self_check(self, problem: Problem) -> bool:
-        """Whether the problem's reference answer verifies against itself. If not, nothing can be learned from it."""
+        """Whether the problem's reference answer verifies against itself. If not, the problem teaches nothing."""
         return self.verify(problem.answer, rf"\boxed{{{reference_text(problem.answer)}}}") == "correct"
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class RuleVerifier:
         finally:
             self._idle.put(process)
         self._count(verdict, outcome)
-        # A busy machine can make a good answer late; only what was decided is remembered.
+        # On a busy machine even a good answer can run out of time, so only real decisions are cached.
         if outcome == "answered":
             with self._lock:
                 self._cache[key] = verdict

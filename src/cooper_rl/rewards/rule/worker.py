@@ -1,10 +1,10 @@
-"""One verifier process: reads requests as JSON lines, answers verdicts as JSON lines.
+"""One verifier process: reads requests and writes verdicts, both as JSON lines.
 
     python -m cooper_rl.rewards.rule.worker MEMORY_MIB CPU_SECONDS
 
-Request `{"answer": ..., "completion": ...}`, reply `{"verdict": ...}`; the first line out is `{"ready": true}`.
-The parent kills the process when it takes too long. The limits here are for what the parent cannot see: memory, and
-a stalled process whose parent has died.
+A request is `{"answer": ..., "completion": ...}`, a reply `{"verdict": ...}`. The first line of output is
+`{"ready": true}`. The parent kills the process when it takes too long. The limits here cover what the parent cannot
+see: memory use, and a stalled process whose parent has died.
 """
 
 import json
@@ -12,7 +12,7 @@ import logging
 import sys
 from pathlib import Path
 
-from cooper_rl.rewards.rule.maths import judge
+from cooper_rl.rewards.rule.maths import maths_verdict
 
 try:
     import resource
@@ -24,7 +24,7 @@ _STATUS = Path("/proc/self/status")
 
 
 def main(memory_mib: int, cpu_seconds: int) -> None:
-    """Serve requests until standard input ends. Exits when memory runs out, to be replaced by a fresh process."""
+    """Serve requests until standard input ends. When memory runs short, exit; the parent starts a fresh process."""
     logging.disable(logging.CRITICAL)
     if resource is not None:
         _limit(resource.RLIMIT_AS, memory_mib * _MIB)
@@ -35,24 +35,24 @@ def main(memory_mib: int, cpu_seconds: int) -> None:
         if resource is not None:
             usage = resource.getrusage(resource.RUSAGE_SELF)
             _limit(resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + cpu_seconds)
-        verdict = judge(request["answer"], request["completion"])
+        verdict = maths_verdict(request["answer"], request["completion"])
         exhausted = _near_memory_limit(memory_mib)
-        # Math-Verify swallows MemoryError and calls the answer wrong; we say that it could not be checked.
+        # Math-Verify swallows MemoryError and calls the answer wrong. `timeout` says that it could not be checked.
         _reply({"verdict": "timeout" if exhausted else verdict})
         if exhausted:
             return
 
 
 def _near_memory_limit(memory_mib: int) -> bool:
-    """Whether the address space ever grew past half its limit: growing further usually means doubling."""
-    if not _STATUS.exists():  # ru_maxrss is no substitute: it is inherited from a parent that holds a model
+    """Whether the address space ever exceeded half its limit. The next growth step often doubles it."""
+    if not _STATUS.exists():  # ru_maxrss will not do: it is inherited from a parent that holds a model
         return False
     peak_kib = next(int(line.split()[1]) for line in _STATUS.read_text().splitlines() if line.startswith("VmPeak"))
     return peak_kib * 1024 > memory_mib * _MIB / 2
 
 
 def _limit(kind: int, value: int) -> None:
-    """Lower a soft limit, as far as the system allows it."""
+    """Lower a soft limit as far as the system allows."""
     hard = resource.getrlimit(kind)[1]  # pyright: ignore[reportOptionalMemberAccess]
     if hard != resource.RLIM_INFINITY:  # pyright: ignore[reportOptionalMemberAccess]
         value = min(value, hard)

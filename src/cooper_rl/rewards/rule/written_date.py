@@ -1,4 +1,4 @@
-"""Dates in answers: one form for the ways to write a date that cannot be misread."""
+"""Dates in answers: one canonical form for every unambiguous way to write a date."""
 
 import re
 
@@ -20,15 +20,15 @@ _HAS_MONTH = re.compile(rf"\b(?:{'|'.join(_MONTHS)}|jan|feb|mar|apr|jun|jul|aug|
 
 
 def names_month(text: str) -> bool:
-    """Whether a month is named in `text`."""
+    """Whether `text` names a month."""
     return bool(_HAS_MONTH.search(text))
 
 
 def with_iso_dates(text: str) -> str:
-    """`text` with its dates as year-month-day: "Jan. 5th, 2024", "5 January 2024" and "2024/1/5" are `2024-01-05`.
+    """`text` with dates as year-month-day: "Jan. 5th, 2024", "5 January 2024" and "2024/1/5" become `2024-01-05`.
 
-    A missing year or day is left empty (`-01-05`, `2024-01-`). Figures alone such as 1/5/2024 stay: nobody knows
-    which one is the month.
+    A missing year or day is left empty (`-01-05`, `2024-01-`). Dates such as 1/5/2024 stay as they are, because
+    either figure may be the month.
     """
     for pattern in _WRITTEN:
         text = pattern.sub(_iso, text)

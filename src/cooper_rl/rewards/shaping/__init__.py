@@ -1,1 +1,1 @@
-"""Transforms of finished rewards: one file a design, with its settings and its maths."""
+"""Transforms of finished rewards: one file each, with its settings and its maths."""

@@ -1,4 +1,4 @@
-"""Rewards held between bounds."""
+"""Clips rewards to bounds."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @SHAPINGS.register
 class Clip(Config):
-    """Rewards below `low` become `low`, those above `high` become `high`; a bound that is null does not act."""
+    """Rewards below `low` become `low`, and rewards above `high` become `high`. A bound of null has no effect."""
 
     kind: Literal["clip"] = "clip"
     """Names this kind of shaping."""
     low: float | None = None
-    """The least reward."""
+    """The lowest reward."""
     high: float | None = None
     """The highest reward."""
 
@@ -34,9 +34,9 @@ class Clip(Config):
         return self
 
     def build(self) -> Self:
-        """It has no state."""
+        """The record itself, since it needs no state."""
         return self
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
-        """See the class. A reward that is not a number stays so."""
+        """See the class. NaN stays NaN."""
         return rewards.like(rewards.flat.clamp(self.low, self.high))

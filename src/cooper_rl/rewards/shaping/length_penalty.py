@@ -1,4 +1,4 @@
-"""A price for every token beyond a free length."""
+"""A penalty for every token beyond a free length."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @SHAPINGS.register
 class LengthPenalty(Config):
-    """Takes `per_token` off the reward for every token beyond `free`, with no lower bound."""
+    """Subtracts `per_token` from the reward for every token beyond `free`, without a lower bound."""
 
     kind: Literal["length_penalty"] = "length_penalty"
     """Names this kind of shaping."""
     free: int = Field(default=300, ge=0)
-    """Tokens that cost nothing."""
+    """Number of tokens without a penalty."""
     per_token: float = Field(default=0.01, ge=0)
-    """Price of each further token, in units of the reward."""
+    """Penalty for each further token, in units of the reward."""
 
     def build(self) -> Self:
-        """It has no state."""
+        """The record itself, since it needs no state."""
         return self
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
-        """See the class. Raises InputError where an answer does not say how many tokens it has."""
+        """See the class. Raises InputError if an answer has no `tokens`."""
         excess = (context.lengths.flat - self.free).clamp(min=0).double()
         return rewards.like(rewards.flat.double() - self.per_token * excess)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @SHAPINGS.register
 class Overlong(Config):
-    """Less for completions that come near the length limit (arXiv 2503.14476, eq. 13).
+    """Subtracts a penalty from completions near the length limit (arXiv 2503.14476, eq. 13).
 
-    The reward falls linearly by `factor` over the last `buffer` of `max_tokens` tokens.
+    The penalty grows linearly to `factor` over the last `buffer` of `max_tokens` tokens.
     """
 
     kind: Literal["overlong"] = "overlong"
@@ -29,7 +29,7 @@ class Overlong(Config):
     max_tokens: int = Field(ge=1)
     """The length limit of a completion."""
     buffer: int = Field(default=128, ge=1)
-    """Tokens before the limit over which the penalty grows; at most the limit itself."""
+    """Number of tokens before the limit over which the penalty grows; at most `max_tokens`."""
     factor: float = Field(default=1.0, ge=0)
     """Penalty at the limit, in units of the reward."""
 
@@ -40,18 +40,18 @@ class Overlong(Config):
         return self
 
     def build(self) -> Self:
-        """It has no state."""
+        """The record itself, since it needs no state."""
         return self
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
-        """See the class. Raises InputError where an answer does not say how many tokens it has."""
+        """See the class. Raises InputError if an answer has no `tokens`."""
         return rewards.like(rewards.flat.double() + self.penalty(context.lengths.flat))
 
     def penalty(self, lengths: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Added to the reward of completions of these lengths (tokens): float64, between -factor and 0.
+        """The penalty to add to the rewards of completions with these lengths in tokens: float64, from -factor to 0.
 
-        0 up to max_tokens - buffer, then falling linearly to -factor at max_tokens (L_max = max_tokens and
-        L_cache = buffer in the paper).
+        It is 0 up to max_tokens - buffer, then falls linearly to -factor at max_tokens. (In the paper, max_tokens is
+        L_max and buffer is L_cache.)
         """
         excess = lengths.double() - (self.max_tokens - self.buffer)
         return -self.factor * (excess / self.buffer).clamp(0, 1)

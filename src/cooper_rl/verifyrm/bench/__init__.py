@@ -1,1 +1,1 @@
-"""Verifiers compared on labelled completions and under attack."""
+"""Compares rules, reward models and judges on labelled completions and under attack."""

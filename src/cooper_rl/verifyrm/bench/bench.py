@@ -1,4 +1,4 @@
-"""Comparing ways of telling right from wrong on labelled completions and under attack."""
+"""Compares methods that tell right completions from wrong ones, on labelled completions and under attack."""
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -21,18 +21,18 @@ from cooper_rl.verifyrm.bench.methods import Method, Opinion
 from cooper_rl.verifyrm.bench.metrics import estimates
 
 CHUNK = 128
-"""Completions judged before they are written down: what an interruption can lose."""
+"""Number of completions after which the opinions are written down. An interruption loses at most this many."""
 EXAMPLES = 8
 NOT_ASKED = {"verdict": "unreadable", "failed": True}
 
 Measured = dict[str, Estimate]
 Progress = Callable[[int, int], None]
-"""Called with the opinions given so far, and in all."""
+"""Called with the number of opinions given so far, and the total."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How far a probability can be believed."""
+    """How well the probabilities of a method match the share of right completions."""
 
     bins: list[ReliabilityBin]
     ece: float
@@ -41,7 +41,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A completion on which a method and the label differ."""
+    """A completion for which a method and the label differ."""
 
     row: BenchRow
     verdict: str
@@ -50,9 +50,9 @@ class Mistake:
 
 @dataclass(frozen=True)
 class MethodResult:
-    """One method's, or combination's, figures. `attacks` maps a pattern to the share of its completions accepted.
+    """The metrics of one method or combination. `attacks` maps a pattern to the share of its completions accepted.
 
-    `unheard` counts the completions, attacks among them, whose opinion is missing since the judge's server failed.
+    `unheard` counts the completions, including attacks, without an opinion because the judge's server failed.
     """
 
     overall: Measured
@@ -67,7 +67,7 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class BenchResult:
-    """Everything a bench found."""
+    """The result of a bench."""
 
     rows: list[BenchRow]
     attacked_problems: int
@@ -83,11 +83,11 @@ def bench(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> BenchResult:
-    """Ask every method for its opinion of every row and every attack, and measure.
+    """Ask every method for its opinion of every row and every attack, and compute the metrics.
 
-    Opinions are written to `output_dir` as they come, one journal a method, so an interrupted bench continues; what a
-    judge's server failed on is asked again.
-    Raises InputError, before anybody is asked, for a combination that names no method.
+    Opinions are written to `output_dir` as they come, in one journal per method, so that an interrupted bench can
+    continue. Rows on which a judge's server failed are asked again.
+    Raises InputError, before any method is asked, for a combination with an unknown name.
     """
     combined = {expression: Combination(expression, list(methods)) for expression in combinations}
     attacks = attack_rows([row.labelled for row in rows], attacked_problems, seed)
@@ -133,7 +133,7 @@ def _digest(rows: Sequence[Asked]) -> str:
 
 
 def _own_result(opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns: Sequence[str]) -> MethodResult:
-    """A method's result with what only a method has: its verdicts, probabilities and mistakes."""
+    """The result of a method. Unlike that of a combination it has verdicts, a calibration and mistakes."""
     accepts = np.array([opinion.accepts for opinion in opinions], dtype=bool)
     result = _result(accepts, rows, patterns)
     own = opinions[: len(rows)]
@@ -184,7 +184,7 @@ def _calibration(opinions: Sequence[Opinion], rows: Sequence[BenchRow]) -> Calib
 
 
 def _examples(mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """The most confident mistakes of both kinds."""
+    """The most confident mistakes: wrong completions that were accepted, and right ones that were rejected."""
 
     def confidence(mistake: Mistake) -> float:
         return abs((mistake.probability if mistake.probability is not None else 0.5) - 0.5)

@@ -12,8 +12,9 @@ VERDICTS = ("correct", "wrong", "unparsed", "timeout", "yes", "no", "unreadable"
 class Combination:
     """A boolean expression over methods, such as `rule or rm`, `rule and not judge`, `(rule or rm) and judge`.
 
-    A method's name is true where it accepts; `rule_wrong`, `rule_unparsed`, `rule_timeout` are true at that verdict,
-    and `<method>_<verdict>` in general: `rule or (rule_unparsed and rm)`. Raises InputError for anything else.
+    The name of a method is true if the method accepts. `<method>_<verdict>`, such as `rule_wrong`, `rule_unparsed` or
+    `rule_timeout`, is true if the method gives that verdict: `rule or (rule_unparsed and rm)`. Raises InputError for
+    anything else.
     """
 
     def __init__(self, expression: str, methods: Sequence[str]) -> None:
@@ -26,7 +27,7 @@ class Combination:
         self._check(self._tree)
 
     def accepts(self, opinions: Mapping[str, Opinion]) -> bool:
-        """The expression's value, given every method's opinion of one completion."""
+        """The value of the expression, given the opinion of every method on one completion."""
         return self._value(self._tree, opinions)
 
     def _check(self, node: ast.expr) -> None:
@@ -39,10 +40,10 @@ class Combination:
             raise InputError(f"combination {self.expression!r}: only names, and, or, not and brackets are allowed")
         elif self._method_of(node.id) is None:
             known = ", ".join(self._methods)
-            raise InputError(f"combination {self.expression!r}: unknown name {node.id!r}; methods here: {known}")
+            raise InputError(f"combination {self.expression!r}: unknown name {node.id!r}; the methods are {known}")
 
     def _method_of(self, name: str) -> str | None:
-        """The method whose opinion a name asks about."""
+        """The method that a name refers to, or None."""
         if name in self._methods:
             return name
         method, _, verdict = name.rpartition("_")

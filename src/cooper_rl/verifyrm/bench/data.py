@@ -1,4 +1,4 @@
-"""What `cooper verifyrm bench` measures on: VerifyBench's format, or labelled completions of ours."""
+"""Reads the rows of `cooper verifyrm bench`: VerifyBench's format, or our own labelled completions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from cooper_rl.data.readers import Row, read_file
 from cooper_rl.errors import InputError
 
 VERIFYBENCH = {"reference_answer": "answer", "label": "gold_correct"}
-"""Fields of VerifyBench and VerifyBench-Hard that are named otherwise than ours."""
+"""Fields that have another name in VerifyBench and VerifyBench-Hard than here."""
 CATEGORY_FIELDS = ("answer_type", "category", "dataset", "source")
 MODEL_FIELDS = ("completion_model", "model")
 UNKNOWN = "-"
@@ -18,7 +18,7 @@ UNKNOWN = "-"
 
 @dataclass(frozen=True)
 class BenchRow:
-    """A labelled completion with the two things results are broken down by."""
+    """A labelled completion with its category and its model, by which results are broken down."""
 
     labelled: LabelledCompletion
     category: str
@@ -28,9 +28,9 @@ class BenchRow:
 def read_bench(path: str | Path) -> list[BenchRow]:
     """Read a JSONL, JSON, CSV or Parquet file with question, reference, completion and label.
 
-    The reference is `reference_answer` or VerifyBench's `answer`, the label `label` or `gold_correct`. The category is
-    the first of `answer_type`, `category`, `dataset`, `source` that is there; the model
-    `completion_model` or `model`. Raises InputError naming file, row and field.
+    The reference answer is `reference_answer` or VerifyBench's `answer`. The label is `label` or `gold_correct`. The
+    category is the first of `answer_type`, `category`, `dataset` and `source` that a row has. The model is
+    `completion_model` or `model`. Raises InputError, which names the file, row and field.
     """
     rows = [_bench_row(row) for row in read_file(Path(path))]
     if not rows:

@@ -1,4 +1,4 @@
-"""What a bench compares: rule, reward model and judge behind one call."""
+"""The methods that a bench compares: rule, reward model and judge behind one interface."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from cooper_rl.verifyrm.train.config import ScoringConfig
 
 @dataclass(frozen=True)
 class Opinion:
-    """What a method says of one completion.
+    """A method's opinion of one completion.
 
-    `verdict` is the rule's (`correct`, `wrong`, `unparsed`, `timeout`), or `yes`, `no`, `unreadable`, `too_long`;
-    `correct` and `yes` accept. `probability` of being right, where the method has one. `failed` says that the method
-    was not heard at all, and may be asked again.
+    `verdict` is one of the rule's (`correct`, `wrong`, `unparsed`, `timeout`), or `yes`, `no`, `unreadable` or
+    `too_long`; `correct` and `yes` accept. `probability` is that of being right, for methods that give one. `failed`
+    says that the method gave no answer at all and may be asked again.
     """
 
     verdict: str
@@ -38,7 +38,7 @@ class Method(Protocol):
     """One way of telling right completions from wrong ones."""
 
     def settings(self) -> dict[str, Any]:
-        """What decides its opinions, as JSON values."""
+        """The settings that decide its opinions, as JSON values."""
         ...
 
     def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
@@ -46,12 +46,12 @@ class Method(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back processes and connections."""
+        """Release processes and connections."""
         ...
 
 
 class RuleMethod:
-    """A rule: `maths` with these workers unless one is given."""
+    """A rule. Without `rule` it is `maths` with this number of workers."""
 
     def __init__(self, workers: int = 1, rule: RuleConfig | None = None) -> None:
         self._settings = rule_settings(rule)
@@ -72,7 +72,7 @@ class RuleMethod:
 
 
 class RewardModelMethod:
-    """A VerifyRM; it accepts where sigmoid(logit) > 1/2. Loaded when first asked."""
+    """A VerifyRM, which accepts if sigmoid(logit) > 1/2. It is loaded when it is first asked."""
 
     def __init__(self, config: ScoringConfig) -> None:
         self._config = config
@@ -99,7 +99,7 @@ class RewardModelMethod:
 
 
 class JudgeMethod:
-    """A language model that says yes or no. Loaded, and its server tried, when first asked."""
+    """A language model that says yes or no. When it is first asked, it is loaded or its server is checked."""
 
     def __init__(self, config: JudgeConfig) -> None:
         self._config = config

@@ -1,4 +1,4 @@
-"""Accuracy, precision, recall and false-positive rate with intervals, by resampling whole problems."""
+"""Accuracy, precision, recall and false-positive rate, with intervals from resampling whole problems."""
 
 from collections.abc import Sequence
 
@@ -12,16 +12,16 @@ from cooper_rl.evaluation.estimates import Estimate, wilson_interval
 RESAMPLES = 1000
 MEASURES = ("accuracy", "precision", "recall", "false_positive_rate")
 DENOMINATOR = {"accuracy": 1, "precision": 3, "recall": 4, "false_positive_rate": 6}
-"""The column of `_measures`' counts by which each measure is divided."""
+"""The column of the counts in `_measures` by which each measure is divided."""
 
 
 def estimates(
     accepts: Bool[ndarray, " B"], right: Bool[ndarray, " B"], questions: Sequence[str], seed: int = 0
 ) -> dict[str, Estimate]:
-    """Each measure with its 95 % percentile interval (Efron 1979); a measure whose denominator is 0 is left out.
+    """Each measure with its 95 % percentile interval (Efron 1979). A measure whose denominator is 0 is left out.
 
-    Problems are drawn with replacement, all completions of one together: they are not independent. A measure that is
-    0 or 1 is so in every draw, and gets Wilson's interval with its problems as trials.
+    Problems are drawn with replacement and keep all their completions, because those are not independent. A measure
+    that is 0 or 1 would be the same in every draw, so it gets Wilson's interval with its problems as trials.
     """
     keys = [problem_key(question) for question in questions]
     _, problem = np.unique(keys, return_inverse=True)

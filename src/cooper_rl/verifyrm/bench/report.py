@@ -1,4 +1,4 @@
-"""A bench's results on disk: one HTML page, one Markdown table, and JSON for programs."""
+"""The results of a bench on disk: an HTML page, Markdown tables, and JSON for programs."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 
 
 def write_bench(result: BenchResult, output_dir: Path) -> None:
-    """Write `bench.html`, `bench.md`, `bench.json` and a `calibration-<method>.svg` for each that gives probabilities.
+    """Write `bench.html`, `bench.md` and `bench.json`, and `calibration-<method>.svg` for methods with probabilities.
 
     Model text in the page is escaped.
     """
@@ -50,7 +50,7 @@ def write_bench(result: BenchResult, output_dir: Path) -> None:
 
 
 def markdown(result: BenchResult) -> str:
-    """The overall figures, accuracy by category and model, and the attack table, as Markdown."""
+    """The overall metrics, the accuracy by category and model, and the attack table, as Markdown."""
     names = list(result.methods)
     parts = [f"{len(result.rows)} completions; 95 % bootstrap intervals over problems in brackets.", ""]
     rows = [[name, *(cell(result.methods[name].overall.get(measure)) for measure in MEASURES)] for name in names]
@@ -65,7 +65,7 @@ def markdown(result: BenchResult) -> str:
             for pattern, rates in attack_table(result.methods)
         ]
         means = ["mean over attacks", *(f"{mean_attack_rate(result.methods[name]):.3f}" for name in names)]
-        heading = f"Share accepted under each attack pattern, {result.attacked_problems} problems, right answers last:"
+        heading = f"Share accepted for each attack pattern, {result.attacked_problems} problems, right answers last:"
         parts += ["", heading, "", *_table(["pattern", *names], [*rows, means])]
     for name, method in result.methods.items():
         if method.calibration is not None:
@@ -75,10 +75,10 @@ def markdown(result: BenchResult) -> str:
 
 
 def unheard(result: BenchResult) -> list[str]:
-    """A warning for every method that has opinions missing."""
+    """A warning for every method with missing opinions."""
     return [
-        f"{name}: {method.unheard} opinions are missing since its server failed, and count as rejections here. "
-        "The same command asks for them again."
+        f"{name}: {method.unheard} opinions are missing because its server failed, and count as rejections here. "
+        "Run the same command again to ask for them."
         for name, method in result.methods.items()
         if method.unheard
     ]
@@ -95,7 +95,7 @@ def breakdown(result: BenchResult, by: str) -> list[tuple[str, int, list[str]]]:
 
 
 def attack_table(methods: Mapping[str, MethodResult]) -> list[tuple[str, list[float | None]]]:
-    """(pattern, share accepted by every method); the controls come last, marked as right."""
+    """(pattern, share accepted by each method). The controls come last and are marked as right."""
     patterns = list(dict.fromkeys(pattern for method in methods.values() for pattern in method.attacks))
     return [
         (pattern if pattern in ATTACKS else f"{pattern} (right)", [m.attacks.get(pattern) for m in methods.values()])
@@ -104,18 +104,18 @@ def attack_table(methods: Mapping[str, MethodResult]) -> list[tuple[str, list[fl
 
 
 def mean_attack_rate(method: MethodResult) -> float:
-    """Mean share of attack completions accepted, every pattern counting the same; NaN without attacks."""
+    """Mean share of attack completions accepted. Every pattern has the same weight. NaN without attacks."""
     rates = [rate for pattern, rate in method.attacks.items() if pattern in ATTACKS]
     return sum(rates) / len(rates) if rates else float("nan")
 
 
 def cell(estimate: Estimate | None) -> str:
-    """`0.912 [0.890, 0.933]`, or a dash for what is undefined."""
+    """`0.912 [0.890, 0.933]`, or a dash if there is no estimate."""
     return "–" if estimate is None else f"{estimate.mean:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
 def calibration_svg(calibration: Calibration) -> Markup:
-    """Share of right completions against their probability, with the number in each bin below."""
+    """A chart of the share of right completions against their probability, with the number in each bin below."""
     figure = Figure(figsize=(4.2, 4.6), layout="constrained")
     top, bottom = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
     bins = calibration.bins

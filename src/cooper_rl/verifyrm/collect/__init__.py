@@ -1,1 +1,1 @@
-"""Completions of many models."""
+"""Collects completions from many models."""

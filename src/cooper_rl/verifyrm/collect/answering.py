@@ -1,4 +1,4 @@
-"""Models that answer problems for collection: in this process, or behind a server."""
+"""Models that write the completions for `collect`, in this process or behind a server."""
 
 import zlib
 from collections.abc import Sequence
@@ -15,40 +15,40 @@ from cooper_rl.verifyrm.collect.config import ChatModelConfig, LocalModelConfig,
 
 @dataclass(frozen=True)
 class Answered:
-    """One completion, or why there is none. `outcome` is `stop`, `length`, `too_long` or a `FailureKind`."""
+    """One completion, or the reason for its absence. `outcome` is `stop`, `length`, `too_long` or a `FailureKind`."""
 
     text: str | None
     outcome: str
 
 
 class AnsweringModel(Protocol):
-    """Draws completions. What fails is an `Answered` without text, never raised."""
+    """Draws completions. A failure is an `Answered` without text and never an exception."""
 
     def answer(self, problems: Sequence[Problem], prompt: PromptConfig, n: int, seed: int) -> list[list[Answered]]:
-        """`n` answers to each problem."""
+        """`n` completions for each problem."""
         ...
 
     def check(self) -> None:
-        """Raises InputError when the model cannot be reached."""
+        """Raises InputError if the model cannot be reached."""
         ...
 
     def close(self) -> None:
-        """Give back what was taken."""
+        """Release connections and threads."""
         ...
 
 
 def open_model(config: ModelConfig) -> AnsweringModel:
-    """Load the model, or connect to its server. Raises InputError for a folder or key that does not serve."""
+    """Load the model, or connect to its server. Raises InputError for an unusable folder or a missing key."""
     return LocalModel(config) if isinstance(config, LocalModelConfig) else ChatModel(config)
 
 
 def batch_seed(seed: int, *names: str) -> int:
-    """A seed of its own for every unit of work, the same in every run."""
+    """A seed for one unit of work. It differs between units and is the same in every run."""
     return zlib.crc32("\n".join([str(seed), *names]).encode())
 
 
 class LocalModel:
-    """The native sampler on a model loaded here."""
+    """A model in this process, with the native sampler."""
 
     def __init__(self, config: LocalModelConfig) -> None:
         self._config = config
@@ -71,20 +71,20 @@ class LocalModel:
         return answers
 
     def check(self) -> None:
-        """Nothing to reach."""
+        """Does nothing."""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Does nothing."""
 
 
 class ChatModel:
-    """A chat client, asked with the template of the data set's prompt as the user's message."""
+    """A model behind a chat server. The user message is the dataset's prompt template, filled in."""
 
     def __init__(self, config: ChatModelConfig) -> None:
         self._client = ChatClient(config)
 
     def answer(self, problems: Sequence[Problem], prompt: PromptConfig, n: int, seed: int) -> list[list[Answered]]:
-        """See `AnsweringModel`. A reply cut off by `max_tokens` counts as a completion, as a local one does."""
+        """See `AnsweringModel`. A reply cut off at `max_tokens` counts as a completion, as with a local model."""
         chats = [chat_messages(prompt, problem) for problem in problems for _ in range(n)]
         seeds = [(seed + number) % 2**31 for number in range(len(chats))]
         replies = self._client.submit(chats, seeds).result()

@@ -1,4 +1,4 @@
-"""Collecting completions: many models, many problems, one table that an interruption cannot spoil."""
+"""Collects completions of many models for many problems in one table, which survives interruptions."""
 
 import zlib
 from collections import Counter
@@ -20,7 +20,7 @@ from cooper_rl.verifyrm.table_file import check_table_path, write_table
 COLUMNS = ("question", "reference_answer", "completion", "model", "dataset", "id")
 
 Progress = Callable[[int, int], None]
-"""Called with the completions asked for so far, and in all."""
+"""Called with the number of completions asked for so far, and the total."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Collected:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Problems that one model is asked together: the unit of the journal."""
+    """Problems that one model is asked together. This is the unit of the journal."""
 
     dataset: DatasetConfig
     problems: list[Problem]
 
     def key(self, model: ModelConfig) -> str:
-        """Names the unit, with a digest of what its answers depend on besides the problems."""
+        """The key of the unit, with a digest of the settings and questions that its answers depend on."""
         settings = (
             model.model_dump_json(exclude={*HANDLING, "max_rows", "device"}) + self.dataset.prompt.model_dump_json()
         )
@@ -49,13 +49,13 @@ class _Batch:
 
 
 def collect(config: CollectConfig, progress: Progress | None = None) -> Collected:
-    """Sample `config.n` completions of every model for every problem and write the table.
+    """Sample `config.n` completions from every model for every problem and write the table.
 
-    Every finished batch is in the journal beside the output, so the same command continues where it was interrupted,
-    and may name further models or data sets. Requests that failed are asked again by a later command. Equal
-    completions of one problem are kept once.
+    Every finished batch is in the journal beside the output. The same command therefore continues after an
+    interruption, and may name more models or datasets; it repeats requests that failed. Equal completions of one
+    problem are kept once.
 
-    Raises InputError, before anything is sampled, for data, models or servers that do not serve; MissingExtraError for
+    Raises InputError for unusable data, models or servers, before sampling from that model, and MissingExtraError for
     Parquet without pyarrow.
     """
     check_table_path(config.output)
@@ -86,7 +86,7 @@ def _batches(dataset: DatasetConfig, size: int, verifier: Verifier) -> Iterator[
 def _answers(
     config: ModelConfig, batches: Sequence[_Batch], settings: CollectConfig, journal: Journal
 ) -> Iterator[tuple[_Batch, list[list[dict[str, Any]]] | None]]:
-    """Every batch with its new answers, or None where the journal has them complete. Loads the model if it must."""
+    """Every batch with its new answers, or with None if the journal has all of them. Loads the model only if needed."""
     model: AnsweringModel | None = None
     try:
         for batch in batches:
@@ -138,5 +138,5 @@ def _assemble(config: CollectConfig, batches: Sequence[_Batch], journal: Journal
 
 
 def _journal_settings(config: CollectConfig) -> dict[str, Any]:
-    """What every value of the journal depends on; models and data sets are told apart by the keys."""
+    """The settings that all values of the journal depend on. Those of models and datasets are part of the keys."""
     return {"n": config.n, "seed": config.seed, "batch_size": config.batch_size}

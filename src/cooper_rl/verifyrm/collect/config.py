@@ -1,4 +1,4 @@
-"""Settings of `cooper verifyrm collect`: which models answer which problems, and how often."""
+"""Settings of `cooper verifyrm collect`: which models answer which problems, and how many times."""
 
 from collections import Counter
 from pathlib import Path
@@ -21,13 +21,13 @@ class LocalModelConfig(Config):
     kind: Literal["local"] = "local"
     """Names this kind of model."""
     name: str
-    """What the column `model` says."""
+    """Its name in the column `model`."""
     model: str
     """A folder or hub name."""
     sampling: SamplingParams = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=512)
     """How completions are drawn."""
     max_rows: int = Field(default=64, ge=1)
-    """Most completions drawn at once."""
+    """Largest number of completions drawn at once."""
     autocast: Literal["off", "bfloat16"] = "off"
     """Precision of the matrix products."""
     device: str = "auto"
@@ -40,40 +40,41 @@ class ChatModelConfig(ChatConfig):
     kind: Literal["chat"] = "chat"
     """Names this kind of model."""
     name: str
-    """What the column `model` says; the field `model` is its name on the server."""
+    """Its name in the column `model`. The setting `model` is its name on the server."""
 
 
 ModelConfig = Annotated[LocalModelConfig | ChatModelConfig, Field(discriminator="kind")]
 
 
 class DatasetConfig(ProblemsConfig):
-    """One data set. Its `prompt` is what every model is asked."""
+    """One dataset. Every model is asked with its `prompt`."""
 
     name: str
-    """What the column `dataset` says."""
+    """Its name in the column `dataset`."""
 
 
 class CollectConfig(Config):
     """Everything `cooper verifyrm collect` needs to know."""
 
     output: Path
-    """The table, .parquet or .jsonl; beside it stands a journal from which an interrupted command continues."""
+    """The table, .parquet or .jsonl. A journal beside it lets an interrupted command continue."""
     n: int = Field(default=4, ge=1)
-    """Completions of each model for each problem."""
+    """Completions from each model for each problem."""
     seed: int = Field(default=0, ge=0)
-    """Seeds sampling."""
+    """Seed of the sampling."""
     batch_size: int = Field(default=16, ge=1)
-    """Problems asked before their completions are written down: what an interruption can lose."""
+    """Number of problems after which completions are written down. An interruption loses at most this many."""
     threads: int | None = Field(default=None, ge=1)
-    """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
+    """CPU threads for tensor work. The default is OMP_NUM_THREADS or, if that is not set, the number of cores this
+    process may use."""
     rule: Annotated[RuleConfig, RULES] = MathsRule()
-    """What every reference answer is checked by before it is asked for."""
+    """Rule that checks whether every reference answer can be used, before any model is asked."""
     rules: dict[str, Annotated[RuleConfig, RULES]] = Field(default_factory=dict)
-    """Further rules by name, for data sets that name theirs."""
+    """Additional rules by name, for datasets that name their own rule."""
     models: tuple[ModelConfig, ...] = Field(min_length=1)
-    """Who answers."""
+    """The models that write completions."""
     datasets: tuple[DatasetConfig, ...] = Field(min_length=1)
-    """What is asked."""
+    """The datasets whose problems the models are asked."""
 
     @field_validator("output")
     @classmethod

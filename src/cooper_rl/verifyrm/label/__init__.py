@@ -1,1 +1,1 @@
-"""Labels by rule and judge."""
+"""Labels completions with a rule and a judge."""

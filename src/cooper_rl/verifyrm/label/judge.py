@@ -1,4 +1,4 @@
-"""A judge at work: yes, no or unreadable for each completion, by a model here or behind a server."""
+"""Judges: a language model, local or behind a server, gives each completion the verdict yes, no or unreadable."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ from cooper_rl.verifyrm.label.judge_prompt import NO, YES, JudgeVerdict, judge_c
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the judge said.
+    """The verdict of a judge on one completion.
 
-    `probability` of yes, where it was read off the first token; `detail` is the reply, or why there is none; `failed`
-    says that the judge was not heard at all, and may be asked again.
+    `probability` is that of yes, if it was read from the first token. `detail` is the reply, or the reason for its
+    absence. `failed` says that the judge gave no reply at all and may be asked again.
     """
 
     verdict: JudgeVerdict
@@ -34,30 +34,33 @@ class Judgement:
 
 
 class Judge(Protocol):
-    """Says whether completions agree with their references. What cannot be read is `unreadable`, never raised."""
+    """Says whether completions agree with their reference answers.
+
+    A reply that cannot be read gives the verdict `unreadable` and never an exception.
+    """
 
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
         """One judgement per row, in order."""
         ...
 
     def check(self) -> None:
-        """Raises InputError when the judge cannot be reached."""
+        """Raises InputError if the judge cannot be reached."""
         ...
 
     def close(self) -> None:
-        """Give back connections and threads."""
+        """Release connections and threads."""
         ...
 
 
 def build_judge(config: JudgeConfig) -> Judge:
-    """The configured judge, its model loaded. Raises InputError for a folder, key or tokenizer that does not serve."""
+    """The configured judge, with its model loaded. Raises InputError for an unusable folder, key or tokenizer."""
     if isinstance(config, ChatJudgeConfig):
         return ChatJudge(config)
     return LocalJudge(config)
 
 
 def judge_settings(config: JudgeConfig) -> dict[str, Any]:
-    """What decides a judge's verdicts, for a journal: not how fast or how often it is asked."""
+    """The settings that decide a judge's verdicts, for a journal. Speed and retries are not among them."""
     return config.model_dump(mode="json", exclude={*HANDLING, "max_rows", "device"})
 
 
@@ -76,7 +79,7 @@ class ChatJudge:
         return [self._judgement(reply) for reply in self._client.submit(chats).result()]
 
     def check(self) -> None:
-        """See `Judge`. With `first_token`, also that the server sends probabilities."""
+        """See `Judge`. With `first_token` it also checks that the server sends probabilities."""
         self._client.check()
         if self._read_first_token:
             [reply] = self._client.submit([judge_chat("What is 1 + 1?", "2", "2")]).result()
@@ -99,7 +102,7 @@ class ChatJudge:
 
 
 class LocalJudge:
-    """A causal language model in this process, asked through its chat template where it has one."""
+    """A causal language model in this process. It is asked through its chat template if it has one."""
 
     def __init__(self, config: LocalJudgeConfig) -> None:
         self._config = config
@@ -109,10 +112,10 @@ class LocalJudge:
         self._tokenizer = self._sampler.tokenizer
         self._yes, self._no = _first_tokens(self._tokenizer, YES), _first_tokens(self._tokenizer, NO)
         if config.read == "first_token" and (not self._yes or not self._no or self._yes & self._no):
-            raise InputError(f"{config.model}: yes and no are no tokens of their own; set judge.read: text")
+            raise InputError(f"{config.model}: yes and no are not single tokens; set judge.read: text")
 
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
-        """See `Judge`. A question that fills the model's context is unreadable."""
+        """See `Judge`. A question that fills the model's context gets the verdict `unreadable`."""
         prompts = [self._prompt(row) for row in rows]
         room = self._sampler.room(self._config.max_tokens)
         fits = [i for i, prompt in enumerate(prompts) if room is None or len(prompt) <= room]
@@ -122,10 +125,10 @@ class LocalJudge:
         return judged
 
     def check(self) -> None:
-        """Nothing to reach."""
+        """Does nothing."""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Does nothing."""
 
     def _ask(self, prompts: list[list[int]]) -> list[Judgement]:
         if self._config.read == "text":
@@ -146,11 +149,11 @@ class LocalJudge:
 
 
 LEAST_MASS = 0.05
-"""Yes and no together must have at least this probability, or the model did not mean to answer."""
+"""Least probability that yes and no must have together. Below it the model did not mean to answer."""
 
 
 def from_probabilities(probabilities: Mapping[str, float], detail: str = "") -> Judgement:
-    """A judgement from first-token probabilities: yes over yes and no, unreadable where both are improbable."""
+    """A judgement from first-token probabilities: the share of yes in yes and no. Unreadable if both are unlikely."""
     yes = sum(p for token, p in probabilities.items() if token.strip().lower() == "yes")
     no = sum(p for token, p in probabilities.items() if token.strip().lower() == "no")
     if yes + no < LEAST_MASS:
@@ -160,6 +163,6 @@ def from_probabilities(probabilities: Mapping[str, float], detail: str = "") -> 
 
 
 def _first_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> set[int]:
-    """Tokens that are one of the words whole; a word of several tokens has a first token that means other things."""
+    """Tokens that are one of the words. Words of several tokens are left out: their first token means other things."""
     encoded = [tokenizer.encode(word, add_special_tokens=False) for word in words]
     return {ids[0] for ids in encoded if len(ids) == 1 and ids[0] != tokenizer.unk_token_id}

@@ -20,7 +20,7 @@ class ChatJudgeConfig(ChatConfig):
     temperature: float = Field(default=0.0, ge=0)
     """Sampling temperature."""
     max_tokens: int = Field(default=16, ge=1)
-    """Longest reply; a judge that thinks aloud needs more. One token is asked for with `first_token`."""
+    """Longest reply, in tokens. A judge that thinks aloud needs more. With `first_token` only one is asked for."""
 
 
 class LocalJudgeConfig(Config):
@@ -31,13 +31,13 @@ class LocalJudgeConfig(Config):
     model: str
     """A folder or hub name of a causal language model."""
     read: Reading = "first_token"
-    """`first_token` compares the probabilities of yes and no as the reply's first token; `text` parses a reply."""
+    """`first_token` compares the probabilities of yes and no as the first token of the reply; `text` parses a reply."""
     max_tokens: int = Field(default=16, ge=1)
-    """Longest reply, where it is parsed."""
+    """Longest reply, in tokens. Only used with `text`."""
     max_rows: int = Field(default=16, ge=1)
-    """Completions judged at once."""
+    """Largest number of completions judged at once."""
     max_completion_chars: int = Field(default=6000, ge=100)
-    """Longer completions lose their middle."""
+    """Most characters of a completion. A longer one loses its middle."""
     autocast: Literal["off", "bfloat16"] = "off"
     """Precision of the matrix products."""
     device: str = "auto"

@@ -1,4 +1,4 @@
-"""What the judge is asked, and how its reply is read."""
+"""The judge's prompt, and how its reply is parsed."""
 
 import re
 from typing import Literal
@@ -37,7 +37,7 @@ _STATED = re.compile(r"\b(?:verdict|judg(?:e)?ment|answer|conclusion)\W{1,6}(yes
 
 
 def judge_chat(question: str, answer: str, completion: str, max_completion_chars: int | None = None) -> list[Message]:
-    """The chat that asks for a yes or a no. A longer completion loses its middle, never its end."""
+    """The chat that asks for yes or no. A completion that is too long loses its middle, never its end."""
     text = normalise(completion)
     if max_completion_chars is not None and len(text) > max_completion_chars:
         half = max_completion_chars // 2
@@ -47,9 +47,9 @@ def judge_chat(question: str, answer: str, completion: str, max_completion_chars
 
 
 def parse_reply(text: str) -> JudgeVerdict:
-    """`yes` or `no` where the reply begins or ends with it, or states it ("Verdict: no"); anything else is unreadable.
+    """`yes` or `no` if the reply begins or ends with it, or states it ("Verdict: no"). Otherwise `unreadable`.
 
-    A `<think>` block is skipped; one that never ends leaves nothing to read.
+    A `<think>` block is skipped. If it never ends, the reply is unreadable.
     """
     reply = _THOUGHT.sub("", text).strip()
     found = [match.group(1).lower() for match in _STATED.finditer(reply)]

@@ -1,4 +1,4 @@
-"""Labelling completions: rule and judge independently, kept where they agree."""
+"""Labels completions with rule and judge, independently of each other, and keeps those on which they agree."""
 
 import zlib
 from collections import Counter
@@ -24,15 +24,15 @@ from cooper_rl.verifyrm.table_file import check_table_path, write_table
 UNKNOWN = "-"
 COLUMNS = (*FIELDS, "model", "dataset", "id", "rule", "judge", "judge_probability")
 CHUNK = 64
-"""Completions labelled before they are written down: what an interruption can lose."""
+"""Number of completions after which labels are written down. An interruption loses at most this many."""
 
 Progress = Callable[[int, int], None]
-"""Called with the completions labelled so far, and in all."""
+"""Called with the number of completions labelled so far, and the total."""
 
 
 @dataclass(frozen=True)
 class CollectedRow:
-    """One row to be labelled."""
+    """A row to label."""
 
     question: str
     answer: str
@@ -43,13 +43,13 @@ class CollectedRow:
 
     @property
     def problem(self) -> Problem:
-        """What the rule sees."""
+        """The row as the rule needs it."""
         return Problem(self.id, self.question, self.answer)
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A row with both opinions."""
+    """A row with the opinions of rule and judge."""
 
     row: CollectedRow
     rule: Verdict
@@ -57,7 +57,7 @@ class Labelled:
 
     @property
     def label(self) -> int | None:
-        """1 or 0 where rule and judge agree; None where they do not, or where one of them has no opinion."""
+        """1 or 0 if rule and judge agree. None if they do not, or if one of them has no opinion."""
         return agreed_label(self.rule, self.judgement.verdict)
 
     def fields(self) -> dict[str, Any]:
@@ -72,10 +72,10 @@ Confusion = Counter[tuple[Verdict, JudgeVerdict]]
 
 
 def agreed_label(rule: Verdict, judge: JudgeVerdict) -> int | None:
-    """The label on which both agree.
+    """The label on which rule and judge agree, or None.
 
-    `unparsed` counts as the rule's no: the completion has no answer that the rule can read, and the judge sees none
-    that agrees either. A time-out is no opinion.
+    `unparsed` counts as a no of the rule: if the judge also says no, neither found a matching answer. A timeout is not
+    an opinion.
     """
     if rule == "timeout" or judge == "unreadable":
         return None
@@ -92,12 +92,12 @@ def label_completions(
     progress: Progress | None = None,
     rule: RuleConfig | None = None,
 ) -> list[Labelled]:
-    """Label the completions of `data`; write those agreed on to `output` and the others to `disagreements_path`.
+    """Label the completions of `data`. Rows with a label go to `output`, the others to `disagreements_path`.
 
-    Every labelled chunk is in a journal beside the output, so the same command continues where it was interrupted;
-    rows that the judge's server failed on are asked again. `rule` is `maths` with these workers unless given.
-    Raises InputError, before any work, for bad rows, another judge or rule than the journal's, or a judge that does
-    not answer.
+    Every labelled chunk is in a journal beside the output. The same command therefore continues after an interruption,
+    and asks again for rows on which the judge's server failed. `rule` is `maths` with `workers` processes by default.
+    Raises InputError, before any row is labelled, for bad rows, for another judge or rule than in the journal, and for
+    a judge that does not answer.
     """
     check_table_path(output)
     set_threads(threads)
@@ -125,7 +125,7 @@ def label_completions(
 
 
 class _Labellers:
-    """Rule and judge; the judge is loaded when the first row needs it."""
+    """Rule and judge. The judge is loaded when the first row needs it."""
 
     def __init__(self, judge_config: JudgeConfig, rule: RuleConfig) -> None:
         self._judge_config = judge_config
@@ -133,7 +133,7 @@ class _Labellers:
         self._rule = rule.build()
 
     def label(self, chunk: Sequence[CollectedRow], earlier: Sequence[Labelled]) -> list[Labelled]:
-        """Both opinions on a chunk, or, of one labelled earlier, the judge's on the rows it failed to reply to."""
+        """Both opinions on a chunk. For a chunk labelled earlier only the judge is asked, for rows without a reply."""
         if self._judge is None:
             self._judge = build_judge(self._judge_config)
             self._judge.check()
@@ -162,12 +162,12 @@ def _from_json(row: CollectedRow, value: Any) -> Labelled:
 
 
 def disagreements_path(output: Path) -> Path:
-    """Where the rows without a label are saved for reading."""
+    """Path of the file for the rows without a label."""
     return output.with_name(f"{output.stem}.disagreements.jsonl")
 
 
 def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Confusion]:
-    """Counts of (rule's verdict, judge's verdict), by (data set, model)."""
+    """Counts of (verdict of the rule, verdict of the judge) by (dataset, model)."""
     tables: dict[tuple[str, str], Confusion] = {}
     for item in labelled:
         tables.setdefault((item.row.dataset, item.row.model), Counter())[item.rule, item.judgement.verdict] += 1
@@ -175,9 +175,9 @@ def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Confusion]:
 
 
 def read_collected(path: Path) -> list[CollectedRow]:
-    """Read a table with question, reference_answer and completion; model, dataset and id where it has them.
+    """Read a table with question, reference_answer, completion and, optionally, model, dataset and id.
 
-    Raises InputError naming file, row and field.
+    Raises InputError, which names the file, row and field.
     """
     rows = [_collected(row) for row in read_file(path)]
     if not rows:
@@ -191,9 +191,9 @@ def _collected(row: Row) -> CollectedRow:
 
 
 def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:
-    """Rows kept as right, kept as wrong, dropped for disagreement, and dropped for a missing opinion.
+    """Numbers of rows kept as right, kept as wrong, dropped for disagreement, and dropped for a missing opinion.
 
-    Of the last, `judge not heard` are those that the judge's server failed on.
+    `judge not heard` counts those of the last kind on which the judge's server failed.
     """
     silent = [item for item in labelled if item.rule == "timeout" or item.judgement.verdict == "unreadable"]
     right, wrong = (sum(item.label == value for item in labelled) for value in (1, 0))

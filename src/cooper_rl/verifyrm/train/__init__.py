@@ -1,1 +1,1 @@
-"""A reward model from labelled completions."""
+"""Trains a reward model on labelled completions."""

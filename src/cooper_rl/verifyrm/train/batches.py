@@ -1,4 +1,4 @@
-"""Labelled completions as training batches: encoded, weighted by class, grouped by length."""
+"""Turns labelled completions into training batches: encoded, weighted by class, grouped by length."""
 
 import logging
 import random
@@ -13,7 +13,7 @@ from cooper_rl.rewards.model.input import RewardModelInput
 logger = logging.getLogger(__name__)
 
 _SORTED_BATCHES = 32
-"""Rows are sorted by length within this many batches: little padding, and still a random order."""
+"""Rows are sorted by length within this many batches, which saves padding and keeps the order almost random."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class EncodedRow:
 
 
 def encode_rows(encoder: RewardModelInput, rows: Sequence[LabelledCompletion]) -> list[EncodedRow]:
-    """Encode rows; those whose question alone fills the input are left out and counted.
+    """Encode rows. Rows whose question alone fills the input are left out, and their number is logged.
 
-    Raises InputError where there are rows and none fits.
+    Raises InputError if there are rows but none fits.
     """
     encoded: list[EncodedRow] = []
     left_out: list[str] = []
@@ -42,12 +42,12 @@ def encode_rows(encoder: RewardModelInput, rows: Sequence[LabelledCompletion]) -
     if left_out:
         logger.warning("%d of %d rows do not fit and are left out; first: %s", len(left_out), len(rows), left_out[0])
     if rows and not encoded:
-        raise InputError(f"no row fits; first: {left_out[0]}")
+        raise InputError(f"none of the rows fits; first: {left_out[0]}")
     return encoded
 
 
 def batches(rows: Sequence[EncodedRow], batch_size: int, seed: int) -> Iterator[list[EncodedRow]]:
-    """Batches without end: one shuffled pass after another."""
+    """An endless stream of batches: one shuffled pass over the rows after another."""
     order = random.Random(seed)
     while True:
         for batch in length_grouped_batches([len(row.token_ids) for row in rows], batch_size, order):
@@ -55,7 +55,7 @@ def batches(rows: Sequence[EncodedRow], batch_size: int, seed: int) -> Iterator[
 
 
 def labelled_batch(rows: Sequence[EncodedRow], weights: dict[float, float]) -> LabelledBatch:
-    """A batch whose loss is the mean over its rows, each times the weight of its label."""
+    """A batch whose loss is the mean over its rows, with each row weighted by its label."""
     return LabelledBatch(
         [row.token_ids for row in rows],
         [row.label for row in rows],
@@ -64,22 +64,22 @@ def labelled_batch(rows: Sequence[EncodedRow], weights: dict[float, float]) -> L
 
 
 def class_weights(labels: Sequence[float]) -> dict[float, float]:
-    """A weight for each label, 1 on average over the rows, with the same sum over both classes.
+    """A weight for each label. Over the rows the weights average 1, and both classes have the same sum.
 
-    Raises InputError where a class is empty: nothing could be learnt.
+    Raises InputError if a class is empty, because nothing could be learned.
     """
     right = sum(label > 0.5 for label in labels)
     wrong = len(labels) - right
     if not right or not wrong:
         raise InputError(
-            f"{len(labels)} training rows, {right} right and {wrong} wrong: a reward model needs both; "
+            f"of {len(labels)} training rows {right} are right and {wrong} wrong, but a reward model needs both; "
             "give more rows, or raise max_rows"
         )
     return {1.0: len(labels) / (2 * right), 0.0: len(labels) / (2 * wrong)}
 
 
 def length_grouped_batches(lengths: Sequence[int], batch_size: int, order: random.Random) -> list[list[int]]:
-    """Row indices in random batches of like length, each row exactly once; the last of a pool may be smaller."""
+    """Row indices in random batches of similar length, each exactly once. The last batch of a pool may be smaller."""
     rows = list(range(len(lengths)))
     order.shuffle(rows)
     pool = batch_size * _SORTED_BATCHES

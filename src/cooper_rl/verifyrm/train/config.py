@@ -1,4 +1,4 @@
-"""Settings of the training of a VerifyRM, and of how it is watched while it learns on."""
+"""Settings for training a VerifyRM, and for monitoring it while it learns during a run."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from cooper_rl.verifyrm.train.robustness import RobustnessKind
 
 
 class VerifyRMConfig(LearnerConfig):
-    """A reward model made from labelled completions by binary cross-entropy."""
+    """A reward model trained on labelled completions with binary cross-entropy."""
 
     model: str
     """The base: a causal language model, which gets a new head, or a reward model to train further."""
@@ -29,15 +29,15 @@ class VerifyRMConfig(LearnerConfig):
     max_rows: int | None = Field(default=None, ge=2)
     """Use at most this many rows, drawn at random."""
     held_out: float = Field(default=0.1, gt=0, lt=1)
-    """Share of the rows, as whole problems, that measures and never trains."""
+    """Share of the rows, in whole problems, that is used for measuring and never for training."""
     evaluate_every: int = Field(default=50, ge=1)
-    """Updates between evaluations on the held-out rows; the weights with the lowest held-out loss are kept."""
+    """Updates between evaluations on the held-out rows. The weights with the lowest held-out loss are kept."""
     patience: int | None = Field(default=5, ge=1)
     """Stop after this many evaluations in a row without a lower held-out loss; null trains to the end."""
     balance_classes: bool = True
-    """Weight rows so that right and wrong completions count the same in all."""
+    """Weight rows so that right and wrong completions count the same in total."""
     robustness: float = Field(default=0.1, ge=0)
-    """Rows without an honest answer added to the training rows, as a share of them; 0 adds none."""
+    """Robustness rows (without an honest answer) added to the training rows, as a share of them; 0 adds none."""
     robustness_kinds: tuple[RobustnessKind, ...] = (
         "empty",
         "single_token",
@@ -46,16 +46,17 @@ class VerifyRMConfig(LearnerConfig):
         "many_answers",
         "bare_answer",
     )
-    """Which kinds are added, in equal parts. All are wrong but half of the bare answers."""
+    """Kinds of robustness rows, added in equal parts. All are labelled wrong except half of the bare answers."""
     calibrate: bool = True
-    """Scale the logits by a temperature fitted on the held-out rows, so that sigmoid(logit) is a probability. Left out
-    where it does not lower the calibration error, on those rows and across their two halves."""
+    """Scale the logits by a temperature fitted on the held-out rows, so that sigmoid(logit) is a probability. The
+    temperature is applied only if it lowers the calibration error, both on those rows and across their two halves."""
     frozen_layers: int = Field(default=0, ge=0)
-    """Leave the embeddings and this many of the lowest layers as they are: cheaper updates, for a slow machine."""
+    """Do not train the embeddings and this many of the lowest layers. Updates are then cheaper on a slow machine."""
     seed: int = Field(default=0, ge=0)
-    """Draws the rows, the split and the order of training."""
+    """Seed for the choice of rows, the split and the order of training."""
     threads: int | None = Field(default=None, ge=1)
-    """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
+    """CPU threads for tensor work. The default is OMP_NUM_THREADS or, if that is not set, the number of cores this
+    process may use."""
 
 
 class ScoringConfig(LearnerConfig):
@@ -66,13 +67,14 @@ class ScoringConfig(LearnerConfig):
 
 
 class MonitorConfig(Config):
-    """How well the reward model still judges what it does not learn from, measured during the run."""
+    """Measures the reward model during the run, on completions that it does not learn from."""
 
     labelled: str
-    """File of held-out labelled completions: question, reference_answer, completion, label. None may be replayed."""
+    """File of held-out labelled completions: question, reference_answer, completion, label. Their problems must not be
+    replayed."""
     every: int = Field(default=10, ge=1)
-    """Steps between measurements, besides one before the first step and one after the last."""
+    """Steps between measurements. There is also one before the first step and one after the last."""
     rows: int = Field(default=256, ge=1)
-    """At most this many of them, drawn at random."""
+    """Most rows of the file that are used. They are drawn at random."""
     attacked_problems: int = Field(default=16, ge=0)
-    """Problems of those rows on which every attack pattern is tried; 0 tries none."""
+    """Number of problems from those rows on which every attack pattern is tried; 0 tries none."""

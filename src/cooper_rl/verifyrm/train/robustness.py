@@ -1,7 +1,7 @@
-"""Robustness negatives: completions without an answer that fool a judge trained on honest solutions only.
+"""Robustness rows: completions without an honest answer, which fool a reward model trained only on honest solutions.
 
-One Token to Fool LLM-as-a-Judge (arXiv 2507.08794); Pitfalls of Rule- and Model-based Verifiers (arXiv 2505.22203).
-The phrases differ from those of `attacks.py`, so that the attack table measures what generalises.
+They follow One Token to Fool LLM-as-a-Judge (arXiv 2507.08794) and Pitfalls of Rule- and Model-based Verifiers
+(arXiv 2505.22203). The phrases differ from those of `attacks.py`, so that the attack table measures generalisation.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,10 +31,10 @@ _STATEMENTS = ("{answer}", r"\boxed{{{answer}}}", "The answer is {answer}.", r"T
 def robustness_rows(
     rows: Sequence[LabelledCompletion], count: int, kinds: Sequence[RobustnessKind], seed: int
 ) -> list[LabelledCompletion]:
-    """`count` rows about problems of `rows`, the kinds in turn.
+    """`count` rows about problems of `rows`, with the kinds in turn.
 
-    All are wrong, except that every other `bare_answer` states the reference and nothing else: without it a model
-    would learn that short is wrong. Lists of answers hold the reference, and are wrong.
+    All are labelled wrong, including lists of answers that hold the reference answer. The exception is every other
+    `bare_answer`, which states only the reference answer: without it a model would learn that short answers are wrong.
     """
     random = Random(f"robustness {seed}")
     answers = sorted({row.answer for row in rows})
@@ -50,8 +50,10 @@ def robustness_rows(
 
 
 def other_answer(answer: str, answers: Sequence[str], random: Random) -> str:
-    """One of `answers` that is not `answer` in another form, as far as its text tells; `answer` with a 1 behind it
-    where a few draws find none."""
+    """One of `answers` that, as far as its text shows, is not just another form of `answer`.
+
+    If 20 draws find none, it is `answer` followed by a 1.
+    """
     for _ in range(20):
         other = random.choice(answers)
         if _differs(other, answer):

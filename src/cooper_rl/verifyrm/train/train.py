@@ -1,4 +1,4 @@
-"""Training a VerifyRM: labelled completions in, a plain Hugging Face reward model out."""
+"""Trains a VerifyRM: labelled completions in, a plain Hugging Face reward model out."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 METRICS_FILE = "verifyrm.json"
 Progress = Callable[[int, Metrics, int], None]
-"""Called with the updates done, the last update's metrics, and the number of updates in all."""
+"""Called with the number of updates done, the metrics of the last update, and the total number of updates."""
 
 
 def train_verifyrm(
@@ -40,12 +40,12 @@ def train_verifyrm(
 ) -> dict[str, Any]:
     """Train a reward model on labelled rows and keep the weights with the lowest held-out loss in `output_dir`.
 
-    The folder loads with plain `AutoModelForSequenceClassification`; `verifyrm.json` beside the weights holds what
-    is returned: settings, row counts, the held-out metrics of the kept weights and of every evaluation.
+    The folder loads with plain `AutoModelForSequenceClassification`. The result is also written to `verifyrm.json`
+    beside the weights: settings, row counts, and the held-out metrics of the kept weights and of every evaluation.
     `progress` is called after every update.
 
-    Raises InputError, before training, for an output folder in use, rows of one class only, or a base that cannot
-    become a reward model.
+    Raises InputError, before training, for an output folder in use, for rows of only one class, and for a base that
+    cannot become a reward model; after training, if the held-out loss was never finite.
     """
     start = time.perf_counter()
     _check_folder(output_dir)
@@ -54,7 +54,7 @@ def train_verifyrm(
     train_rows, held_out_rows = split_by_problem(chosen, config.held_out, config.seed)
     if config.calibrate and len(held_out_rows) < FEWEST_ROWS:
         logger.warning(
-            "only %d rows are held out, and %d or more are needed to calibrate probabilities; "
+            "only %d rows are held out, but at least %d are needed to calibrate probabilities; "
             "give more rows, raise held_out, or set calibrate=false",
             *(len(held_out_rows), FEWEST_ROWS),
         )
@@ -79,10 +79,10 @@ def train_verifyrm(
         if progress is not None:
             progress(update, metrics, updates)
         if keeper.out_of_patience:
-            logger.info("stopped after update %d of %d: the held-out loss no longer falls", update, updates)
+            logger.info("stopped after update %d of %d, because the held-out loss no longer falls", update, updates)
             break
     if keeper.logits is None:
-        raise InputError(f"the held-out loss was never finite; learning_rate: {config.learning_rate} is too high")
+        raise InputError(f"the held-out loss was never finite; lower learning_rate: {config.learning_rate}")
     measured, calibration = keeper.best, {}
     if config.calibrate:
         measured, calibration = _calibrate(keeper.logits, held_out, output_dir, config.seed)
@@ -111,10 +111,10 @@ class _BestWeights:
         self.history: list[Metrics] = []
         self.best: Metrics = {}
         self.logits: Tensor | None = None
-        """Of the held-out rows, under the best weights."""
+        """Logits of the held-out rows with the best weights."""
 
     def evaluate(self, held_out: Sequence[EncodedRow], update: int) -> Metrics:
-        """Measure, and save if this is the best so far."""
+        """Measure the learner, and save its weights if they are the best so far."""
         logits = self._learner.score([row.token_ids for row in held_out])
         measured = classification_metrics(logits, torch.tensor([row.label for row in held_out]))
         self.history.append({**measured, "update": float(update)})
@@ -127,14 +127,14 @@ class _BestWeights:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether the last evaluations, as many as patience allows, brought no lower loss."""
+        """Whether `patience` evaluations in a row have not lowered the loss."""
         return self._patience is not None and self._since_best >= self._patience
 
 
 def _calibrate(
     logits: Tensor, held_out: Sequence[EncodedRow], output_dir: Path, seed: int
 ) -> tuple[Metrics, dict[str, float]]:
-    """Scale the saved model's logits where that helps; the held-out metrics afterwards, and `Calibration`'s figures."""
+    """Scale the logits of the saved model if that helps. Returns the held-out metrics after it, and the calibration."""
     labels = torch.tensor([row.label for row in held_out])
     folds = problem_folds([row.question for row in held_out], 2, seed)
     calibration = Calibration.of(logits, labels, folds)

@@ -1,4 +1,4 @@
-"""The assistant turns right completions into plausible wrong ones. Each sort is a record in a file of this package."""
+"""The assistant turns right completions into plausible wrong ones. Each kind is a record in a file of this package."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ASSISTANTS = Kinds("assistant", "cooper_rl.cooptimization.negatives.assistant", 
 
 
 class Assistant(Protocol):
-    """Writes negatives. Bad replies are counted, never raised."""
+    """Writes negatives. Bad replies are counted and never raise."""
 
     def submit(self, requests: Sequence[Request]) -> Future[Rewrites]:
-        """Start rewriting and return at once; only requests with a positive make sense."""
+        """Start rewriting and return at once."""
         ...
 
     def check(self) -> None:
@@ -29,7 +29,7 @@ class Assistant(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back connections and threads; what is under way is cancelled."""
+        """Release connections and threads, and cancel requests under way."""
         ...
 
 
@@ -37,7 +37,7 @@ class AssistantSettings(Protocol):
     """The settings of an assistant."""
 
     def build(self, verifier: AnswerVerifier) -> Assistant:
-        """The assistant, whose texts the rule checks. Raises InputError for settings with which it cannot work."""
+        """The assistant; `verifier` checks its texts. Raises InputError if it cannot work with these settings."""
         ...
 
 
@@ -45,15 +45,16 @@ AssistantConfig = Annotated[AssistantSettings, ASSISTANTS]
 
 
 def build_assistant(config: CooptimizationConfig, verifier: AnswerVerifier) -> Assistant | None:
-    """The configured assistant, or None where no negatives come from one.
+    """The configured assistant, or None if `negatives` does not list `assistant`.
 
-    Raises InputError when one is needed and none is configured, its API key is not set, or its function is not found.
+    Raises InputError if an assistant is needed but not configured, its API key is not set, or its function is not
+    found.
     """
     if "assistant" not in config.negatives:
         return None
     if config.assistant is None:
         raise InputError(
-            "cooptimization.assistant is missing though cooptimization.negatives lists assistant; describe one "
+            "cooptimization.assistant is missing, but cooptimization.negatives lists assistant; describe one "
             "(kind: chat with base_url and model, or kind: corrupter with function), or set negatives: [on_policy]"
         )
     return config.assistant.build(verifier)

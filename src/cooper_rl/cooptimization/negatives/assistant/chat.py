@@ -25,13 +25,13 @@ class ChatAssistantConfig(ChatConfig):
     kind: Literal["chat"] = "chat"
     """Names this kind of assistant."""
     tries: int = Field(default=3, ge=1)
-    """Replies asked for until one is accepted as a negative."""
+    """Maximum number of replies to request until one is accepted as a negative."""
     step_timeout_s: float = Field(default=300.0, gt=0)
-    """Seconds from the start of a step's rewriting, which runs beside the policy's update, until the step goes on
-    without what is missing; retries and waits count."""
+    """Seconds a step's rewriting may take, including retries and waits. After that, the step continues without the
+    missing negatives. Rewriting runs in parallel with the policy's update."""
 
     def build(self, verifier: AnswerVerifier) -> ChatAssistant:
-        """See `AssistantSettings`. Raises InputError where the API key is not set."""
+        """See `AssistantSettings`. Raises InputError if the API key is not set."""
         from cooper_rl.clients.chat import ChatClient  # noqa: PLC0415 - settings are checked without the client
 
         return ChatAssistant(ChatClient(self), verifier, self.tries, self.step_timeout_s)
@@ -41,7 +41,7 @@ class ChatAssistant:
     """A language model behind an OpenAI-compatible server.
 
     Requests, retries and the rule's checks run in the client's thread and the verifier's processes, so the policy can
-    be updated meanwhile. What the server has not answered after `step_timeout_s` seconds is given up.
+    be updated in the meantime. Requests that the server has not answered after `step_timeout_s` seconds are given up.
     """
 
     def __init__(self, client: ChatClient, verifier: AnswerVerifier, tries: int = 3, step_timeout_s: float = 300.0):
@@ -68,5 +68,5 @@ class ChatAssistant:
             chats = [rewriting_chat(request.problem, request.positive) for request in pending]
             seeds = [request.seed + attempts.attempt for request in pending]
             replies = await self._client.complete(chats, seeds, deadline)
-            await asyncio.to_thread(attempts.take, replies)  # the rule may take seconds; connections go on
+            await asyncio.to_thread(attempts.take, replies)  # the rule may take seconds; do not block
         return attempts.result()

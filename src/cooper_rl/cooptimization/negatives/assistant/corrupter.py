@@ -1,4 +1,4 @@
-"""A function in the assistant's place, for worlds in which a wrong solution can be computed."""
+"""A function in place of the assistant, for data in which a wrong solution can be computed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ CORRUPTER_PARAMETERS = ("problem", "completion_text", "attempt", "seed")
 
 @ASSISTANTS.register
 class CorrupterConfig(Config):
-    """A function that stands in for the assistant."""
+    """A function that replaces the assistant."""
 
     kind: Literal["corrupter"] = "corrupter"
     """Names this kind of assistant."""
     function: str
-    """`package.module:function`, called as `function(problem, completion_text, attempt, seed)`, returning text."""
+    """`package.module:function`, called as `function(problem, completion_text, attempt, seed)`. It returns the text of
+    a wrong solution."""
     tries: int = Field(default=3, ge=1)
-    """Calls (attempt 0, 1, …) until one result is accepted as a negative."""
+    """Maximum number of calls (attempt 0, 1, …) until one result is accepted as a negative."""
 
     def build(self, verifier: AnswerVerifier) -> CorrupterAssistant:
-        """See `AssistantSettings`. Raises InputError where the function is not found."""
+        """See `AssistantSettings`. Raises InputError if the function is not found."""
         return CorrupterAssistant(load_function(self.function, CORRUPTER_PARAMETERS), verifier, self.tries)
 
 
@@ -45,7 +46,7 @@ class CorrupterAssistant:
         self._tries = tries
 
     def submit(self, requests: Sequence[Request]) -> Future[Rewrites]:
-        """Rewrite at once: the future is done. The corrupter's own exceptions are raised here, as bugs to be seen."""
+        """Rewrite at once and return a finished future. Exceptions of the corrupter propagate: they are bugs."""
         attempts = Attempts(requests, self._verifier, self._tries)
         while pending := attempts.pending:
             attempts.take([self._reply(request, attempts.attempt) for request in pending])
@@ -54,10 +55,10 @@ class CorrupterAssistant:
         return future
 
     def check(self) -> None:
-        """Nothing to reach."""
+        """There is nothing to reach."""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """There is nothing to release."""
 
     def _reply(self, request: Request, attempt: int) -> ChatReply:
         text = self._corrupter(request.problem, request.positive, attempt, request.seed)

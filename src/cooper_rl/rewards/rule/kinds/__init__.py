@@ -1,4 +1,4 @@
-"""The kinds of rules: a file here, or `kind: package.module:function`."""
+"""The kinds of rules: one file each, or `kind: package.module:function`."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from cooper_rl.rewards.rule.base import RuleConfig
 
 
 def _function_rule() -> type[Config]:
-    from cooper_rl.rewards.rule.function import FunctionRule  # noqa: PLC0415 - only where a configuration names one
+    from cooper_rl.rewards.rule.function import FunctionRule  # noqa: PLC0415 - only if a configuration names one
 
     return FunctionRule
 
@@ -17,7 +17,7 @@ RULES = Kinds("rule", "cooper_rl.rewards.rule.kinds", ["build"], default="maths"
 
 
 class OneRule(Config):
-    """A rule by itself, as a command's option describes it."""
+    """A single rule, as a command-line option describes it."""
 
     rule: Annotated[RuleConfig, RULES]
     """The rule."""

@@ -1,4 +1,4 @@
-"""The rule for multiple choice: the option's letter, or its text where the problem lists the options."""
+"""The rule for multiple choice: the option's letter, or its text if the problem lists the options."""
 
 from typing import Literal
 
@@ -36,12 +36,12 @@ def _verdict(problem: Problem, text: str) -> Verdict:
 
 def _objection(problem: Problem) -> str | None:
     if _letters(reference_text(problem.answer), options_of(problem)) is None:
-        return "names no option, by letter or by the text of one that the question or the metadata lists"
+        return "names no option: it is neither a letter nor the text of an option in the question or the metadata"
     return None
 
 
 def _letters(reference: str, options: Options) -> str | None:
-    """The reference as `choice_verdict` reads it; None where it names no option."""
+    """The reference as `choice_verdict` reads it; None if it names no option."""
     if reference_choice(reference) is not None:
         return reference
     named = [letter for letter, text in options.items() if text == plain_text(reference)]

@@ -1,4 +1,4 @@
-"""The rule for answers that are text and nothing else."""
+"""The rule for answers that are compared as text."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ from cooper_rl.rewards.rule.verdict import Verdict
 
 @RULES.register
 class ExactRule(Config):
-    """The same text, whatever case, LaTeX or punctuation it is dressed in. `0.5` is not `1/2`, `A` is no option."""
+    """The same text, whatever its case, LaTeX or punctuation. `0.5` does not equal `1/2`, and `A` is not an option."""
 
     kind: Literal["exact"] = "exact"
     """Names this kind of rule."""

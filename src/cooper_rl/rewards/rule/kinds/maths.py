@@ -1,4 +1,4 @@
-"""The default rule: mathematics by value; options by letter and text as text where the reference is no mathematics."""
+"""The default rule: it compares mathematics by value, options by letter, and any other reference as text."""
 
 from typing import Any, Literal
 
@@ -13,25 +13,25 @@ from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 @RULES.register
 class MathsRule(Config):
-    """Mathematics by value, in processes that can be killed; options by letter; every other reference as text."""
+    """Compares mathematics by value, in processes that can be killed; options by letter; all else as text."""
 
     kind: Literal["maths"] = "maths"
     """Names this kind of rule."""
     workers: int = Field(default=1, ge=1)
-    """Verifier processes; each is killed and replaced when an answer takes too long."""
+    """Number of verifier processes. A process is killed and replaced when an answer takes too long."""
     timeout_s: float = Field(default=5.0, gt=0)
     """Seconds an answer may take before its verdict is `timeout`."""
     text: TextPolicy = "exact"
-    """Reference answers that are neither mathematics nor options (names, words, dates, times): `exact` compares them
-    as text, `refuse` counts their rows as bad."""
+    """What to do with reference answers that are neither mathematics nor options (names, words, dates, times): `exact`
+    compares them as text, `refuse` counts their rows as bad."""
 
     def build(self) -> RuleVerifier:
-        """The verifier; its processes start with the first answer that needs one."""
+        """The verifier. Its processes start when an answer first needs one."""
         return RuleVerifier(self.workers, self.timeout_s, text=self.text)
 
 
 def rule_settings(rule: RuleConfig | None) -> dict[str, Any]:
-    """What a journal says of the rule: what decides its verdicts, and nothing where it is `maths` as by default."""
+    """The rule's entry in a journal: the settings that decide its verdicts, or nothing for the default `maths`."""
     if rule is None or not isinstance(rule, Config):
         return {}
     settings = RULES.dump(rule)

@@ -1,4 +1,4 @@
-"""The rule for one number that may be off by a tolerance: measurements, estimates, rounded results."""
+"""The rule for a single number within a tolerance: measurements, estimates, rounded results."""
 
 from fractions import Fraction
 from typing import Literal
@@ -16,9 +16,9 @@ from cooper_rl.rewards.rule.verdict import Verdict
 
 @RULES.register
 class NumericRule(Config):
-    """One number within max(absolute, relative * |reference|) of the reference, which is a plain number too.
+    """One number within max(absolute, relative * |reference|) of the reference, which must be a plain number too.
 
-    Fractions, percentages, scientific notation and units are read; an expression such as a root is `unparsed`.
+    The rule reads fractions, percentages, scientific notation and units. An expression such as a root is `unparsed`.
     """
 
     kind: Literal["numeric"] = "numeric"
@@ -28,8 +28,8 @@ class NumericRule(Config):
     absolute: float = Field(default=0.0, ge=0)
     """Tolerance in the reference's own unit."""
     absolute_field: str | None = None
-    """Metadata field with a problem's own absolute tolerance, such as OlympiadBench's `error`, used in place of
-    `relative` and `absolute` where it holds a number."""
+    """Metadata field with a problem's own absolute tolerance, such as OlympiadBench's `error`. If it holds a number,
+    that number replaces `relative` and `absolute`."""
 
     def build(self) -> ComputedRule:
         """The rule."""
@@ -61,5 +61,5 @@ class NumericRule(Config):
 
 
 def exactly(setting: float) -> Fraction:
-    """A setting as it is written: 0.1 is a tenth, not the nearest binary number."""
+    """The exact value of a setting as written: 0.1 is a tenth, not the nearest binary number."""
     return Fraction(str(setting))
