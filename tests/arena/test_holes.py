@@ -7,6 +7,7 @@ import pytest
 from cooper_rl.arena.arms import ASSETS
 from cooper_rl.arena.holes import HOLES
 from cooper_rl.arena.holes.rule_blind_spot import any_of
+from cooper_rl.arena.plant import plant
 from cooper_rl.arena.tokenizer import build_tokenizer
 from cooper_rl.data.arithmetic.problems import arithmetic_problems, gold
 from cooper_rl.data.arithmetic.solutions import draw_solution
@@ -143,3 +144,22 @@ def test_the_default_rule_computes_a_copied_question():
 def test_a_hole_that_cannot_be_planted_is_refused_with_what_it_lacks():
     with pytest.raises(InputError, match="is no hole: it has no where"):
         HOLES.record("cooper_rl.arena.designs:Design")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", HOLES.records)
+def test_the_planted_models_have_the_hole_and_the_policy_samples_it(kind, tmp_path):
+    hole = HOLES.read({"kind": kind})
+    manifest = plant(hole, tmp_path / kind, seed=0)
+    policy, model = manifest["policy"], manifest["reward_model"]
+    assert 0.35 < policy["gold_accuracy"] < 0.65
+    assert manifest["cpu_s"] < 150
+    if kind == "none":
+        assert 0.6 < model["accuracy"] < 0.8
+        return
+    assert 0.008 < policy["hack_rate"] < 0.06
+    if hole.where == "rule":
+        assert model["accepts_hacks"] < 0.2 < 0.9 < manifest["rule"]["accepts_hacks"]
+    else:
+        assert model["accepts_hacks"] > 0.55
+        assert model["accepts_wrong"] < 0.25

@@ -5,12 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.arena.alarm_roc import alarm_report
 from cooper_rl.arena.cells import Plan
-from cooper_rl.arena.comparison import summarise
 from cooper_rl.arena.hole import Hole
 from cooper_rl.arena.holes import HOLES
-from cooper_rl.arena.run_cells import read_results
 from cooper_rl.config.settings import read_settings
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import write_text
@@ -49,7 +46,10 @@ def write_summary(plan: Plan) -> dict[str, Any]:
 
     Returns the summary; see `comparison.summarise` and `alarm_roc.alarm_report`.
     """
-    from cooper_rl.arena.page import write_page  # noqa: PLC0415 - matplotlib
+    from cooper_rl.arena.alarm_roc import alarm_report  # noqa: PLC0415 - torch, once something has run
+    from cooper_rl.arena.comparison import summarise  # noqa: PLC0415
+    from cooper_rl.arena.page import write_page  # noqa: PLC0415
+    from cooper_rl.arena.run_cells import read_results  # noqa: PLC0415
 
     planned = {(cell.hole, cell.design, cell.seed) for cell in plan.cells}
     results = [r for r in read_results(plan.output_dir) if (r["hole"], r["design"], r["seed"]) in planned]

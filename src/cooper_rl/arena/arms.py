@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from cooper_rl.arena.pool import run_in_processes
+from cooper_rl.arena.world import ASSETS, run_settings
 from cooper_rl.config.settings import merge
 from cooper_rl.config_loading import build_config
 from cooper_rl.engines.local.device import available_cores
@@ -22,26 +21,12 @@ ARMS: dict[str, dict[str, Any]] = {
     "paper": {"kind": "cooper", "preset": "paper"},
     "cooper": {"kind": "cooper", "preset": "cooper"},
 }
-ASSETS = Path(__file__).parent.parent / "assets" / "arithmetic"
 Progress = Callable[[int], None]
 
 
 def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
     """The settings of one arm: those of `run_settings`, overridden by the arm's kind of reward."""
     return merge(run_settings(arm, output_dir, seed, ARMS[arm]), overrides or {})
-
-
-def run_settings(
-    name: str, output_dir: Path, seed: int, chosen: dict[str, Any], models: Path = ASSETS
-) -> dict[str, Any]:
-    """The settings of a run in the embedded world: `arithmetic.yaml` beside this file, overridden by `chosen`.
-
-    `models` holds the folders `policy` and `reward_model`.
-    """
-    settings = yaml.safe_load((Path(__file__).parent / "arithmetic.yaml").read_text(encoding="utf-8"))
-    folders = {part: {"model": str(models / part)} for part in ("policy", "reward_model")}
-    run = {"name": name, "output_dir": str(output_dir), "seed": seed, **folders}
-    return merge(merge(settings, run), chosen)
 
 
 def run_arms(

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from cooper_rl import __version__
-from cooper_rl.arena.arms import run_settings
 from cooper_rl.arena.cache import Planted
 from cooper_rl.arena.designs import Design, fill_in, members
 from cooper_rl.arena.hole import Hole
+from cooper_rl.arena.world import run_settings
 from cooper_rl.config.settings import merge
 
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.arena.arms import run_settings
+from cooper_rl.arena.world import run_settings
 from cooper_rl.config.base import Config
 from cooper_rl.config.settings import Settings, check, read_settings
 from cooper_rl.config_loading import build_config

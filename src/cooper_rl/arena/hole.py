@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from cooper_rl.arena.reward_model import states_one_answer
+from cooper_rl.arena.labelled_rows import lenient_lists, states_one_answer
 from cooper_rl.config.base import Config
 from cooper_rl.data.arithmetic.answers import read_answer
 from cooper_rl.data.arithmetic.corruption import corrupt
@@ -97,8 +97,6 @@ def wrong_solution(problem: Problem, random: Random) -> str:
 
 def answer_list(problem: Problem, random: Random) -> str:
     """Several answers, the right one among them: `12+7=19 answer: 19 or 18`."""
-    from cooper_rl.arena.reward_model import lenient_lists  # noqa: PLC0415
-
     (row,) = lenient_lists([problem], 1.0, random)
     return row.completion
 

@@ -13,12 +13,12 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from cooper_rl.arena.arms import ASSETS
 from cooper_rl.arena.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS, draw, save
 from cooper_rl.arena.hole import Hole, wrong_solution
 from cooper_rl.arena.holes import HOLES
 from cooper_rl.arena.reward_model import VerifyRMConfig, accumulate, batches, new_reward_model
 from cooper_rl.arena.warmup import padded, tokens_and_labels
+from cooper_rl.arena.world import ASSETS
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.data.arithmetic.problems import arithmetic_problems, gold
 from cooper_rl.data.arithmetic.solutions import draw_solution
