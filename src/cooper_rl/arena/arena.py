@@ -7,7 +7,7 @@ from typing import Any
 
 from cooper_rl.arena.cells import Plan
 from cooper_rl.arena.hole import Hole
-from cooper_rl.arena.holes import HOLES
+from cooper_rl.arena.holes import HOLES, read_hole
 from cooper_rl.config.settings import read_settings
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import write_text
@@ -15,8 +15,8 @@ from cooper_rl.persist.durable import write_text
 
 def built_in_holes() -> dict[str, Hole]:
     """Every hole of the package with its default recipe; the held-out ones last."""
-    holes = {kind: HOLES.read({"kind": kind}) for kind in HOLES.records}
-    return dict(sorted(holes.items(), key=lambda item: item[1].held_out))  # pyright: ignore[reportAttributeAccessIssue,reportReturnType]
+    holes = {kind: read_hole({"kind": kind}) for kind in HOLES.records}
+    return dict(sorted(holes.items(), key=lambda item: item[1].held_out))
 
 
 def read_holes(path: Path) -> dict[str, Hole]:
@@ -27,7 +27,7 @@ def read_holes(path: Path) -> dict[str, Hole]:
     holes = {}
     for name, values in read_settings(path).values.items():
         try:
-            holes[name] = HOLES.read(values)
+            holes[name] = read_hole(values)
         except ValueError as error:
             raise InputError(f"{path}: hole {name}: {error}") from error
     return holes

@@ -60,7 +60,7 @@ def plant(hole: Hole, folder: Path, seed: int, report: Report | None = None) -> 
     problems = arithmetic_problems("train", PROBLEMS, 0)
     random = Random(f"{HOLES.kind_of(hole)} {seed}")
     learner = _plant_in_reward_model(hole, problems, random, seed, report)
-    tokenizer = load_tokenizer(str(ASSETS / "policy"))
+    tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
     policy = load_policy(str(ASSETS / "policy"))
     if hole.hack_rate:
         _warm_up_again(hole, policy, tokenizer, problems, random, seed)
@@ -83,7 +83,7 @@ def _plant_in_reward_model(
         warmup_steps=5,
         device="cpu",
     )
-    tokenizer = load_tokenizer(settings.model)
+    tokenizer: Any = load_tokenizer(settings.model)
     if hole.from_scratch:
         model = new_reward_model(VerifyRMConfig(layers=SCRATCH_LAYERS), tokenizer, seed)
         learner = TorchRewardModelLearner(model, settings, max(1, hole.updates), tokenizer)
@@ -140,7 +140,7 @@ def _warm_up_again(
             rows.append(tokens_and_labels(problem, text if hack is None else hack, tokenizer))
         policy.train()
         for first in range(0, len(rows), WARMUP_BATCH):
-            tokens_BT, labels_BT = padded(rows[first : first + WARMUP_BATCH], tokenizer.pad_token_id)
+            tokens_BT, labels_BT = padded(rows[first : first + WARMUP_BATCH], tokenizer)
             policy(input_ids=tokens_BT, labels=labels_BT).loss.backward()
             nn.utils.clip_grad_norm_(policy.parameters(), 1.0)
             optimizer.step()

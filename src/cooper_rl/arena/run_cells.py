@@ -49,10 +49,13 @@ def plant_missing(models: Sequence[Planted], workers: int, on_planted: Callable[
 def run_cells(plan: Plan, workers: int, progress: Progress) -> None:
     """Run the cells that are not finished, one process per worker and one thread each."""
     waiting = [cell for cell in plan.cells if not cell.result_path.exists()]
+    told = -1
 
     def report() -> None:
-        finished = sum(cell.result_path.exists() for cell in plan.cells)
-        progress(sum(steps_done(cell.directory) for cell in plan.cells), finished)
+        nonlocal told
+        before, told = told, sum(steps_done(cell.directory) for cell in plan.cells)
+        if told != before:
+            progress(told, sum(cell.result_path.exists() for cell in plan.cells))
 
     run_in_processes(run_cell, waiting, workers, report)
 
@@ -86,9 +89,10 @@ def read_result(path: Path) -> dict[str, Any]:
     """The result of one cell. Raises InputError for a file that is none."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
-        result["fingerprint"], result["gold_end"]
-    except (ValueError, LookupError, TypeError) as error:
+    except ValueError as error:
         raise InputError(f"{path}: not the result of a cell; delete it to run the cell again") from error
+    if not isinstance(result, dict) or not {"fingerprint", "gold_end"} <= result.keys():
+        raise InputError(f"{path}: not the result of a cell; delete it to run the cell again")
     return result
 
 

@@ -107,9 +107,9 @@ def tokens_and_labels(problem: Problem, completion: str, tokenizer: PreTrainedTo
     return prompt + answer, [IGNORED] * len(prompt) + answer
 
 
-def padded(rows: Sequence[Row], pad: int) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+def padded(rows: Sequence[Row], tokenizer: PreTrainedTokenizerFast) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
     """Token ids and labels of a batch, padded on the right."""
-    width = max(len(ids) for ids, _ in rows)
+    width, pad = max(len(ids) for ids, _ in rows), tokenizer.pad_token_id
     return (
         torch.tensor([ids + [pad] * (width - len(ids)) for ids, _ in rows]),
         torch.tensor([labels + [IGNORED] * (width - len(labels)) for _, labels in rows]),
@@ -134,7 +134,7 @@ class SolutionBatches:
         if not self._waiting or noisy != self._noisy:
             self._noisy = noisy
             self._waiting = self._draw(noisy)
-        return padded(self._waiting.pop(), self._tokenizer.pad_token_id)
+        return padded(self._waiting.pop(), self._tokenizer)
 
     def _draw(self, noisy: bool) -> list[list[Row]]:
         size, random = self._config.batch_size, self._random

@@ -13,7 +13,7 @@ from cooper_rl.data.problem import Problem
 
 @HOLES.register
 class NoHole(Hole):
-    """A reward model of about two thirds accuracy that learned from natural samples with the rule's labels and nothing else.
+    """A reward model of about two thirds accuracy, which has seen natural samples with the rule's labels and no others.
 
     Its errors are its own: it judges by the look of an answer where it should compare with the reference.
     """
