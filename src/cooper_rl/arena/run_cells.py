@@ -48,16 +48,22 @@ def plant_missing(models: Sequence[Planted], workers: int, on_planted: Callable[
 
 def run_cells(plan: Plan, workers: int, progress: Progress) -> None:
     """Run the cells that are not finished, one process per worker and one thread each."""
-    waiting = [cell for cell in plan.cells if not cell.result_path.exists()]
-    told = -1
+    waiting = [cell for cell in plan.cells if not _is_finished(cell)]
+    told = (-1, 0)
 
     def report() -> None:
         nonlocal told
-        before, told = told, sum(steps_done(cell.directory) for cell in plan.cells)
-        if told != before:
-            progress(told, sum(cell.result_path.exists() for cell in plan.cells))
+        steps = sum(steps_done(cell.directory) for cell in plan.cells)
+        finished = sum(map(_is_finished, plan.cells))
+        if told != (steps, finished):
+            progress(steps, finished)
+        told = steps, finished
 
     run_in_processes(run_cell, waiting, workers, report)
+
+
+def _is_finished(cell: Cell) -> bool:
+    return cell.result_path.exists()
 
 
 def run_cell(cell: Cell) -> None:
