@@ -17,6 +17,8 @@ import pytest
 import typer
 from typer.main import get_command
 
+from cooper_rl.arena.designs import Design
+from cooper_rl.arena.hole import Hole
 from cooper_rl.cli.main import commands
 from cooper_rl.cli.settings import record_from
 from cooper_rl.config.settings import Settings, check, merge, read_settings, with_overrides
@@ -72,8 +74,19 @@ def test_settings_fit_their_records(snippet):
         check(ServeConfig, settings)
     elif "models" in values:
         check(CollectConfig, settings)
+    elif snippet.place.startswith("arena.md"):
+        _check_arena(values)
     else:
         build_config(merge(MINIMAL, values))
+
+
+def _check_arena(values: dict[str, Any]) -> None:
+    """Designs and holes by name; a hole of the page's own is one in Python above it."""
+    for name, value in values.items():
+        if "settings" in value:
+            build_config(merge(MINIMAL, check(Design, Settings(value, name)).settings))
+        else:
+            check(Hole, Settings({key: setting for key, setting in value.items() if key != "kind"}, name))
 
 
 @_of("python")

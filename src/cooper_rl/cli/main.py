@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cooper_rl import __version__
+from cooper_rl.cli.arena import arena
 from cooper_rl.cli.config import show_config
 from cooper_rl.cli.console import console, log_handler
 from cooper_rl.cli.demo import demo
@@ -27,6 +28,7 @@ commands.command("plan")(plan)
 commands.command("eval")(evaluate_model)
 commands.command("export")(export)
 commands.command("demo")(demo)
+commands.command("arena")(arena)
 commands.command("verify")(verify)
 commands.add_typer(verifyrm, name="verifyrm")
 
