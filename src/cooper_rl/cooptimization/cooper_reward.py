@@ -25,6 +25,7 @@ from cooper_rl.rewards.metrics import reward_metrics
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rewards.shaped import shaped
 from cooper_rl.rollouts.answers import AnswerGroup
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
@@ -251,15 +252,10 @@ class CooperReward:
             if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
                 context.logits(context.model_names[0])
             scores = self._reward.score(context)
-            paid = scores.rewards
-            for shaping in self._shaping:
-                paid = shaping.shape(paid, context)
-        parts = dict(scores.parts)
-        if self.learning is not None:
-            parts |= context.model_parts(context.model_names[0])
-        if self._shaping:
-            parts["unshaped"] = scores.rewards
-        return Evaluated(context, Scores(paid, parts, scores.metrics))
+            if self.learning is not None:
+                parts = scores.parts | context.model_parts(context.model_names[0])
+                scores = Scores(scores.rewards, parts, scores.metrics)
+            return Evaluated(context, shaped(scores, self._shaping, context))
 
     def _scored(self, evaluated: Evaluated, times: Metrics | None = None) -> Scored:
         context, scores = evaluated.context, evaluated.scores

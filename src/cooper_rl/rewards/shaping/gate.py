@@ -1,0 +1,85 @@
+"""A gate: further rewards count only where a reward of higher rank is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+from cooper_rl.rewards.base import REWARDS, SHAPINGS, ShapingConfig
+from cooper_rl.rewards.kinds.rule import RuleRewardConfig
+from cooper_rl.rewards.kinds.sum import read_by
+from cooper_rl.rewards.once import ScoredOnce
+
+if TYPE_CHECKING:
+    from cooper_rl.rewards.context import StepContext
+    from cooper_rl.rollouts.ragged import Ragged
+
+
+def _by_name(value: Any) -> Any:
+    """`rule` stands for {kind: rule}, and likewise for any other kind of reward without further settings."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+@SHAPINGS.register
+class Gate(ShapingConfig):
+    """high + weight * reward where high >= threshold, and high alone elsewhere; high is the reward `on`.
+
+    Gated reward accumulation (arXiv 2508.10548; formula from a secondary source): R = R_high + 1[R_high >= delta] times
+    the weighted sum of the other rewards. With `on: rule` a reward model ranks the answers that the rule accepts and
+    pays for no other.
+    """
+
+    kind: Literal["gate"] = "gate"
+    """Names this kind of shaping."""
+    on: Annotated[Any, REWARDS, BeforeValidator(_by_name)] = RuleRewardConfig()
+    """The reward that opens the gate, with its settings, or just its kind, such as `rule`."""
+    threshold: float = 0.5
+    """The gate is open from this value of `on`."""
+    weight: float = 1.0
+    """Factor of the gated reward."""
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether `on` needs one."""
+        return getattr(self.on, "needs_reference", True)
+
+    def reads(self) -> tuple[str, ...]:
+        """Names of the models that `on` uses."""
+        return read_by((self.on,))
+
+    def build(self) -> GateShaping:
+        """See the class."""
+        return GateShaping(self)
+
+
+class GateShaping:
+    """Adds the reward where the gate is open."""
+
+    def __init__(self, config: Gate) -> None:
+        self._config = config
+        self._on = ScoredOnce(config.on)
+
+    def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
+        """See `Gate`. A closed gate gives the value of `on` itself, bit for bit."""
+        high = self._on.rewards(context).flat
+        both = high + self._config.weight * rewards.flat
+        return rewards.like(both.where(high >= self._config.threshold, high.to(both.dtype)))
+
+    def metrics(self, context: StepContext) -> dict[str, float]:
+        """`shaping/gate_open`: the share of answers for which the gate is open."""
+        high = self._on.rewards(context).flat
+        return {"shaping/gate_open": (high >= self._config.threshold).float().mean().item()}
+
+    def commit(self, contexts: Sequence[StepContext]) -> None:
+        """See `Remembers`."""
+        self._on.commit(contexts)
+
+    def state(self) -> list[Any]:
+        """The state of `on`."""
+        return self._on.state()
+
+    def restore(self, state: list[Any]) -> None:
+        """Restore what `state` returned."""
+        self._on.restore(state)
