@@ -18,8 +18,9 @@ class Cap(ShapingConfig):
     """min(logit, reference logit), in nats and without a lower bound. It replaces the score of the reward model.
 
     All answers above the reference tie. Up to a constant of the group it is the clip min(r - eta, 0) of Gao et al. 2024
-    (arXiv 2410.15115, section on PRM rewards; formula from memory), which uses a fixed eta; the reference in its place
-    is Cooper's. Since rewards are in nats, `algorithm.min_spread` is too.
+    ("On Designing Effective RL Reward at Training Time for LLM Reasoning", arXiv 2410.15115; formula from memory),
+    which uses a fixed eta; the reference in its place is Cooper's. Since rewards are in nats, `algorithm.min_spread` is
+    too.
     """
 
     kind: Literal["cap"] = "cap"
