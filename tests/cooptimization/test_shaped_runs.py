@@ -18,6 +18,7 @@ SHAPINGS = {
     "log-sigmoid": [{"kind": "log_sigmoid", "estimate": "empirical"}],
     "gate": [{"kind": "gate", "on": "rule", "weight": 0.2}],
     "rank": [{"kind": "rank", "tie": 0.0}],
+    "constraints": [{"kind": "constraints", "constraints": [{"on": "rule", "at": 0.9}]}],
     "cap-in-gate": [{"kind": "cap"}, {"kind": "gate", "on": "rule"}],
 }
 
@@ -61,8 +62,15 @@ def test_a_run_pays_the_shaped_reward_and_measures_the_unshaped_one(settings, na
             assert row["shaping/gate_open"] == row["rule/accuracy"]
 
 
-def test_a_run_with_memory_resumes_bit_for_bit(settings):
-    changes = {"shaping": [{"kind": "cap", "references": "accepted"}], "rule": {"kind": "test_shaped_runs:accepts_odd"}}
+@pytest.mark.parametrize(
+    "shaping",
+    [
+        {"kind": "cap", "references": "accepted"},
+        {"kind": "constraints", "constraints": [{"on": "rule", "at": 0.9, "kind": "equal"}]},
+    ],
+)
+def test_a_run_with_memory_resumes_bit_for_bit(settings, shaping):
+    changes = {"shaping": [shaping], "rule": {"kind": "test_shaped_runs:accepts_odd"}}
     whole = _fit(settings, name="whole", **changes)
     half = build_config({**settings, "evaluation": {"every": 0}, "name": "half", **changes})
     with CooperTrainer.from_config(half) as stopped:
@@ -104,6 +112,10 @@ def test_groups_of_different_sizes_and_repeated_scoring(settings, tmp_path):
         ({"kind": "hybrid", "shaping": [{"kind": "par"}]}, "par replaces the score .* rewards lists hybrid"),
         ({"shaping": [{"kind": "par", "model": "old"}]}, "shaping: no reward model is named 'old'"),
         ({"shaping": [{"kind": "cap", "references": "median"}]}, "references"),
+        (
+            {"shaping": [{"kind": "constraints", "constraints": [{"on": "reward_model", "at": 0.7, "kind": "equal"}]}]},
+            r"constraint at 0\.7 is on the only reward, reward_model",
+        ),
         ({"shaping": [{"kind": "test_shaped_runs:Stretched"}]}, "changes no gradient"),
     ],
 )

@@ -10,6 +10,7 @@ from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepCont
 from cooper_rl.rewards.references import References, check_solutions
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.shaping.cap import Cap
+from cooper_rl.rewards.shaping.constraints import Constraint, Constraints
 from cooper_rl.rewards.shaping.gate import Gate
 from cooper_rl.rewards.shaping.log_sigmoid import LogSigmoid
 from cooper_rl.rewards.shaping.par import PAR
@@ -129,3 +130,37 @@ def test_joined_contexts_keep_the_logits_of_solutions():
     context.solution_logits("main")
     joined = StepContext.joined([(context, 1), (context, 0)])
     assert joined.solution_logits("main").rows() == [[1.0], [1.0]]
+
+
+def test_multipliers_take_the_published_step():
+    bound = Constraint(on="rule", at=0.5)
+    assert bound.after(0.7, 0.2, 0.1) == pytest.approx(0.695566, abs=1e-6)
+    assert bound.after(-0.3, -0.1, 0.1) == pytest.approx(-0.297555, abs=1e-6)
+    equal = Constraint(on="rule", at=0.5, kind="equal")
+    assert equal.after(0.7, 0.2, 0.1) == pytest.approx(0.7 - 0.02 * (1 - 0.604368**2), abs=1e-6)
+    for one in (bound, equal):
+        assert one.after(0.4, 0.0, 0.1) == 0.4
+
+
+def test_a_reward_above_its_level_loses_its_weight_to_the_other_reward():
+    shaping = Constraints(constraints=(Constraint(on="rule", at=0.4),), learning_rate=10.0).build()
+    context = context_of(["5!", "5", "5"], ["5", "5!"])
+    paid = shaping.shape(rows([0.0, 0.0, 1.0], [0.5, 0.505]), context)
+    half = 0.5 / 3**0.5  # each reward is (2, -1, -1) / sqrt(3) in some order, and weighs one half
+    assert paid.rows()[0] == pytest.approx([half, -2 * half, half])
+    assert paid.rows()[1] == pytest.approx([-0.5 / 2**0.5, 0.5 / 2**0.5])  # the other is flat
+    assert shaping.metrics(context) == {"constraints/1_weight": 0.5, "constraints/1_mean": 0.4}
+    shaping.commit([context])
+    assert shaping.multipliers == [0.0]  # the level is a fixed point
+    for _ in range(50):
+        shaping.commit([context_of(["5!", "5!", "5!"]), context_of(["5!", "5"])])
+    assert shaping.metrics(context)["constraints/1_weight"] < 0.1
+    again = Constraints(constraints=(Constraint(on="rule", at=0.4),)).build()
+    again.restore(shaping.state())
+    assert again.shape(paid, context).rows() == shaping.shape(paid, context).rows()
+
+
+def test_a_diverged_reward_is_not_hidden_by_standardising():
+    shaping = Constraints(constraints=(Constraint(on="rule", at=0.4),)).build()
+    paid = shaping.shape(rows([float("nan"), 1.0], [0.0, 1.0]), context_of(["5", "5"], ["5", "5"]))
+    assert paid.flat.isnan().tolist() == [True, True, False, False]

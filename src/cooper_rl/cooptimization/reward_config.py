@@ -53,7 +53,7 @@ class CooperRewardConfig(Config):
     nor is used is not loaded."""
     shaping: tuple[Annotated[Any, SHAPINGS], ...] = ()
     """Transforms applied to the finished rewards, in this order. Kinds: `cap`, `par`, `log_sigmoid`, `gate`, `rank`,
-    `clip`, `overlong`, `length_penalty`, or `package.module:Class`."""
+    `constraints`, `clip`, `overlong`, `length_penalty`, or `package.module:Class`."""
     reward_model: RewardModelConfig | None = None
     """Short form of `reward_models: {main: …}`; needed by the kinds `static`, `cooper` and `hybrid`."""
     hybrid: HybridConfig | None = None

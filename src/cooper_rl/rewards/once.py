@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from weakref import WeakKeyDictionary
 
+from pydantic import BeforeValidator
+
+from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rewards.kinds.sum import build_sum
 
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rollouts.ragged import Ragged
+
+InnerReward = Annotated[
+    Any, REWARDS, BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value)
+]
+"""A reward with its settings, or just its kind, such as `rule`."""
 
 
 class ScoredOnce:

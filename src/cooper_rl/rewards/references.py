@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from cooper_rl.errors import InputError
 
@@ -69,16 +69,7 @@ class References:
         self._accepted = state
 
 
-class NeedsSolutions(Protocol):
-    """A shaping's settings, as far as `check_solutions` reads them."""
-
-    kind: str
-
-    @property
-    def needs_solutions(self) -> bool: ...
-
-
-def check_solutions(shaping: Sequence[NeedsSolutions], problems: Sequence[Problem]) -> None:
+def check_solutions(shaping: Sequence[Any], problems: Sequence[Problem]) -> None:
     """Raises InputError if a shaping compares with reference solutions and a problem has none."""
     needing = [part.kind for part in shaping if getattr(part, "needs_solutions", False)]
     without = [problem.id for problem in problems if problem.solution is None]

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BeforeValidator
-
-from cooper_rl.rewards.base import REWARDS, SHAPINGS, ShapingConfig
+from cooper_rl.rewards.base import SHAPINGS, ShapingConfig
 from cooper_rl.rewards.kinds.rule import RuleRewardConfig
 from cooper_rl.rewards.kinds.sum import read_by
-from cooper_rl.rewards.once import ScoredOnce
+from cooper_rl.rewards.once import InnerReward, ScoredOnce
 
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rollouts.ragged import Ragged
-
-
-def _by_name(value: Any) -> Any:
-    """`rule` stands for {kind: rule}, and likewise for any other kind of reward without further settings."""
-    return {"kind": value} if isinstance(value, str) else value
 
 
 @SHAPINGS.register
@@ -33,7 +26,7 @@ class Gate(ShapingConfig):
 
     kind: Literal["gate"] = "gate"
     """Names this kind of shaping."""
-    on: Annotated[Any, REWARDS, BeforeValidator(_by_name)] = RuleRewardConfig()
+    on: InnerReward = RuleRewardConfig()
     """The reward that opens the gate, with its settings, or just its kind, such as `rule`."""
     threshold: float = 0.5
     """The gate is open from this value of `on`."""
