@@ -7,8 +7,13 @@ import pytest
 import torch
 
 from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepContext
+from cooper_rl.cooptimization.health import step_health
+from cooper_rl.observe.watch.hacking_alarm import HackingAlarm
+from cooper_rl.rewards.kinds.reward_model import RewardModelReward
+from cooper_rl.rewards.metrics import reward_metrics
 from cooper_rl.rewards.references import References, check_solutions
 from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rewards.shaped import shaped
 from cooper_rl.rewards.shaping.cap import Cap
 from cooper_rl.rewards.shaping.constraints import Constraint, Constraints
 from cooper_rl.rewards.shaping.gate import Gate
@@ -164,3 +169,19 @@ def test_a_diverged_reward_is_not_hidden_by_standardising():
     shaping = Constraints(constraints=(Constraint(on="rule", at=0.4),)).build()
     paid = shaping.shape(rows([float("nan"), 1.0], [0.0, 1.0]), context_of(["5", "5"], ["5", "5"]))
     assert paid.flat.isnan().tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize("shaping", [Rank(), PAR(references="group").build()])
+def test_the_alarm_sees_a_hack_although_the_mean_of_what_is_paid_never_changes(shaping):
+    alarm, seen, paid = HackingAlarm(), [], []
+    for step in range(30):
+        hack = step / 30  # more and more answers that the reward model likes and the rule rejects
+        groups = [["2" if p < 20 * hack else "1!", "2.5" if p < 20 * hack else "-1", "-1"] for p in range(20)]
+        context = context_of(*groups)
+        scores = shaped(RewardModelReward().score(context), [shaping], context)
+        metrics = reward_metrics(scores) | step_health(context, scores.parts)
+        paid.append(metrics["reward/shaped_mean"])
+        seen.append(bool(alarm.observe(metrics)))
+    assert paid == pytest.approx([0.5] * 30)
+    assert not any(seen[:5])
+    assert seen[-1]
