@@ -16,10 +16,10 @@ SHAPINGS = {
     "par": [{"kind": "par"}],
     "par-group": [{"kind": "par", "references": "group"}],
     "log-sigmoid": [{"kind": "log_sigmoid", "estimate": "empirical"}],
-    "gate": [{"kind": "gate", "on": "rule", "weight": 0.2}],
+    "gate": [{"kind": "gate", "by": "rule", "weight": 0.2}],
     "rank": [{"kind": "rank", "tie": 0.0}],
-    "constraints": [{"kind": "constraints", "constraints": [{"on": "rule", "at": 0.9}]}],
-    "cap-in-gate": [{"kind": "cap"}, {"kind": "gate", "on": "rule"}],
+    "constraints": [{"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
+    "cap-in-gate": [{"kind": "cap"}, {"kind": "gate", "by": "rule"}],
 }
 
 
@@ -66,7 +66,7 @@ def test_a_run_pays_the_shaped_reward_and_measures_the_unshaped_one(settings, na
     "shaping",
     [
         {"kind": "cap", "references": "accepted"},
-        {"kind": "constraints", "constraints": [{"on": "rule", "at": 0.9, "kind": "equal"}]},
+        {"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9, "kind": "equal"}]},
     ],
 )
 def test_a_run_with_memory_resumes_bit_for_bit(settings, shaping):
@@ -113,7 +113,11 @@ def test_groups_of_different_sizes_and_repeated_scoring(settings, tmp_path):
         ({"shaping": [{"kind": "par", "model": "old"}]}, "shaping: no reward model is named 'old'"),
         ({"shaping": [{"kind": "cap", "references": "median"}]}, "references"),
         (
-            {"shaping": [{"kind": "constraints", "constraints": [{"on": "reward_model", "at": 0.7, "kind": "equal"}]}]},
+            {
+                "shaping": [
+                    {"kind": "constraints", "constraints": [{"reward": "reward_model", "at": 0.7, "kind": "equal"}]}
+                ]
+            },
             r"constraint at 0\.7 is on the only reward, reward_model",
         ),
         ({"shaping": [{"kind": "test_shaped_runs:Stretched"}]}, "changes no gradient"),

@@ -90,14 +90,14 @@ def test_ranks_share_ties_and_noise_is_a_tie():
 def test_a_closed_gate_pays_the_gating_reward_alone():
     context = context_of(["5!", "5!"], ["5", "5"])
     low = rows([0.2, -0.1], [0.9, 0.3])
-    paid = Gate.model_validate({"on": "rule", "threshold": 0.5}).build().shape(low, context)
+    paid = Gate.model_validate({"by": "rule", "threshold": 0.5}).build().shape(low, context)
     assert paid.rows() == [pytest.approx([1.2, 0.9]), [0.0, 0.0]]
-    by_model = Gate.model_validate({"on": {"kind": "reward_model"}, "threshold": 0.99, "weight": 2.0}).build()
+    by_model = Gate.model_validate({"by": {"kind": "reward_model"}, "threshold": 0.99, "weight": 2.0}).build()
     assert by_model.shape(low, context_of(["5", "0"], ["0", "5"])).flat.tolist() == pytest.approx(
         [0.993307 + 0.4, 0.5, 0.5, 0.993307 + 0.6], abs=1e-6
     )
     assert Gate().needs_reference
-    assert not Gate.model_validate({"on": {"kind": "function", "function": "math:hypot"}}).needs_reference
+    assert not Gate.model_validate({"by": {"kind": "function", "function": "math:hypot"}}).needs_reference
 
 
 def test_references_come_from_where_the_setting_says():
@@ -138,17 +138,17 @@ def test_joined_contexts_keep_the_logits_of_solutions():
 
 
 def test_multipliers_take_the_published_step():
-    bound = Constraint(on="rule", at=0.5)
+    bound = Constraint(reward="rule", at=0.5)
     assert bound.after(0.7, 0.2, 0.1) == pytest.approx(0.695566, abs=1e-6)
     assert bound.after(-0.3, -0.1, 0.1) == pytest.approx(-0.297555, abs=1e-6)
-    equal = Constraint(on="rule", at=0.5, kind="equal")
+    equal = Constraint(reward="rule", at=0.5, kind="equal")
     assert equal.after(0.7, 0.2, 0.1) == pytest.approx(0.7 - 0.02 * (1 - 0.604368**2), abs=1e-6)
     for one in (bound, equal):
         assert one.after(0.4, 0.0, 0.1) == 0.4
 
 
 def test_a_reward_above_its_level_loses_its_weight_to_the_other_reward():
-    shaping = Constraints(constraints=(Constraint(on="rule", at=0.4),), learning_rate=10.0).build()
+    shaping = Constraints(constraints=(Constraint(reward="rule", at=0.4),), learning_rate=10.0).build()
     context = context_of(["5!", "5", "5"], ["5", "5!"])
     paid = shaping.shape(rows([0.0, 0.0, 1.0], [0.5, 0.505]), context)
     half = 0.5 / 3**0.5  # each reward is (2, -1, -1) / sqrt(3) in some order, and weighs one half
@@ -160,13 +160,16 @@ def test_a_reward_above_its_level_loses_its_weight_to_the_other_reward():
     for _ in range(50):
         shaping.commit([context_of(["5!", "5!", "5!"]), context_of(["5!", "5"])])
     assert shaping.metrics(context)["constraints/1_weight"] < 0.1
-    again = Constraints(constraints=(Constraint(on="rule", at=0.4),)).build()
+    again = Constraints(constraints=(Constraint(reward="rule", at=0.4),)).build()
     again.restore(shaping.state())
     assert again.shape(paid, context).rows() == shaping.shape(paid, context).rows()
+    two = Constraints(constraints=(Constraint(reward="rule", at=0.4), Constraint(reward="rule", at=0.8))).build()
+    with pytest.raises(InputError, match="has 1 constraints, this run has 2"):
+        two.restore(shaping.state())
 
 
 def test_a_diverged_reward_is_not_hidden_by_standardising():
-    shaping = Constraints(constraints=(Constraint(on="rule", at=0.4),)).build()
+    shaping = Constraints(constraints=(Constraint(reward="rule", at=0.4),)).build()
     paid = shaping.shape(rows([float("nan"), 1.0], [0.0, 1.0]), context_of(["5", "5"], ["5", "5"]))
     assert paid.flat.isnan().tolist() == [True, True, False, False]
 

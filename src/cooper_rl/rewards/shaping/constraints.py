@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from cooper_rl.config.base import Config
+from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, SHAPINGS, ShapingConfig
 from cooper_rl.rewards.kinds.sum import read_by
 from cooper_rl.rewards.once import InnerReward, ScoredOnce
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Constraint(Config):
     """A level that the mean of one reward should reach."""
 
-    on: InnerReward
+    reward: InnerReward
     """The constrained reward with its settings, or just its kind, such as `rule`."""
     at: float
     """The level, in units of the reward."""
@@ -65,19 +66,20 @@ class Constraints(ShapingConfig):
     @property
     def needs_reference(self) -> bool:
         """Whether a constrained reward needs one."""
-        return any(getattr(one.on, "needs_reference", True) for one in self.constraints)
+        return any(getattr(one.reward, "needs_reference", True) for one in self.constraints)
 
     def reads(self) -> tuple[str, ...]:
         """Names of the models that the constrained rewards use."""
-        return read_by([one.on for one in self.constraints])
+        return read_by([one.reward for one in self.constraints])
 
     def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
         """Raises ValueError if a constraint is on the only reward."""
         for one in self.constraints:
-            if not before and len(rewards) == 1 and _settings(rewards[0]) == _settings(one.on):
+            if not before and len(rewards) == 1 and _settings(rewards[0]) == _settings(one.reward):
                 raise ValueError(
-                    f"shaping: the constraint at {one.at} is on the only reward, {REWARDS.kind_of(one.on)}, so nothing "
-                    "is left to pay once it loses its weight; add another reward to rewards, or constrain another one"
+                    f"shaping: the constraint at {one.at} is on the only reward, {REWARDS.kind_of(one.reward)}, so "
+                    "nothing is left to pay once it loses its weight; add another reward to rewards, or constrain "
+                    "another one"
                 )
 
     def build(self) -> ConstraintsShaping:
@@ -90,7 +92,7 @@ class ConstraintsShaping:
 
     def __init__(self, config: Constraints) -> None:
         self._config = config
-        self._rewards = [ScoredOnce(one.on) for one in config.constraints]
+        self._rewards = [ScoredOnce(one.reward) for one in config.constraints]
         self.multipliers = [0.0] * len(config.constraints)
         """The Lagrange multiplier of each constraint."""
 
@@ -125,7 +127,12 @@ class ConstraintsShaping:
         return {"multipliers": self.multipliers, "rewards": [reward.state() for reward in self._rewards]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned."""
+        """Restore what `state` returned. Raises InputError if it is of another number of constraints."""
+        if len(state["multipliers"]) != len(self.multipliers):
+            raise InputError(
+                f"shaping: the checkpoint to resume from has {len(state['multipliers'])} constraints, this run has "
+                f"{len(self.multipliers)}; resume with the same constraints, or start a new run under another name"
+            )
         self.multipliers = list(state["multipliers"])
         for reward, own in zip(self._rewards, state["rewards"], strict=True):
             reward.restore(own)

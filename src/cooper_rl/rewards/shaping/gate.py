@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 @SHAPINGS.register
 class Gate(ShapingConfig):
-    """high + weight * reward where high >= threshold, and high alone elsewhere; high is the reward `on`.
+    """high + weight * reward where high >= threshold, and high alone elsewhere; high is the reward `by`.
 
     Gated reward accumulation (arXiv 2508.10548; formula from a secondary source): R = R_high + 1[R_high >= delta] times
-    the weighted sum of the other rewards. With `on: rule` a reward model ranks the answers that the rule accepts and
+    the weighted sum of the other rewards. With `by: rule` a reward model ranks the answers that the rule accepts and
     pays for no other.
     """
 
     kind: Literal["gate"] = "gate"
     """Names this kind of shaping."""
-    on: InnerReward = RuleRewardConfig()
+    by: InnerReward = RuleRewardConfig()
     """The reward that opens the gate, with its settings, or just its kind, such as `rule`."""
     threshold: float = 0.5
-    """The gate is open from this value of `on`."""
+    """The gate is open from this value of `by`."""
     weight: float = 1.0
     """Factor of the gated reward."""
 
     @property
     def needs_reference(self) -> bool:
-        """Whether `on` needs one."""
-        return getattr(self.on, "needs_reference", True)
+        """Whether `by` needs one."""
+        return getattr(self.by, "needs_reference", True)
 
     def reads(self) -> tuple[str, ...]:
-        """Names of the models that `on` uses."""
-        return read_by((self.on,))
+        """Names of the models that `by` uses."""
+        return read_by((self.by,))
 
     def build(self) -> GateShaping:
         """See the class."""
@@ -52,27 +52,27 @@ class GateShaping:
 
     def __init__(self, config: Gate) -> None:
         self._config = config
-        self._on = ScoredOnce(config.on)
+        self._by = ScoredOnce(config.by)
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
-        """See `Gate`. A closed gate gives the value of `on` itself, bit for bit."""
-        high = self._on.rewards(context).flat
+        """See `Gate`. A closed gate gives the value of `by` itself, bit for bit."""
+        high = self._by.rewards(context).flat
         both = high + self._config.weight * rewards.flat
         return rewards.like(both.where(high >= self._config.threshold, high.to(both.dtype)))
 
     def metrics(self, context: StepContext) -> dict[str, float]:
         """`shaping/gate_open`: the share of answers for which the gate is open."""
-        high = self._on.rewards(context).flat
+        high = self._by.rewards(context).flat
         return {"shaping/gate_open": (high >= self._config.threshold).float().mean().item()}
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         """See `Remembers`."""
-        self._on.commit(contexts)
+        self._by.commit(contexts)
 
     def state(self) -> list[Any]:
-        """The state of `on`."""
-        return self._on.state()
+        """The state of `by`."""
+        return self._by.state()
 
     def restore(self, state: list[Any]) -> None:
         """Restore what `state` returned."""
-        self._on.restore(state)
+        self._by.restore(state)
