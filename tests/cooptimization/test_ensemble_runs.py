@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputError, Problem, build_config
 from cooper_rl.observe.record import read_metrics
 
 KINDS = ["mean", "median", "min", "uwo", "soft_min", "brme"]
@@ -46,8 +46,6 @@ def _completions(trainer):
 
 
 def test_groups_of_different_sizes_and_repeated_scoring(settings):
-    from cooper_rl import Answer, AnswerGroup, CooperReward, Problem
-
     texts = [["1 + 1 = 2", "2", "3"], ["4"]]
     groups = [
         AnswerGroup(f"g{p}", Problem(f"p{p}", "1 + 1 = ?", "2"), [Answer(text) for text in row])

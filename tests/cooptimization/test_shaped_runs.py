@@ -2,10 +2,12 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 
-from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputError, Problem, build_config, load_config
+from cooper_rl.config.commented_yaml import commented_yaml
 from cooper_rl.inputs import read_inputs
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.rewards.base import ShapingConfig
@@ -86,9 +88,17 @@ def accepts_odd(problem, completion):
     return "correct" if len(completion) % 2 else "wrong"
 
 
-def test_groups_of_different_sizes_and_repeated_scoring(settings, tmp_path):
-    from cooper_rl import Answer, AnswerGroup, CooperReward, Problem
+def test_a_printed_configuration_is_the_same_run(settings, tmp_path):
+    ensemble = [{"kind": "ensemble", "models": ["main", "old"], "combine": {"kind": "soft_min", "temperature": 0.2}}]
+    trees: list[dict[str, Any]] = [{"shaping": shaping} for shaping in SHAPINGS.values()]
+    trees.append({"rewards": ensemble, "reward_models": {"old": settings["reward_model"]}})
+    for tree in trees:
+        config = build_config({**settings, **tree})
+        (tmp_path / "printed.yaml").write_text(commented_yaml(config))
+        assert load_config(tmp_path / "printed.yaml") == config
 
+
+def test_groups_of_different_sizes_and_repeated_scoring(settings):
     texts = [["1 + 1 = 2", "2", "3"], ["4"], ["5", "\\boxed{6}"]]
     groups = [
         AnswerGroup(f"g{p}", Problem(f"p{p}", "1 + 1 = ?", "2", "\\boxed{2}"), [Answer(text) for text in row])
