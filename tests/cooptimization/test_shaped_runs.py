@@ -64,6 +64,18 @@ def test_a_run_pays_the_shaped_reward_and_measures_the_unshaped_one(settings, na
             assert row["shaping/gate_open"] == row["rule/accuracy"]
 
 
+def test_a_model_that_only_a_shaping_reads_is_recorded_and_measured(settings):
+    constraints = [{"kind": "constraints", "constraints": [{"reward": "reward_model", "at": 0.8}]}]
+    models = {"main": settings["reward_model"]}
+    tree = {"reward_model": None, "reward_models": models, "rewards": [{"kind": "rule"}], "shaping": constraints}
+    trainer = _fit(settings, steps=1, **tree)
+    row, found = read_metrics(trainer.directory)[0], _completions(trainer, 1)
+    assert row["reward/mean"] == row["rule/accuracy"]
+    scores = [c["reward_model"] for c in found]
+    assert row["reward_model/mean"] == pytest.approx(sum(scores) / len(scores), abs=1e-6)
+    assert row["constraints/1_mean"] == pytest.approx(row["reward_model/mean"], abs=1e-6)
+
+
 @pytest.mark.parametrize(
     "shaping",
     [

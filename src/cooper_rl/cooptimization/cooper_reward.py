@@ -20,7 +20,7 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Remembers, Scores
 from cooper_rl.rewards.context import RewardModel, StepContext
-from cooper_rl.rewards.kinds.sum import build_sum
+from cooper_rl.rewards.kinds.sum import build_sum, read_by
 from cooper_rl.rewards.metrics import reward_metrics
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.routing import Verifier
@@ -252,10 +252,10 @@ class CooperReward:
             if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
                 context.logits(context.model_names[0])
             scores = self._reward.score(context)
-            if self.learning is not None:
-                parts = scores.parts | context.model_parts(context.model_names[0])
-                scores = Scores(scores.rewards, parts, scores.metrics)
-            return Evaluated(context, shaped(scores, self._shaping, context))
+            parts = dict(scores.parts)
+            for name in dict.fromkeys([*filter(None, [self.config.learning_model]), *read_by(self.config.shaping)]):
+                parts |= context.model_parts(name)
+            return Evaluated(context, shaped(Scores(scores.rewards, parts, scores.metrics), self._shaping, context))
 
     def _scored(self, evaluated: Evaluated, times: Metrics | None = None) -> Scored:
         context, scores = evaluated.context, evaluated.scores
