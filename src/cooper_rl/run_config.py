@@ -15,6 +15,7 @@ from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.overlong import OverlongConfig
 from cooper_rl.rewards.shaping.overlong import Overlong
+from cooper_rl.rewards.without_effect import check_effect
 from cooper_rl.verifyrm.train.config import MonitorConfig
 
 
@@ -168,6 +169,7 @@ class RunConfig(CooperRewardConfig):
                 "the penalty starts that many tokens before the limit"
             )
         self._move_overlong_penalty()
+        check_effect(self.shaping, self.algorithm)
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self

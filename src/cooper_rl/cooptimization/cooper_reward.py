@@ -22,11 +22,12 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Remembers, Scores
 from cooper_rl.rewards.context import RewardModel, StepContext
-from cooper_rl.rewards.kinds.sum import build_sum
+from cooper_rl.rewards.kinds.sum import build_sum, read_by
 from cooper_rl.rewards.metrics import reward_metrics
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rewards.shaped import shaped
 from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.rollouts.ragged import Ragged
 
@@ -283,15 +284,10 @@ class CooperReward:
         if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
             context.logits(context.model_names[0])
         scores = self._reward.score(context)
-        paid = scores.rewards
-        for shaping in self._shaping:
-            paid = shaping.shape(paid, context)
         parts = dict(scores.parts)
-        if self.learning is not None:
-            parts |= context.model_parts(context.model_names[0])
-        if self._shaping:
-            parts["unshaped"] = scores.rewards
-        return Evaluated(context, Scores(paid, parts, scores.metrics))
+        for name in dict.fromkeys([*filter(None, [self.config.learning_model]), *read_by(self.config.shaping)]):
+            parts |= context.model_parts(name)
+        return Evaluated(context, shaped(Scores(scores.rewards, parts, scores.metrics), self._shaping, context))
 
     def _add(self, opened: OpenStep, evaluated: Evaluated) -> None:
         """Add newly evaluated groups to the step and set the assistant to work on them."""
