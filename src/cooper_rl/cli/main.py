@@ -11,6 +11,7 @@ from cooper_rl.cli.config import show_config
 from cooper_rl.cli.console import console, log_handler
 from cooper_rl.cli.demo import demo
 from cooper_rl.cli.evaluate import evaluate_model
+from cooper_rl.cli.overopt import overopt
 from cooper_rl.cli.train import train
 from cooper_rl.cli.verify import verify
 from cooper_rl.cli.verifyrm import verifyrm
@@ -21,6 +22,7 @@ commands.command("train")(train)
 commands.command("config")(show_config)
 commands.command("eval")(evaluate_model)
 commands.command("demo")(demo)
+commands.command("overopt")(overopt)
 commands.command("verify")(verify)
 commands.add_typer(verifyrm, name="verifyrm")
 
