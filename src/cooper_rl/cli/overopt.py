@@ -1,13 +1,16 @@
 """`cooper overopt`: gold and proxy reward against the distance from the start policy."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from cooper_rl.cli.console import console
+
+if TYPE_CHECKING:
+    from cooper_rl.evaluation.over_optimisation import OveroptimisationFit
 
 
 def overopt(
@@ -27,19 +30,21 @@ def overopt(
     found = [read_overoptimisation(run, proxy, gold) for run in runs]
     folder = out or runs[0]
     write_overoptimisation(found, folder)
-    table = Table("run", "method", "reward", "start", "alpha", "beta", "peak at", "farthest", "residual")
+    table = Table("run", "method", "reward", "start", "alpha", "beta", "peak at", "farthest", "error")
     for run in found:
         for curve in (run.rl, run.best_of_n):
-            if curve is None:
-                continue
-            for name, fit in ((run.gold, curve.gold_fit), (run.proxy, curve.proxy_fit)):
-                fitted = ["-"] * 4 if fit is None else [f"{v:.3f}" for v in (fit.start, fit.alpha, fit.beta)] + [_peak(fit)]
-                error = "-" if fit is None else f"{fit.error:.3f}"
-                table.add_row(run.run, curve.method, name, *fitted, f"{max(curve.distance, default=0):.2f}", error)
+            if curve is not None:
+                for name, fit in (("gold", curve.gold_fit), ("proxy", curve.proxy_fit)):
+                    table.add_row(run.run, curve.method, name, *_fitted(fit, max(curve.distance, default=0.0)))
     Console().print(table)
-    console.print("distances are sqrt(KL from the start) in nats, KL of whole completions")
+    rewards = ", ".join(dict.fromkeys(f"{run.proxy} against {run.gold}" for run in found))
+    console.print(f"{rewards}; distances are sqrt(KL from the start), in nats over whole completions", soft_wrap=True)
     console.print(f"picture: {folder / SVG}\ncurves: {folder / JSON}", highlight=False, soft_wrap=True)
 
 
-def _peak(fit) -> str:  # noqa: ANN001 - its record would import numpy with `cooper --help`
-    return "none" if fit.peak is None else f"{fit.peak:.2f}"
+def _fitted(fit: "OveroptimisationFit | None", farthest: float) -> list[str]:
+    """The cells of a fit: start, alpha, beta, peak, farthest distance, error."""
+    if fit is None:
+        return ["-"] * 4 + [f"{farthest:.2f}", "-"]
+    peak = "none" if fit.peak is None else f"{fit.peak:.2f}"
+    return [f"{fit.start:.3f}", f"{fit.alpha:.3f}", f"{fit.beta:.3f}", peak, f"{farthest:.2f}", f"{fit.error:.3f}"]

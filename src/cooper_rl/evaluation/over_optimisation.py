@@ -61,9 +61,7 @@ def fit_over_optimisation(
         raise ValueError(f"a fit needs three different distances; there are {len(np.unique(distance))}")
     (start, alpha, beta), *_ = np.linalg.lstsq(columns, reward, rcond=None)
     residuals = reward - columns @ np.array([start, alpha, beta])
-    return OveroptimisationFit(
-        method, float(start), float(alpha), float(beta), float(np.sqrt(np.mean(residuals**2)))
-    )
+    return OveroptimisationFit(method, float(start), float(alpha), float(beta), float(np.sqrt(np.mean(residuals**2))))
 
 
 def _bend(distance: Float[ndarray, " K"], method: Method) -> Float[ndarray, " K"]:
