@@ -27,7 +27,8 @@ def best_of_n_curve(proxy: Float[ndarray, "P N"], gold: Float[ndarray, "P N"]) -
 def best_of_n_kl(n: int | Float[ndarray, " K"]) -> Float[ndarray, " K"]:
     """KL(best-of-n policy || policy) in nats: ln n - (n - 1) / n.
 
-    It is formula G.3 of Stiennon et al. 2020 (arXiv 2009.01325). It is exact where no two completions have the same score, and an upper bound otherwise.
+    It is formula G.3 of Stiennon et al. 2020 (arXiv 2009.01325), exact where no two completions have the same score,
+    and an upper bound otherwise.
     """
     n = np.asarray(n, dtype=float)
     return np.log(n) - (n - 1) / n
