@@ -78,9 +78,7 @@ def test_the_counts_survive_a_checkpoint_and_change_only_in_commit():
 
 @pytest.mark.parametrize("kind", ["rule_then_model", "earned"])
 def test_a_configuration_selects_them_and_their_model_is_loaded(kind):
-    settings = {"rewards": [{"kind": kind}], "reward_models": {"main": {"model": "m", "learns": True}}}
-    config = check(
-        CooperRewardConfig, Settings({**settings, "cooptimization": {"negatives": ["on_policy"]}}, "test", {})
-    )
+    settings = {"rewards": [{"kind": kind}], "reward_models": {"main": {"model": "m"}}}
+    config = check(CooperRewardConfig, Settings(settings, "test", {}))
     assert list(config.used_models) == ["main"]
     assert REWARDS.kind_of(config.rewards[0]) == kind

@@ -85,6 +85,11 @@ class CooptimizationConfig(Config):
     """Weights of the pairs in an update, scaled to mean 1. `equal` weights them equally; `misranked` by 1 -
     sigmoid(positive logit - negative logit), how wrong the order was; `overpaid` by sigmoid(negative logit), the reward
     that the wrong completion got. The logits are those from before the update in which the pair was new."""
+    before_policy: float | None = Field(default=None, ge=0, le=1)
+    """Train the reward model before the policy, and score the step's completions again, in steps in which the model
+    accepts more than this share of what the rule calls wrong. The policy is then not paid for a hack that the step has
+    already shown, but it waits for the assistant. Null trains the policy first in every step. It has no effect where
+    another trainer calls `CooperReward`."""
     replay: ReplayConfig = ReplayConfig()
     """Past pairs and VerifyRM's training data in each update."""
     epochs: int = Field(default=1, ge=1)

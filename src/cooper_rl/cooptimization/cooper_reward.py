@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -28,6 +28,7 @@ from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts.answers import AnswerGroup
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
+FALSE_ACCEPTS = "reward_model/false_accept_rate"
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,23 @@ class CooperReward:
             self._last = Updated(step, self.version, pairs, metrics)
             return self._last
 
+    def learns_first(self, scored: Scored) -> bool:
+        """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""
+        limit = self.config.cooptimization.before_policy
+        if limit is None or self._cooptimizer is None:
+            return False
+        return scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
+
+    def rescore(self, scored: Scored) -> Scored:
+        """The same answers, scored with the model as it is now. Verdicts and gold labels stay; nothing is stored.
+
+        The metric `reward_model/false_accept_rate_before` is the rate under the model that scored before.
+        """
+        with self._lock:
+            found = self._scored(self._scored_context(scored.context.afresh(), Clock()))
+        before = {f"{FALSE_ACCEPTS}_before": scored.metrics[name] for name in [FALSE_ACCEPTS] if name in scored.metrics}
+        return replace(found, metrics=found.metrics | before)
+
     def save(self, folder: str | Path) -> None:
         """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
 
@@ -247,6 +265,9 @@ class CooperReward:
         context = StepContext(groups, self.verifier, self.models, self._gold)
         with clock.measure("verify"):
             _ = context.verdicts
+        return self._scored_context(context, clock)
+
+    def _scored_context(self, context: StepContext, clock: Clock) -> Evaluated:
         with clock.measure("reward"):
             if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
                 context.logits(context.model_names[0])
