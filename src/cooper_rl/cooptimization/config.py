@@ -27,6 +27,10 @@ class OnPolicyConfig(Config):
     trust_unparsed: bool = False
     """Whether a completion in which the rule finds no answer counts as wrong. Off by default, because the rule may
     also fail to find a right answer of unusual form. A completion without any letter or digit is always a negative."""
+    agree_with: tuple[str, ...] = ()
+    """Names of further reward models (`reward_models`), such as a frozen copy of the start. A completion that all of
+    them and the learning model score above 1/2 is not a negative, since the rule has probably missed a right answer.
+    This helps against a rule that misses many; a hack that all the models accept is then never taught as wrong."""
 
 
 class ReplayConfig(Config):

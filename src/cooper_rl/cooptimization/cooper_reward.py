@@ -7,6 +7,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
+import torch
+
 from cooper_rl.clock import Clock
 from cooper_rl.cooptimization.health import ProbeSet, step_health
 from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
@@ -150,7 +152,9 @@ class CooperReward:
                     context = evaluated.context
                     logits = context.logits(context.model_names[0]).rows()
                     opened.stage2.append(
-                        self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number)
+                        self._cooptimizer.start(
+                            context.groups, context.verdicts, logits, opened.number, self._trusted(context)
+                        )
                     )
                 opened.add(evaluated)
                 self._open = opened
@@ -281,6 +285,17 @@ class CooperReward:
         if self._shaping:
             parts["unshaped"] = scores.rewards
         return Evaluated(context, Scores(paid, parts, scores.metrics))
+
+    def _trusted(self, context: StepContext) -> list[list[bool]] | None:
+        """The answers that all models in `on_policy.agree_with` and the learning model accept, whatever the rule says.
+
+        None if the setting is empty.
+        """
+        names = self.config.cooptimization.on_policy.agree_with
+        if not names:
+            return None
+        asked = [context.logits(name).flat > 0 for name in (context.model_names[0], *names)]
+        return [[bool(value) for value in row] for row in context.ragged(torch.stack(asked).all(dim=0)).rows()]
 
     def _scored(self, evaluated: Evaluated, times: Metrics | None = None) -> Scored:
         context, scores = evaluated.context, evaluated.scores

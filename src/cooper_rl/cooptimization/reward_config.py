@@ -86,8 +86,8 @@ class CooperRewardConfig(Config):
 
     @property
     def used_models(self) -> dict[str, RewardModelConfig]:
-        """The reward models that learn or are used in a reward. The one that learns comes first."""
-        names = dict.fromkeys([*filter(None, [self.learning_model]), *read_by(self.rewards)])
+        """The reward models that learn, are used in a reward or judge negatives. The one that learns comes first."""
+        names = dict.fromkeys([*filter(None, [self.learning_model]), *read_by(self.rewards), *_asked_in_stage2(self)])
         return {name: self.reward_models[name] for name in names}
 
     @property
@@ -107,7 +107,16 @@ def _check_tree(config: CooperRewardConfig) -> None:
         raise ValueError(
             f"reward_models: {' and '.join(learning)} both learn; at most one can, set learns: false for the others"
         )
-    for name in read_by(config.rewards):
-        if name not in config.reward_models:
-            known = ", ".join(config.reward_models) or "none is configured"
-            raise ValueError(f"rewards: no reward model is named {name!r} (reward_models: {known})")
+    for field, names in (
+        ("rewards", read_by(config.rewards)),
+        ("cooptimization.on_policy.agree_with", _asked_in_stage2(config)),
+    ):
+        for name in names:
+            if name not in config.reward_models:
+                known = ", ".join(config.reward_models) or "none is configured"
+                raise ValueError(f"{field}: no reward model is named {name!r} (reward_models: {known})")
+
+
+def _asked_in_stage2(config: CooperRewardConfig) -> tuple[str, ...]:
+    """Names of the reward models that are asked about negatives; without stage 2, none are."""
+    return config.cooptimization.on_policy.agree_with if config.learning_model is not None else ()

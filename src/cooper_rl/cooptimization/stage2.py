@@ -84,20 +84,24 @@ class Cooptimizer:
         verdicts: Sequence[Sequence[str]],
         rm_logits: Sequence[Sequence[float]],
         step: int,
+        trusted: Sequence[Sequence[bool]] | None = None,
     ) -> Stage2:
         """Choose positives and on-policy negatives, submit the assistant's requests, and return at once.
 
         `verdicts[p][i]` is the rule's verdict (`correct`, `wrong`, `unparsed`, `timeout`) on answer i of group p.
-        `rm_logits[p][i]` is the reward model's logit, with the weights before the step's update. The choice for a group
-        depends only on the seed, the step and the group, not on the order of the groups.
+        `rm_logits[p][i]` is the reward model's logit, with the weights before the step's update. An answer that is
+        `trusted[p][i]` is never an on-policy negative. The choice for a group depends only on the seed, the step and
+        the group, not on the order of the groups.
         """
         order = sorted(range(len(groups)), key=lambda p: (groups[p].problem.id, groups[p].id))
         groups, verdicts = [groups[p] for p in order], [verdicts[p] for p in order]
         logits = [rm_logits[p] for p in order]
+        known = [None if trusted is None else trusted[p] for p in order]
         choices = [Random(f"pairs {self._seed} {step} {group.problem.id}") for group in groups]
         solved = self._choose_positives(groups, verdicts, logits, choices)
         partners = [Random(f"partners {self._seed} {step} {group.problem.id}") for group in groups]
-        work = [self._work(*group) for group in zip(groups, verdicts, logits, solved, choices, partners, strict=True)]
+        rows = zip(groups, verdicts, logits, solved, choices, partners, known, strict=True)
+        work = [self._work(*row) for row in rows]
         asked = [request for one in work for request in one.asked]
         return Stage2(work, self._assistant.submit(asked) if self._assistant and asked else None)
 
@@ -109,6 +113,7 @@ class Cooptimizer:
         solved: Solved | None,
         rng: Random,
         partners: Random,
+        trusted: Sequence[bool] | None,
     ) -> Work:
         config = self.config
         work = Work(group.id, group.problem.id, solved, partners)
@@ -116,7 +121,7 @@ class Cooptimizer:
             return work
         if "on_policy" in config.negatives:
             negatives = choose_on_policy_negatives(
-                group, verdicts, rm_logits, solved.positives, config.pairs_per_problem, config.on_policy, rng
+                group, verdicts, rm_logits, solved.positives, config.pairs_per_problem, config.on_policy, rng, trusted
             )
             work.on_policy.extend(
                 solved.pair(positive, negative, "on_policy")
