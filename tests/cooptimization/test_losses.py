@@ -43,7 +43,7 @@ def test_smoothing_by_a_half_is_the_tie_loss():
 def test_centring_is_least_at_opposite_logits_and_leaves_the_gradient_of_the_gap_alone():
     def gradient(centring: float) -> torch.Tensor:
         logits = torch.tensor([[0.9], [0.4]], dtype=torch.float64, requires_grad=True)
-        pairwise_loss(*logits, torch.ones(1, dtype=torch.float64), centring=centring).loss.backward()
+        pairwise_loss(logits[0], logits[1], torch.ones(1, dtype=torch.float64), centring=centring).loss.backward()
         assert logits.grad is not None
         return logits.grad.flatten()
 
