@@ -36,9 +36,12 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
         rollouts = parts.rollouts.take(parts.policy, step, seed, last=step == config.steps)
     # The reward model is still that of the previous step. The assistant writes while the policy is updated.
     scored = parts.reward.score(rollouts.groups(), step=step)
+    early = parts.reward.update(step) if parts.reward.learns_first(scored) else None
+    if early is not None:  # the rule contradicts the model, so the policy is paid what the model says after learning
+        scored = parts.reward.rescore(scored)
     paid = scored.scores.rewards
     with clock.measure("update_policy"):
         stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, config.algorithm, config.rollout)
-    stage2 = parts.reward.update(step)
+    stage2 = early or parts.reward.update(step)
     metrics = rollout_metrics(rollouts, step) | scored.metrics | stage1.metrics | stage2.metrics
     return StepResult(rollouts, scored, stage1.advantages, stage1.after_kl, stage2.pairs, metrics | clock.metrics())

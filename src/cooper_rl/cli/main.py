@@ -13,6 +13,7 @@ from cooper_rl.cli.console import console, log_handler
 from cooper_rl.cli.demo import demo
 from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.export import export
+from cooper_rl.cli.overopt import overopt
 from cooper_rl.cli.plan import plan
 from cooper_rl.cli.serve import serve
 from cooper_rl.cli.train import train
@@ -29,6 +30,7 @@ commands.command("eval")(evaluate_model)
 commands.command("export")(export)
 commands.command("demo")(demo)
 commands.command("arena")(arena)
+commands.command("overopt")(overopt)
 commands.command("verify")(verify)
 commands.add_typer(verifyrm, name="verifyrm")
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -32,6 +32,7 @@ from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.rollouts.ragged import Ragged
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
+FALSE_ACCEPTS = "reward_model/false_accept_rate"
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,23 @@ class CooperReward:
             self._last = Updated(step, self.version, pairs, metrics)
             return self._last
 
+    def learns_first(self, scored: Scored) -> bool:
+        """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""
+        limit = self.config.cooptimization.before_policy
+        if limit is None or self._cooptimizer is None:
+            return False
+        return scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
+
+    def rescore(self, scored: Scored) -> Scored:
+        """The same answers, scored with the model as it is now. Verdicts and gold labels stay; nothing is stored.
+
+        The metric `reward_model/false_accept_rate_before` is the rate under the model that scored before.
+        """
+        with self._lock:
+            found = self._scored(self._paid(scored.context.afresh()))
+        before = {f"{FALSE_ACCEPTS}_before": scored.metrics[name] for name in [FALSE_ACCEPTS] if name in scored.metrics}
+        return replace(found, metrics=found.metrics | before)
+
     def save(self, folder: str | Path, *, while_open: bool = False) -> None:
         """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
 
@@ -294,9 +312,23 @@ class CooperReward:
         if self._cooptimizer is not None:
             context = evaluated.context
             logits = context.logits(context.model_names[0]).rows()
-            opened.stage2.append(self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number))
+            trusted = self._trusted(context)
+            opened.stage2.append(
+                self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number, trusted)
+            )
         opened.add(evaluated)
         self._open = opened
+
+    def _trusted(self, context: StepContext) -> list[list[bool]] | None:
+        """The answers that all models in `on_policy.agree_with` and the learning model accept, whatever the rule says.
+
+        None if the setting is empty.
+        """
+        names = self.config.cooptimization.on_policy.agree_with
+        if not names:
+            return None
+        asked = [context.logits(name).flat > 0 for name in (context.model_names[0], *names)]
+        return [[bool(value) for value in row] for row in context.ragged(torch.stack(asked).all(dim=0)).rows()]
 
     def _scored(self, evaluated: Evaluated, times: Metrics | None = None) -> Scored:
         context, scores = evaluated.context, evaluated.scores

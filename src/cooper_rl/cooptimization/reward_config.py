@@ -47,7 +47,7 @@ class CooperRewardConfig(Config):
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
     """The policy's reward is the sum of these rewards, each times its `weight`. Kinds: `rule`, `reward_model`,
-    `hybrid`, `ensemble`, `function`, `sum`, or `package.module:Class`."""
+    `hybrid`, `ensemble`, `rule_then_model`, `earned`, `function`, `sum`, or `package.module:Class`."""
     reward_models: dict[str, RewardModelConfig] = Field(default_factory=dict)
     """Reward models by name. A model that `learns` is trained even if no reward uses it. A model that neither learns
     nor is used is not loaded."""
@@ -86,8 +86,12 @@ class CooperRewardConfig(Config):
 
     @property
     def used_models(self) -> dict[str, RewardModelConfig]:
-        """The reward models that learn or are used in a reward or shaping. The one that learns comes first."""
-        names = dict.fromkeys([*filter(None, [self.learning_model]), *read_by((*self.rewards, *self.shaping))])
+        """The reward models that learn, or are used in a reward, in a shaping or to check negatives.
+
+        The one that learns comes first.
+        """
+        used = (*read_by((*self.rewards, *self.shaping)), *_asked_in_stage2(self))
+        names = dict.fromkeys([*filter(None, [self.learning_model]), *used])
         return {name: self.reward_models[name] for name in names}
 
     @property
@@ -111,11 +115,20 @@ def _check_tree(config: CooperRewardConfig) -> None:
         raise ValueError(
             f"reward_models: {' and '.join(learning)} both learn; at most one can, set learns: false for the others"
         )
-    for field, parts in (("rewards", config.rewards), ("shaping", config.shaping)):
-        for name in read_by(parts):
+    for field, names in (
+        ("rewards", read_by(config.rewards)),
+        ("shaping", read_by(config.shaping)),
+        ("cooptimization.on_policy.agree_with", _asked_in_stage2(config)),
+    ):
+        for name in names:
             if name not in config.reward_models:
                 known = ", ".join(config.reward_models) or "none is configured"
                 raise ValueError(f"{field}: no reward model is named {name!r} (reward_models: {known})")
     for index, part in enumerate(config.shaping):
         if hasattr(part, "check_place"):
             part.check_place(config.rewards, config.shaping[:index])
+
+
+def _asked_in_stage2(config: CooperRewardConfig) -> tuple[str, ...]:
+    """Names of the reward models that are asked about negatives; without stage 2, none are."""
+    return config.cooptimization.on_policy.agree_with if config.learning_model is not None else ()

@@ -15,6 +15,9 @@ from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts.answers import Answer, AnswerGroup
 from cooper_rl.rollouts.ragged import Ragged
 
+NOT_SCORED = {"correct", "gold", "lengths"}
+"""Values of a `StepContext` that no reward model's weights change."""
+
 
 class Rule(Protocol):
     """Gives verdicts on groups of answers. `Verifier` implements it."""
@@ -163,6 +166,13 @@ class StepContext:
                     f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
                 )
         return [AnswerGroup(group.id, group.problem, [Answer(group.problem.solution or "")]) for group in self.groups]
+
+    def afresh(self) -> Self:
+        """A context of the same answers with their verdicts and gold labels, but without any model's scores."""
+        fresh = type(self)(self.groups, self._rule, self._models, self._gold)
+        fresh._verdicts = self._verdicts
+        fresh._columns = {name: column for name, column in self._columns.items() if name in NOT_SCORED}
+        return fresh
 
     def _kept(self, name: str, compute: Callable[[], Ragged]) -> Ragged:
         if name not in self._columns:
