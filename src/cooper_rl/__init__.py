@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from cooper_rl.config.base import Config
     from cooper_rl.config.registry import Kinds
     from cooper_rl.config_loading import build_config, load_config
-    from cooper_rl.cooptimization.cooper_reward import CooperReward, Scored, Updated
+    from cooper_rl.cooptimization.cooper_reward import CooperReward
+    from cooper_rl.cooptimization.results import Scored, Updated
     from cooper_rl.cooptimization.reward_config import CooperRewardConfig
     from cooper_rl.data.problem import Problem
     from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
@@ -49,10 +50,10 @@ _HOMES = {
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",
     "SamplingParams": "cooper_rl.engines.sampling",
-    "Scored": "cooper_rl.cooptimization.cooper_reward",
+    "Scored": "cooper_rl.cooptimization.results",
     "Scores": "cooper_rl.rewards.base",
     "StepContext": "cooper_rl.rewards.context",
-    "Updated": "cooper_rl.cooptimization.cooper_reward",
+    "Updated": "cooper_rl.cooptimization.results",
     "build_config": "cooper_rl.config_loading",
     "load_config": "cooper_rl.config_loading",
 }

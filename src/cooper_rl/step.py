@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from cooper_rl.build import Parts
 from cooper_rl.clock import Clock
-from cooper_rl.cooptimization.cooper_reward import Scored
 from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.results import Scored
 from cooper_rl.engines.base import Metrics
 from cooper_rl.observe.step_metrics import rollout_metrics
 from cooper_rl.policy.update import update_policy

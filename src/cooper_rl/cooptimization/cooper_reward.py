@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
@@ -14,6 +14,7 @@ from cooper_rl.cooptimization.health import ProbeSet, step_health
 from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
 from cooper_rl.cooptimization.outline import check_outline, outline
 from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
 from cooper_rl.cooptimization.stage2 import Cooptimizer
@@ -33,35 +34,6 @@ from cooper_rl.rollouts.ragged import Ragged
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 FALSE_ACCEPTS = "reward_model/false_accept_rate"
-
-
-@dataclass(frozen=True)
-class Scored:
-    """The result of `CooperReward.score`: one list per group, one entry per answer.
-
-    `rewards` are the final rewards, after shaping. `logits` come from the reward model that learns, else from the first
-    one used in a reward; they are None if there is no reward model. `version` is the version of the model that scored.
-    """
-
-    rewards: list[list[float]]
-    logits: list[list[float]] | None
-    verdicts: list[list[Verdict]]
-    version: int
-    metrics: Metrics
-    scores: Scores = field(repr=False, compare=False)
-    """The same rewards with all their parts."""
-    context: StepContext = field(repr=False, compare=False)
-    """Verdicts, scores and gold labels of the answers."""
-
-
-@dataclass(frozen=True)
-class Updated:
-    """The result of `CooperReward.update`: the step's pairs, with their logits before and after the update."""
-
-    step: int
-    version: int
-    pairs: list[Pair]
-    metrics: Metrics
 
 
 class CooperReward:

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from cooper_rl.cooptimization.cooper_reward import Scored
 from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.results import Scored
 from cooper_rl.observe.revision import revisions
 from cooper_rl.observe.sinks import SinkConfig, SinkRun
 from cooper_rl.observe.sinks.tensorboard import TensorBoard

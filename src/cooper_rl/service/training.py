@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.cooptimization.cooper_reward import CooperReward, Scored, Updated
+from cooper_rl.cooptimization.cooper_reward import CooperReward
+from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.service.asks import ScoreAsk, ScoreReply, StepView
