@@ -26,6 +26,8 @@ rewards
 cooptimization.losses
 engines.kernels
 engines.local
+engines.fsdp2
+engines.cluster
 cooptimization
 evaluation
 verifyrm.train.robustness
