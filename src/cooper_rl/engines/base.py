@@ -18,6 +18,10 @@ if TYPE_CHECKING:  # this module is also imported where settings are checked and
 Metrics = dict[str, float]
 
 
+class EngineLost(RuntimeError):
+    """A process of the engine is dead or silent, and what it held is gone: open the engine again, load a checkpoint."""
+
+
 @dataclass(frozen=True)
 class PolicyBatch:
     """B completions with their prompts. The flat arrays hold N completion tokens, one completion after another.
