@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from cooper_rl.build import Parts, assemble
 from cooper_rl.clock import Clock
-from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.base import EngineLost, Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
 from cooper_rl.model_cards.run import write_model_cards
@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 
 UNSEEN_AFTER = 10
 """Step at which the trainer reports watched metrics that no step has recorded so far."""
+
+RECOVERIES = 3
+"""Times that an engine lost at the same step is started anew; instead of another one the run ends."""
 
 OnStep = Callable[[int, Metrics], None]
 
@@ -53,6 +56,8 @@ class CooperTrainer:
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
         self._saved_steps = 0
         self._failed_checkpoints = 0
+        self._lost_after: list[int] = []
+        """The step after which the engine was lost, each time it was."""
         seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
@@ -97,19 +102,43 @@ class CooperTrainer:
         """
         with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
             on_step = on_step or self._log_progress()
-            if self.completed_steps == 0:
-                self._begin(on_step)
-            while self.completed_steps < self.config.steps and not self._stop.is_set():
-                metrics = self._step_and_measure()
-                metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
-                firings = self._record(self.completed_steps, metrics, on_step)
-                if self._roll_back(firings):
-                    continue
-                self._stop_for(firings)
-                if self._wants_checkpoint(metrics):
-                    self._try_checkpoint(metrics)
-            if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
-                self._last_checkpoint()
+            while True:
+                try:
+                    return self._run(on_step)
+                except EngineLost as lost:
+                    self._recover(lost)
+
+    def _run(self, on_step: OnStep) -> None:
+        if self.completed_steps == 0:
+            self._begin(on_step)
+        while self.completed_steps < self.config.steps and not self._stop.is_set():
+            metrics = self._step_and_measure()
+            metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
+            metrics["engine/recoveries"] = float(len(self._lost_after))
+            firings = self._record(self.completed_steps, metrics, on_step)
+            if self._roll_back(firings):
+                continue
+            self._stop_for(firings)
+            if self._wants_checkpoint(metrics):
+                self._try_checkpoint(metrics)
+        if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
+            self._last_checkpoint()
+
+    def _recover(self, lost: EngineLost) -> None:
+        """Build the engine and all parts anew, and go on from the newest checkpoint, or from the beginning.
+
+        The steps since are done again as they were. Raises EngineLost where that has not helped this step before.
+        """
+        self._lost_after.append(self.completed_steps)
+        if self._lost_after.count(self.completed_steps) > RECOVERIES:
+            raise lost
+        logger.error("ENGINE LOST after step %d, it is started anew: %s", self.completed_steps, lost)
+        self.close()
+        self.parts = assemble(self.config)
+        if not self._restore():
+            self.completed_steps = self._saved_steps = 0
+            seed_random_state(self.config.seed)
+        self._open_record(resume=True)
 
     def _begin(self, on_step: OnStep) -> None:
         """Show the first prompt, and evaluate the policy before the first step."""
