@@ -20,6 +20,7 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
+from rank_processes import together, two_ranks
 from tiny_size import TINY
 
 
@@ -33,6 +34,7 @@ class Engine:
     reward_model: Callable[[LearnerConfig, int, bool], RewardModelLearner]
     sampler: Callable[[Path], Sampler]
     """Takes the folder of the tokenizer."""
+    marks: tuple[pytest.MarkDecorator, ...] = ()
 
 
 ENGINES = [
@@ -42,10 +44,17 @@ ENGINES = [
         reward_model=TorchRewardModelLearner.from_config,
         sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
     ),
+    Engine(
+        name="cluster",
+        policy=lambda *settings: two_ranks().policy(*settings),
+        reward_model=lambda *settings: two_ranks().reward_model(*settings),
+        sampler=lambda folder: two_ranks().sampler(LearnerConfig(model=str(folder)), 0),
+        marks=(together,),
+    ),
 ]
 
 
-@pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
+@pytest.fixture(params=[pytest.param(engine, id=engine.name, marks=engine.marks) for engine in ENGINES])
 def engine(request) -> Engine:
     return request.param
 

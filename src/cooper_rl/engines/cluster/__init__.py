@@ -11,6 +11,7 @@ from cooper_rl.config.base import Config
 from cooper_rl.engines import ENGINES
 
 if TYPE_CHECKING:
+    from cooper_rl.engines.cluster.group import RankGroup
     from cooper_rl.engines.cluster.learners import RemotePolicyLearner, RemoteRewardModelLearner
     from cooper_rl.engines.cluster.sampler import RemoteSampler
     from cooper_rl.engines.cluster.session import Session
@@ -73,19 +74,29 @@ class ClusterEngine(Config):
         """See `Engine`."""
         from cooper_rl.engines.cluster.learners import RemotePolicyLearner  # noqa: PLC0415
 
-        return RemotePolicyLearner(self._opened().policy, config, total_steps, trainable)
+        return RemotePolicyLearner(self.policy_group, config, total_steps, trainable)
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RemoteRewardModelLearner:
         """See `Engine`."""
         from cooper_rl.engines.cluster.learners import RemoteRewardModelLearner  # noqa: PLC0415
 
-        return RemoteRewardModelLearner(self._opened().reward_model, config, total_steps, trainable)
+        return RemoteRewardModelLearner(self.reward_model_group, config, total_steps, trainable)
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> RemoteSampler:
         """See `Engine`."""
         from cooper_rl.engines.cluster.sampler import RemoteSampler  # noqa: PLC0415
 
-        return RemoteSampler(self._opened().policy, policy, max_rows)
+        return RemoteSampler(self.policy_group, policy, max_rows)
+
+    @property
+    def policy_group(self) -> RankGroup:
+        """The processes of the policy, its reference and the sampler."""
+        return self._opened().groups[0]
+
+    @property
+    def reward_model_group(self) -> RankGroup:
+        """The processes of the reward models."""
+        return self._opened().groups[-1]
 
     def _opened(self) -> Session:
         if self._session is None:

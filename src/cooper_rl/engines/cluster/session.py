@@ -29,7 +29,8 @@ class Session:
 
     def __init__(self, engine: ClusterEngine, directory: Path) -> None:
         """Logs of all processes go to `directory/logs`. Raises InputError as `ClusterEngine.open` says."""
-        self._groups: list[RankGroup] = []
+        self.groups: list[RankGroup] = []
+        """The policy's, then that of the reward models where it is another."""
         self._started_ray = not ray.is_initialized()
         if self._started_ray:
             _start(engine.address)
@@ -41,28 +42,18 @@ class Session:
             logs.mkdir(parents=True, exist_ok=True)
             for name, ranks in sizes.items():
                 if ranks:
-                    self._groups.append(
+                    self.groups.append(
                         RankGroup(name, ranks, each, logs, engine.start_timeout_s, engine.call_timeout_s)
                     )
-            for group in self._groups:
+            for group in self.groups:
                 group.join()
         except BaseException:
             self.close()
             raise
 
-    @property
-    def policy(self) -> RankGroup:
-        """The processes of the policy, its reference and the sampler."""
-        return self._groups[0]
-
-    @property
-    def reward_model(self) -> RankGroup:
-        """The processes of the reward models."""
-        return self._groups[-1]
-
     def close(self) -> None:
         """End all processes."""
-        for group in self._groups:
+        for group in self.groups:
             group.close()
         if self._started_ray:
             ray.shutdown()
