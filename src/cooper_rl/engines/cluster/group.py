@@ -1,6 +1,7 @@
 """The processes that share a model: alive together or not at all."""
 
 import logging
+import sys
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ class RankGroup:
                 max_restarts=0,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(self._bundles, i),
             )
-            .remote(str(logs / f"{name}-{i}.log"), max(1, int(each.cpus)))
+            .remote(str(logs / f"{name}-{i}.log"), max(1, int(each.cpus)), sys.path)
             for i in range(ranks)
         ]
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import socket
+import sys
 from datetime import timedelta
 from typing import Any
 
@@ -23,8 +24,9 @@ KINDS: dict[str, Any] = {"policy": ShardedPolicyLearner, "reward_model": Sharded
 class Rank:
     """A Ray actor. Verbs take their arguments as one tuple, which Ray brings to each machine once."""
 
-    def __init__(self, log: str, threads: int) -> None:
-        """Everything that the process prints and logs goes to the file `log`."""
+    def __init__(self, log: str, threads: int, path: list[str]) -> None:
+        """Everything that the process prints and logs goes to the file `log`; `path` is the driver's `sys.path`."""
+        sys.path.extend(place for place in path if place not in sys.path)  # a loss may be a user's own
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         for stream in (1, 2):
             os.dup2(file, stream)
