@@ -22,6 +22,7 @@ from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.persist.interrupt import stop_on_signal
 from cooper_rl.persist.random_state import seed_random_state
 from cooper_rl.persist.rollback import rollback_target
+from cooper_rl.persist.run_lock import RunLock
 from cooper_rl.run_config import RunConfig
 from cooper_rl.run_state import check_kind, restore_state, save_state
 from cooper_rl.step import cooper_step
@@ -43,11 +44,12 @@ class CooperTrainer:
     `CooperTrainer.from_config(config).fit()` is the whole of `cooper train`.
     """
 
-    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False):
+    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False, lock: RunLock | None = None):
         """Open the run's folder. With `resume`, continue after its newest checkpoint, or start if it has none yet.
 
-        Raises InputError if there is no run to resume, if all its checkpoints are damaged or of another kind of run,
-        or if a new run would overwrite an old one.
+        `lock` is the lock of the folder, for a caller that holds it already. Raises InputError if there is no run to
+        resume, if all its checkpoints are damaged or of another kind of run, if a new run would overwrite an old one,
+        or if another process holds the folder.
         """
         self.config = config
         self.parts = parts
@@ -63,6 +65,7 @@ class CooperTrainer:
         self.stopped_by: Firing | None = None
         """The watch rule that ended the run, if one did."""
         check_folder(self.directory, resume)
+        self._lock = lock or RunLock(self.directory)
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
@@ -74,7 +77,12 @@ class CooperTrainer:
         check_folder(directory, resume)  # before any model is loaded
         if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):
             check_kind(config, state)
-        return cls(config, assemble(config, inputs), resume)
+        lock = RunLock(directory)
+        try:
+            return cls(config, assemble(config, inputs), resume, lock)
+        except BaseException:
+            lock.withdraw()
+            raise
 
     def step(self) -> Metrics:
         """Do one step of the algorithm (`cooper_step`) and record it."""
@@ -133,7 +141,7 @@ class CooperTrainer:
         if self._lost_after.count(self.completed_steps) > RECOVERIES:
             raise lost
         logger.error("ENGINE LOST after step %d, it is started anew: %s", self.completed_steps, lost)
-        self.close()
+        self._close()
         self.parts = assemble(self.config)
         if not self._restore():
             self.completed_steps = self._saved_steps = 0
@@ -157,7 +165,11 @@ class CooperTrainer:
         return log
 
     def close(self) -> None:
-        """Close the run's files, the verifier's processes and the assistant's connections."""
+        """Close the run's files, and end the processes and connections that it has."""
+        self._close()
+        self._lock.close()
+
+    def _close(self) -> None:
         self.recorder.close()
         self.parts.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -9,6 +10,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.engines import ENGINES
+from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.cluster.group import RankGroup
@@ -59,7 +61,9 @@ class ClusterEngine(Config):
 
     def open(self, directory: Path) -> None:
         """See `LongLived`. Raises InputError without Ray, for more processes than devices, and where none are free."""
-        from cooper_rl.engines.cluster.session import Session  # noqa: PLC0415 - Ray is optional
+        if find_spec("ray") is None:
+            raise InputError("engine: kind: cluster needs Ray; pip install 'cooper-rl[cluster]'")
+        from cooper_rl.engines.cluster.session import Session  # noqa: PLC0415
 
         self.close()
         self._session = Session(self, directory)
@@ -87,6 +91,11 @@ class ClusterEngine(Config):
         from cooper_rl.engines.cluster.sampler import RemoteSampler  # noqa: PLC0415
 
         return RemoteSampler(self.policy_group, policy, max_rows)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its processes are there."""
+        return self._session is not None
 
     @property
     def policy_group(self) -> RankGroup:

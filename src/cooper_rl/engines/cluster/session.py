@@ -7,16 +7,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import ray
 import torch
 
 from cooper_rl.engines.cluster.group import RankGroup, Resources
 from cooper_rl.engines.local.device import available_cores
 from cooper_rl.errors import InputError
-
-try:
-    import ray
-except ImportError as error:  # an optional extra
-    raise InputError("engine: kind: cluster needs Ray; pip install 'cooper-rl[cluster]'") from error
 
 if TYPE_CHECKING:
     from cooper_rl.engines.cluster import ClusterEngine
