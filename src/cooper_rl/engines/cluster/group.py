@@ -122,7 +122,8 @@ def _results(group: str, references: list[Any], timeout_s: float) -> list[Any]:
         try:
             ray.get(done[0])
         except RayActorError as error:
-            raise EngineLost(f"a process of {group} is dead: {error}") from error
+            reason = str(error).strip().splitlines()
+            raise EngineLost(f"a process of {group} is dead ({reason[0]} {reason[-1]})") from error
         except RayTaskError as error:
             failure, deadline = failure or error, min(deadline, time.monotonic() + GRACE_S)
     if failure is not None:
