@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.engines import ENGINES
-from cooper_rl.errors import InputError
+from cooper_rl.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.cluster.group import RankGroup
@@ -62,7 +62,7 @@ class ClusterEngine(Config):
     def open(self, directory: Path) -> None:
         """See `LongLived`. Raises InputError without Ray, for more processes than devices, and where none are free."""
         if find_spec("ray") is None:
-            raise InputError("engine: kind: cluster needs Ray; pip install 'cooper-rl[cluster]'")
+            raise MissingExtraError("engine: kind: cluster needs Ray (the extra `cluster`): pip install ray")
         from cooper_rl.engines.cluster.session import Session  # noqa: PLC0415
 
         self.close()

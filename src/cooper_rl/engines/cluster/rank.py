@@ -33,7 +33,7 @@ class Rank:
         os.close(file)
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True)
         set_threads(threads)
-        self._learners: dict[str, ShardedLearner] = {}
+        self.learners: dict[str, ShardedLearner] = {}
         self._samplers: dict[str, LocalSampler] = {}
 
     def address(self) -> str:
@@ -53,12 +53,12 @@ class Rank:
     def build(self, given: tuple[str, str, LearnerConfig, int, bool]) -> None:
         """Load a learner of a kind and keep it under a key."""
         key, kind, config, total_steps, trainable = given
-        self._learners[key] = KINDS[kind].from_config(config, total_steps, trainable)
+        self.learners[key] = KINDS[kind].from_config(config, total_steps, trainable)
 
     def learner(self, given: tuple[str, str, tuple[Any, ...]]) -> Any:
         """Call a verb of the learner with this key; the first process returns the result."""
         key, verb, arguments = given
-        result = getattr(self._learners[key], verb)(*arguments)
+        result = getattr(self.learners[key], verb)(*arguments)
         return result if dist.get_rank() == 0 else None
 
     def build_sampler(self, given: tuple[str, LearnerConfig, int]) -> None:
@@ -69,7 +69,7 @@ class Rank:
     def load_weights(self, given: tuple[str, str]) -> None:
         """Give a sampler the weights of a policy now."""
         sampler, learner = given
-        self._samplers[sampler].load_weights(self._learners[learner].full_weights())
+        self._samplers[sampler].load_weights(self.learners[learner].full_weights())
 
     def sample(self, given: tuple[Any, ...]) -> Any:
         """Draw this process's share of the completions."""
@@ -78,5 +78,5 @@ class Rank:
 
     def drop(self, given: tuple[str]) -> None:
         """Forget a learner or a sampler."""
-        self._learners.pop(given[0], None)
+        self.learners.pop(given[0], None)
         self._samplers.pop(given[0], None)
