@@ -38,8 +38,8 @@ if ((${SLURM_RESTART_COUNT:-0} > 0)); then resume=(--resume); fi
 cooper train "$config" engine.address="$head_address" "$@" "${resume[@]}" &
 driver=$!
 trap 'kill -TERM "$driver"' TERM
-code=0
-while kill -0 "$driver" 2> /dev/null; do # a signal ends `wait`, not the driver
+code=143 # what `wait` says when a signal has ended it, and not the driver
+while ((code == 143)); do
     code=0
     wait "$driver" || code=$?
 done
