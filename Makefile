@@ -16,10 +16,10 @@ demo: $(INSTALLED)
 	$(BIN)/cooper demo
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 # Kills training runs N times and compares them with one that was left alone; see docs/resume.md.
 N ?= 20

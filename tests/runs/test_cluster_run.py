@@ -12,7 +12,9 @@ import ray
 import yaml
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.engines.base import EngineLost
 from cooper_rl.engines.cluster import ClusterEngine
+from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.errors import MissingExtraError
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.persist.run_lock import RunLock
@@ -60,6 +62,21 @@ def test_a_killed_process_costs_no_step_and_changes_no_number(settings, tmp_path
         "policy-0.log",
         "reward_model-0.log",
     ]
+
+
+@pytest.mark.slow
+@together
+def test_a_process_that_hangs_counts_as_dead(tiny_models, tmp_path):
+    two_ranks()  # Ray itself
+    engine = ClusterEngine(cpus_per_rank=0.1, call_timeout_s=5)
+    engine.open(tmp_path)
+    (pid,) = set(pids(engine))
+    learner = engine.reward_model(LearnerConfig(model=str(tiny_models / "reward_model")), 1)
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(EngineLost, match="a process of policy has not answered for 5 s"):
+        learner.score([[1, 2, 3]])
+    engine.close()
+    ends(tmp_path, [pid])
 
 
 @together

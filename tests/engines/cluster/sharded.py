@@ -70,7 +70,7 @@ def one_update(kind: str, dtype: torch.dtype, sharded: bool) -> dict[str, Any]:
 @contextmanager
 def alone() -> Iterator[None]:
     """This process as a process group of one."""
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # pyright: ignore
     try:
         yield
     finally:

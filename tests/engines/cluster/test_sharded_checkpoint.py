@@ -3,11 +3,13 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from file_sender import FileSender
 from safetensors import safe_open
 from safetensors.torch import load_file
 from sharded import CONFIG, UNEVEN, policy_batch
@@ -141,3 +143,22 @@ def test_a_refused_batch_leaves_the_processes_in_step(folder):
     with pytest.raises(ValueError, match="at least one prompt token"):
         learner.logprobs(good.token_ids, lengths)
     assert len(learner.logprobs(good.token_ids, good.lengths)) == good.lengths.sum()
+
+
+@together
+def test_weights_are_handed_over_whole(folder, tmp_path):
+    learner = two_ranks().policy(CONFIG.model_copy(update={"model": str(folder)}), 10)
+    with pytest.raises(RuntimeError, match="connect first"):
+        learner.send_weights("none")
+    learner.connect(partial(FileSender, tmp_path))
+    learner.send_weights("start")
+    train(learner, 1)
+    learner.logprobs(policy_batch().token_ids, policy_batch().lengths)
+    learner.send_weights("trained")
+    learner.save(tmp_path / "saved")
+    torch.testing.assert_close(load_file(tmp_path / "start.safetensors"), weights_of(folder), rtol=0, atol=0)
+    torch.testing.assert_close(
+        load_file(tmp_path / "trained.safetensors"), weights_of(tmp_path / "saved"), rtol=0, atol=0
+    )
+    learner.connect(partial(FileSender, tmp_path))
+    assert sorted(path.name for path in tmp_path.glob("closed*")) == ["closed 0", "closed 1"]

@@ -10,7 +10,6 @@ from threading import Lock
 from typing import Any
 
 import ray
-from ray.actor import ActorHandle
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -55,7 +54,7 @@ class RankGroup:
                 f"engine: the devices of {name} are taken by others; none were free within {start_timeout_s:g} s "
                 "(start_timeout_s)"
             ) from error
-        self.actors: list[ActorHandle] = [
+        self.actors: list[Any] = [
             ray.remote(Rank)
             .options(
                 num_cpus=each.cpus,

@@ -13,6 +13,8 @@ from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatch
 from cooper_rl.engines.cluster.group import RankGroup
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.fsdp2.policy import OpenSender
+from cooper_rl.errors import InputError
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.rollouts.columns import Column
 
@@ -21,6 +23,8 @@ class RemoteLearner:
     """A learner in the processes of a group; implements `Learner`. Every call may raise EngineLost."""
 
     def __init__(self, group: RankGroup, kind: str, config: LearnerConfig, total_steps: int, trainable: bool) -> None:
+        if getattr(config, "lora", None) is not None:
+            raise InputError("engine: kind: cluster trains whole models; remove lora, or use engine: {kind: local}")
         self.group, self.key = group, group.new_key()
         self.version = 0
         """Changes with the weights."""
@@ -64,6 +68,17 @@ class RemotePolicyLearner(RemoteLearner):
     ) -> Float[np.ndarray, " N"]:
         """See `TorchPolicyLearner.logprobs`."""
         return np.array(self._call("logprobs", token_ids, lengths, temperature))  # Ray's own arrays are read-only
+
+    def connect(self, open_sender: OpenSender) -> None:
+        """Have every process open its end of a transfer of weights to samplers elsewhere, such as vLLM engines.
+
+        `open_sender` is pickled; it is called in each process with the sharded model and the process's number.
+        """
+        self._call("connect", open_sender)
+
+    def send_weights(self, version: str) -> None:
+        """Hand all weights over to the samplers that `connect` has reached; they name `version` afterwards."""
+        self._call("send_weights", version)
 
 
 class RemoteRewardModelLearner(RemoteLearner):

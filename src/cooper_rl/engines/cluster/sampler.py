@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cooper_rl.engines.base import PolicyLearner
+from cooper_rl.engines.base import PolicyLearner, Sampler
 from cooper_rl.engines.cluster.group import RankGroup
 from cooper_rl.engines.cluster.learners import RemotePolicyLearner
 from cooper_rl.engines.config import LearnerConfig
@@ -14,7 +14,7 @@ from cooper_rl.rollouts.columns import Column
 from cooper_rl.rollouts.samples import Samples
 
 
-class RemoteSampler:
+class RemoteSampler(Sampler):
     """Native samplers in the processes of a group; implements `Sampler`. Every call may raise EngineLost.
 
     Each process holds a copy of all weights beside its shard, taken over by `load_weights`.

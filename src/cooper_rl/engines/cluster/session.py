@@ -60,7 +60,8 @@ def _start(address: str | None) -> None:
     # Fractions of a device are reserved for actors that use it; the others must not lose sight of it.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     if address is None:
-        os.environ.setdefault("RAY_AUTH_MODE", "token")  # other users of this machine cannot use it; its default
+        # It says each time that calls need a token, which is what we want of it.
+        logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)
         ray.init(
             address="local",
             num_cpus=available_cores(),

@@ -1,9 +1,11 @@
 """The policy, sharded."""
 
-from typing import Self
+from collections.abc import Callable
+from typing import Protocol, Self
 
 import numpy as np
 from jaxtyping import Float, Int
+from transformers import PreTrainedModel
 
 from cooper_rl.engines.base import Metrics, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
@@ -15,10 +17,27 @@ from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.rollouts.columns import Column, offsets_of
 
 
+class WeightSender(Protocol):
+    """One process's end of a transfer of weights to samplers; the first process sends, the others take part."""
+
+    def send(self, version: str) -> None:
+        """Hand all weights over; the samplers name `version` afterwards. Parameters may be DTensors."""
+        ...
+
+    def close(self) -> None:
+        """Leave the transfer."""
+        ...
+
+
+OpenSender = Callable[[PreTrainedModel, int], WeightSender]
+"""Opens a process's end of a transfer, given the sharded model and the process's number."""
+
+
 class ShardedPolicyLearner(ShardedLearner):
     """One process of a causal language model; implements `PolicyLearner`."""
 
     learner: TorchPolicyLearner
+    _sender: WeightSender | None = None
 
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
@@ -52,6 +71,19 @@ class ShardedPolicyLearner(ShardedLearner):
             fill=lambda: self.learner.logprobs(_TWO_TOKENS, np.array([1]), temperature),
         )
         return added(found, self.device)
+
+    def connect(self, open_sender: OpenSender) -> None:
+        """Open this process's end of a transfer, in place of the one before."""
+        if self._sender is not None:
+            self._sender.close()
+        self._sender = open_sender(self.learner.model, self.rank)
+
+    def send_weights(self, version: str) -> None:
+        """Hand all weights over as they are now; every process calls this, and makes each weight whole."""
+        if self._sender is None:
+            raise RuntimeError("no transfer is open: call connect first")
+        self.learner.model.reshard()  # pyright: ignore[reportCallIssue]
+        self._sender.send(version)
 
     def _rows(self, token_ids: Column, lengths: Int[np.ndarray, " B"]) -> list[int]:
         check_prompts(token_ids.lengths, lengths)  # by all processes, or those without such a row would wait forever

@@ -31,20 +31,10 @@ class ShardedRewardModelLearner(ShardedLearner):
         self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | BinaryCrossEntropyLoss
     ) -> Metrics:
         """See `TorchRewardModelLearner.forward_backward`."""
-        if isinstance(batch, PairBatch):
-            columns = [Column.of(batch.positives), Column.of(batch.negatives)]
-            rows = self._rows(*columns)
-            mine = PairBatch(
-                *([values[i] for i in rows] for values in (batch.positives, batch.negatives, batch.weights))
-            )
-            nothing = PairBatch([[0]], [[0]], [0.0])
-        else:
-            columns = [Column.of(batch.token_ids)]
-            rows = self._rows(*columns)
-            mine = LabelledBatch(
-                *([values[i] for i in rows] for values in (batch.token_ids, batch.labels, batch.weights))
-            )
-            nothing = LabelledBatch([[0]], [0.0], [0.0])
+        tokens = (batch.positives, batch.negatives) if isinstance(batch, PairBatch) else (batch.token_ids,)
+        columns = [Column.of(rows) for rows in tokens]
+        rows = self._rows(*columns)
+        mine, nothing = _rows_of(batch, rows), _nothing(batch)
         return self.train(
             passes=len(self.learner.microbatches(*(column.take(rows) for column in columns))) if rows else 0,
             compute=lambda: self.learner.forward_backward(mine, loss),
@@ -74,3 +64,15 @@ class ShardedRewardModelLearner(ShardedLearner):
             check_not_empty(list(column))
         costs = np.sum([column.lengths for column in (first, *others)], axis=0).tolist()
         return self.share(costs, [family.rows for family in families(list(first))])
+
+
+def _rows_of(batch: PairBatch | LabelledBatch, rows: list[int]) -> PairBatch | LabelledBatch:
+    weights = [batch.weights[i] for i in rows]
+    if isinstance(batch, PairBatch):
+        return PairBatch([batch.positives[i] for i in rows], [batch.negatives[i] for i in rows], weights)
+    return LabelledBatch([batch.token_ids[i] for i in rows], [batch.labels[i] for i in rows], weights)
+
+
+def _nothing(batch: PairBatch | LabelledBatch) -> PairBatch | LabelledBatch:
+    """A row, or a pair of rows, that weighs nothing."""
+    return PairBatch([[0]], [[0]], [0.0]) if isinstance(batch, PairBatch) else LabelledBatch([[0]], [0.0], [0.0])

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 
@@ -40,6 +39,4 @@ def like(tensor: Tensor, rows: Tensor) -> Tensor:
     from torch.distributed.tensor import DTensor  # noqa: PLC0415 - one process has no use for it
 
     sharded: Any = tensor
-    return DTensor.from_local(
-        rows, sharded.device_mesh, sharded.placements, shape=tensor.shape, stride=torch.empty_like(tensor).stride()
-    )
+    return DTensor.from_local(rows, sharded.device_mesh, sharded.placements, shape=tensor.shape, stride=tensor.stride())
