@@ -16,10 +16,10 @@ demo: $(INSTALLED)
 	$(BIN)/cooper demo
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 # What needs vLLM, in an environment of its own: vLLM pins versions that the others do not want (docs/vllm.md).
 VLLM_VENV ?= .venv-vllm

@@ -27,6 +27,8 @@ cooptimization.losses
 engines.kernels
 engines.local
 engines.vllm
+engines.fsdp2
+engines.cluster
 cooptimization
 evaluation
 verifyrm.train.robustness

@@ -1,11 +1,14 @@
 """The Cooper step: the whole algorithm on one page."""
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cooper_rl.build import Parts
 from cooper_rl.clock import Clock
 from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.cooptimization.results import Scored
+from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.engines.base import Metrics
 from cooper_rl.observe.step_metrics import rollout_metrics
 from cooper_rl.policy.update import update_policy
@@ -40,8 +43,21 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     if early is not None:  # the rule contradicts the model, so the policy is paid what the model says after learning
         scored = parts.reward.rescore(scored)
     paid = scored.scores.rewards
-    with clock.measure("update_policy"):
-        stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, config.algorithm, config.rollout)
-    stage2 = early or parts.reward.update(step)
+    with _stage2(parts, step, early) as update_reward_model:
+        with clock.measure("update_policy"):
+            stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, config.algorithm, config.rollout)
+        stage2 = update_reward_model()
     metrics = rollout_metrics(rollouts, step) | scored.metrics | stage1.metrics | stage2.metrics
     return StepResult(rollouts, scored, stage1.advantages, stage1.after_kl, stage2.pairs, metrics | clock.metrics())
+
+
+@contextmanager
+def _stage2(parts: Parts, step: int, early: Updated | None) -> Iterator[Callable[[], Updated]]:
+    """The reward model's update: done `early`, under way from now on if it has devices of its own, else when called."""
+    if early is not None:
+        yield lambda: early
+    elif not parts.learns_side_by_side:
+        yield lambda: parts.reward.update(step)
+    else:
+        with ThreadPoolExecutor(max_workers=1) as thread:  # left only when the update has ended, after an error too
+            yield thread.submit(parts.reward.update, step).result

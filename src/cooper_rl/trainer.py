@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from cooper_rl.build import Parts, assemble
 from cooper_rl.clock import Clock
-from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.base import EngineLost, Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
 from cooper_rl.model_cards.run import write_model_cards
@@ -23,6 +23,7 @@ from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.persist.interrupt import stop_on_signal
 from cooper_rl.persist.random_state import seed_random_state
 from cooper_rl.persist.rollback import rollback_target
+from cooper_rl.persist.run_lock import RunLock
 from cooper_rl.run_config import RunConfig
 from cooper_rl.run_state import check_kind, export_models, restore_state, save_state
 from cooper_rl.step import cooper_step
@@ -31,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 UNSEEN_AFTER = 10
 """Step at which the trainer reports watched metrics that no step has recorded so far."""
+
+RECOVERIES = 3
+"""Times that an engine lost at the same step is started anew; instead of another one the run ends."""
 
 OnStep = Callable[[int, Metrics], None]
 
@@ -41,11 +45,12 @@ class CooperTrainer:
     `CooperTrainer.from_config(config).fit()` is the whole of `cooper train`.
     """
 
-    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False):
+    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False, lock: RunLock | None = None):
         """Open the run's folder. With `resume`, continue after its newest checkpoint, or start if it has none yet.
 
-        Raises InputError if there is no run to resume, if all its checkpoints are damaged or of another kind of run,
-        or if a new run would overwrite an old one.
+        `lock` is the lock of the folder, for a caller that holds it already. Raises InputError if there is no run to
+        resume, if all its checkpoints are damaged or of another kind of run, if a new run would overwrite an old one,
+        or if another process holds the folder.
         """
         self.config = config
         self.parts = parts
@@ -54,11 +59,14 @@ class CooperTrainer:
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
         self._saved_steps = 0
         self._failed_checkpoints = 0
+        self._lost_after: list[int] = []
+        """The step after which the engine was lost, each time it was."""
         seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
         """The watch rule that ended the run, if one did."""
         check_folder(self.directory, resume)
+        self._lock = lock or RunLock(self.directory)
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
@@ -70,7 +78,12 @@ class CooperTrainer:
         check_folder(directory, resume)  # before any model is loaded
         if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):
             check_kind(config, state)
-        return cls(config, assemble(config, inputs), resume)
+        lock = RunLock(directory)
+        try:
+            return cls(config, assemble(config, inputs), resume, lock)
+        except BaseException:
+            lock.withdraw()
+            raise
 
     def step(self) -> Metrics:
         """Do one step of the algorithm (`cooper_step`) and record it."""
@@ -99,21 +112,45 @@ class CooperTrainer:
         """
         with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
             on_step = on_step or self._log_progress()
-            if self.completed_steps == 0:
-                self._begin(on_step)
-            while self.completed_steps < self.config.steps and not self._stop.is_set():
-                metrics = self._step_and_measure()
-                metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
-                firings = self._record(self.completed_steps, metrics, on_step)
-                if self._roll_back(firings):
-                    continue
-                self._stop_for(firings)
-                if self._wants_checkpoint(metrics):
-                    self._try_checkpoint(metrics)
-            if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
-                self._last_checkpoint()
-            if self._saved_steps == self.config.steps and self.config.has_adapters:
-                self._export()
+            while True:
+                try:
+                    return self._run(on_step)
+                except EngineLost as lost:
+                    self._recover(lost)
+
+    def _run(self, on_step: OnStep) -> None:
+        if self.completed_steps == 0:
+            self._begin(on_step)
+        while self.completed_steps < self.config.steps and not self._stop.is_set():
+            metrics = self._step_and_measure()
+            metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
+            metrics["engine/recoveries"] = float(len(self._lost_after))
+            firings = self._record(self.completed_steps, metrics, on_step)
+            if self._roll_back(firings):
+                continue
+            self._stop_for(firings)
+            if self._wants_checkpoint(metrics):
+                self._try_checkpoint(metrics)
+        if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
+            self._last_checkpoint()
+        if self._saved_steps == self.config.steps and self.config.has_adapters:
+            self._export()
+
+    def _recover(self, lost: EngineLost) -> None:
+        """Build the engine and all parts anew, and go on from the newest checkpoint, or from the beginning.
+
+        The steps since are done again as they were. Raises EngineLost where that has not helped this step before.
+        """
+        self._lost_after.append(self.completed_steps)
+        if self._lost_after.count(self.completed_steps) > RECOVERIES:
+            raise lost
+        logger.error("ENGINE LOST after step %d, it is started anew: %s", self.completed_steps, lost)
+        self._close()
+        self.parts = assemble(self.config)
+        if not self._restore():
+            self.completed_steps = self._saved_steps = 0
+            seed_random_state(self.config.seed)
+        self._open_record(resume=True)
 
     def _begin(self, on_step: OnStep) -> None:
         """Show the first prompt, and evaluate the policy before the first step."""
@@ -132,7 +169,11 @@ class CooperTrainer:
         return log
 
     def close(self) -> None:
-        """Close the run's files, the verifier's processes and the assistant's connections."""
+        """Close the run's files, and end the processes and connections that it has."""
+        self._close()
+        self._lock.close()
+
+    def _close(self) -> None:
         self.recorder.close()
         self.parts.close()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
 
 from cooper_rl.config.registry import Kinds
 
@@ -34,6 +35,24 @@ class Engine(Protocol):
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
         """A sampler for the policy, without weights yet. It draws at most `max_rows` completions at once (0: all)."""
+        ...
+
+
+@runtime_checkable
+class LongLived(Protocol):
+    """What an engine has as well that needs processes or machines for the length of a run."""
+
+    @property
+    def learns_side_by_side(self) -> bool:
+        """Whether the reward model can be updated while the policy is."""
+        ...
+
+    def open(self, directory: Path) -> None:
+        """Start them before any model is loaded; their logs go into the run's folder."""
+        ...
+
+    def close(self) -> None:
+        """End them. Does nothing for an engine that is not open."""
         ...
 
 

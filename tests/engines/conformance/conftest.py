@@ -34,6 +34,7 @@ from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.engines.model_folder import adapter_base
+from rank_processes import together, two_ranks
 from tiny_size import TINY
 
 LORA = {"rank": 3, "alpha": 5.0}
@@ -49,6 +50,7 @@ class Engine:
     reward_model: Callable[[LearnerConfig, int, bool], RewardModelLearner]
     sampler: Callable[[Path], Sampler]
     """Takes the folder of the tokenizer."""
+    marks: tuple[pytest.MarkDecorator, ...] = ()
     adapted: bool = False
     """Whether its models are adapters beside frozen weights."""
     unfiltered_logprobs: bool = True
@@ -101,6 +103,13 @@ ENGINES = [
         sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
         adapted=True,
     ),
+    Engine(
+        name="cluster",
+        policy=lambda *settings: two_ranks().policy(*settings),
+        reward_model=lambda *settings: two_ranks().reward_model(*settings),
+        sampler=lambda folder: two_ranks().sampler(LearnerConfig(model=str(folder)), 0),
+        marks=(together,),
+    ),
 ]
 
 SAMPLERS = [
@@ -116,7 +125,7 @@ SAMPLERS = [
 """With those whose learners are the local engine's, and are tested there."""
 
 
-@pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
+@pytest.fixture(params=[pytest.param(engine, id=engine.name, marks=engine.marks) for engine in ENGINES])
 def engine(request) -> Engine:
     return request.param
 
@@ -127,7 +136,7 @@ def folders(engine, whole_models, adapters) -> Path:
     return adapters if engine.adapted else whole_models
 
 
-@pytest.fixture(params=SAMPLERS, ids=lambda engine: engine.name)
+@pytest.fixture(params=[pytest.param(engine, id=engine.name, marks=engine.marks) for engine in SAMPLERS])
 def sampling_engine(request) -> Engine:
     return request.param
 

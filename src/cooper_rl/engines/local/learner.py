@@ -1,9 +1,10 @@
 """The common base of the local learners for the policy and the reward model: optimizer, schedule, checkpoints."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from cooper_rl.engines.local.adapter import add_adapter, dropouts, load_adapter,
 from cooper_rl.engines.local.batches import pad_tokens, padded_places, token_budget_batches
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.local.schedule import learning_rate_factor
+from cooper_rl.engines.local.shards import own, own_rows, whole
 from cooper_rl.engines.local.trainer_state import disk_errors, load_trainer_state, save_trainer_state
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
@@ -61,8 +63,10 @@ class TorchLearner:
         self.trainable = trainable
         self.steps = 0
         self.skipped_updates = 0
-        self._optimizer: torch.optim.AdamW | None = None
-        self._losses_finite = torch.tensor(True, device=self.device)
+        self.optimizer: torch.optim.AdamW | None = None
+        self.losses_finite = torch.tensor(True, device=self.device)
+        self.run: Callable[..., Any] = _run
+        """How a pass through the model is run; a sharded model needs to know when one begins and ends."""
         if not self._adapted:
             self.model.requires_grad_(trainable)
         if self.device.type == "cpu":
@@ -86,8 +90,8 @@ class TorchLearner:
         learning_rate = self.learning_rate
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
-        grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        if bool(torch.isfinite(grad_norm) & self._losses_finite):
+        grad_norm = whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
+        if bool(torch.isfinite(grad_norm) & self.losses_finite):
             optimizer.step()
         else:
             self.skipped_updates += 1
@@ -106,12 +110,6 @@ class TorchLearner:
         With LoRA the folder is one of peft's, with the adapter alone.
         Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
         """
-        counters = {
-            "steps": self.steps,
-            "skipped_updates": self.skipped_updates,
-            "total_steps": self.total_steps,
-            "config": self.config.model_dump(mode="json"),
-        }
         with disk_errors(directory):
             if self._adapted:
                 save_adapter(Path(directory), self.model)
@@ -119,7 +117,16 @@ class TorchLearner:
                 self.model.save_pretrained(directory)
             if self.tokenizer is not None:
                 self.tokenizer.save_pretrained(directory)
-            save_trainer_state(Path(directory), self.model, self._optimizer, counters)
+            save_trainer_state(Path(directory), self.model, self.optimizer, self.counters())
+
+    def counters(self) -> dict[str, Any]:
+        """What `save` writes beside weights and moments, as JSON values."""
+        return {
+            "steps": self.steps,
+            "skipped_updates": self.skipped_updates,
+            "total_steps": self.total_steps,
+            "config": self.config.model_dump(mode="json"),
+        }
 
     def load(self, directory: Path) -> None:
         """Restore weights, moments and counters in place. Training continues exactly as if it had not been interrupted.
@@ -147,7 +154,7 @@ class TorchLearner:
     def _get_optimizer(self) -> torch.optim.AdamW:
         if not self.trainable:
             raise RuntimeError("this learner is frozen (trainable=False)")
-        if self._optimizer is None:
+        if self.optimizer is None:
             c = self.config
             parameters = [p for p in self.model.parameters() if not self._adapted or p.requires_grad]
             groups = [
@@ -155,14 +162,14 @@ class TorchLearner:
                 {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
             ]
             fused = self.device.type in ("cpu", "cuda")
-            self._optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, eps=c.eps, fused=fused)
-        return self._optimizer
+            self.optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, eps=c.eps, fused=fused)
+        return self.optimizer
 
     def _clear_gradients(self) -> None:
         self.model.zero_grad(set_to_none=True)
-        self._losses_finite = torch.tensor(True, device=self.device)
+        self.losses_finite = torch.tensor(True, device=self.device)
 
-    def _microbatches(self, *inputs: Column) -> list[list[int]]:
+    def microbatches(self, *inputs: Column) -> list[list[int]]:
         """Rows of each micro-batch; row i is `inputs[0][i]`, with `inputs[1][i]` beside it where there are pairs."""
         lengths = np.max([column.lengths for column in inputs], axis=0).tolist()
         relatives = [family.rows for family in families(list(inputs[0]))] if self._packs else None
@@ -182,7 +189,7 @@ class TorchLearner:
         return hidden_BLH.flatten(0, 1), padded_places(tokens_BL)
 
     def _backward(self, loss: Tensor) -> None:
-        self._losses_finite &= torch.isfinite(loss.detach())
+        self.losses_finite &= torch.isfinite(loss.detach())
         loss.backward()
 
     @contextmanager
@@ -221,7 +228,11 @@ class TorchLearner:
         for name, tensor in self.model.state_dict().items():
             if name not in values or values[name].shape != tensor.shape:
                 raise InputError(f"{directory}: no weight {name!r} of shape {tuple(tensor.shape)} in this folder")
-            tensor.copy_(values[name])
+            own(tensor).copy_(values[name][own_rows(tensor)] if tensor.ndim else values[name])
+
+
+def _run(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
 
 
 def _enable_checkpointing(model: PreTrainedModel) -> None:

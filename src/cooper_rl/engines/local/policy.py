@@ -57,11 +57,10 @@ class TorchPolicyLearner(TorchLearner):
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
         sums: dict[str, Tensor] = {}
-        for rows in self._microbatches(batch.token_ids):
+        for rows in self.microbatches(batch.token_ids):
             with self._training_pass():
-                flat, mask = self._completion_logprobs(
-                    [batch.token_ids[i] for i in rows], batch.lengths[rows], batch.temperature
-                )
+                token_ids = [batch.token_ids[i] for i in rows]
+                flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
                 outputs = policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
             self._backward(outputs.loss)
             for name, value in {"loss": outputs.loss, **outputs.metric_sums}.items():
@@ -78,9 +77,10 @@ class TorchPolicyLearner(TorchLearner):
         """
         places = Column(np.arange(lengths.sum()), offsets_of(lengths))
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
-        for rows in self._microbatches(token_ids):
+        for rows in self.microbatches(token_ids):
             with self._inference_pass():
-                flat, _ = self._completion_logprobs([token_ids[i] for i in rows], lengths[rows], temperature)
+                chosen = [token_ids[i] for i in rows]
+                flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
             results[places.places(rows)] = flat.cpu().numpy()
         return results
 
@@ -88,8 +88,7 @@ class TorchPolicyLearner(TorchLearner):
         self, token_ids: list[np.ndarray], lengths: Int[np.ndarray, " B"], temperature: float
     ) -> tuple[Float[Tensor, " N"], Bool[Tensor, "B C"]]:
         """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
-        if any(length >= len(row) for row, length in zip(token_ids, lengths, strict=True)):
-            raise ValueError("a completion needs at least one prompt token before it")
+        check_prompts(np.array([len(row) for row in token_ids]), lengths)
         # The token at position t is predicted at t - 1, so the last one of a row is not read.
         inputs = [row[:-1] for row in token_ids]
         targets = np.concatenate([row[len(row) - n :] for row, n in zip(token_ids, lengths, strict=True)])
@@ -166,3 +165,9 @@ class FrozenStart:
 
     def load(self, directory: Path) -> None:
         """Nothing."""
+
+
+def check_prompts(totals: Int[np.ndarray, " B"], lengths: Int[np.ndarray, " B"]) -> None:
+    """Raises ValueError where a completion fills its row: nothing predicts its first token."""
+    if (lengths >= totals).any():
+        raise ValueError("a completion needs at least one prompt token before it")

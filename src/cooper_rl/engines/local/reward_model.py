@@ -1,5 +1,6 @@
 """The reward model, trained in this process."""
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -73,11 +74,11 @@ class TorchRewardModelLearner(TorchLearner):
         """
         if isinstance(batch, PairBatch) and isinstance(loss, PairwiseLoss | TieLoss):
             positives, negatives = Column.of(batch.positives), Column.of(batch.negatives)
-            microbatches = self._microbatches(positives, negatives)
+            microbatches = self.microbatches(positives, negatives)
             outputs = (self._pair_loss(positives, negatives, batch.weights, rows, loss) for rows in microbatches)
         elif isinstance(batch, LabelledBatch) and isinstance(loss, BinaryCrossEntropyLoss):
             token_ids = Column.of(batch.token_ids)
-            outputs = (self._labelled_loss(token_ids, batch, rows) for rows in self._microbatches(token_ids))
+            outputs = (self._labelled_loss(token_ids, batch, rows) for rows in self.microbatches(token_ids))
         else:
             raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
         sums: dict[str, Tensor] = {}
@@ -91,16 +92,16 @@ class TorchRewardModelLearner(TorchLearner):
         """Logits, float32, on the CPU."""
         scores = torch.zeros(len(token_ids))
         column = Column.of(token_ids)
-        for rows in self._microbatches(column):
+        for rows in self.microbatches(column):
             with self._inference_pass():
-                scores[rows] = self._logits([column[i] for i in rows]).float().cpu()
+                scores[rows] = self.run(self._logits, [column[i] for i in rows]).float().cpu()
         return scores
 
     def _pair_loss(
         self, positives: Column, negatives: Column, weights: list[float], rows: list[int], loss: PairwiseLoss | TieLoss
     ) -> RewardLossOutputs:
         with self._training_pass():
-            logits = self._logits([positives[i] for i in rows] + [negatives[i] for i in rows])
+            logits = self.run(self._logits, [positives[i] for i in rows] + [negatives[i] for i in rows])
             positive, negative = logits.chunk(2)
             share = logits.new_tensor([weights[i] for i in rows])
             if isinstance(loss, TieLoss):
@@ -109,15 +110,14 @@ class TorchRewardModelLearner(TorchLearner):
 
     def _labelled_loss(self, token_ids: Column, batch: LabelledBatch, rows: list[int]) -> RewardLossOutputs:
         with self._training_pass():
-            logits = self._logits([token_ids[i] for i in rows])
+            logits = self.run(self._logits, [token_ids[i] for i in rows])
             labels = logits.new_tensor([batch.labels[i] for i in rows])
             weights = logits.new_tensor([batch.weights[i] for i in rows])
             return bce_loss(logits, labels, weights)
 
     def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
         """Logits, at least in float32."""
-        if not all(map(len, token_ids)):
-            raise ValueError("a reward-model input is empty")
+        check_not_empty(token_ids)
         lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
         if self._reads_last_token:
             hidden_TH, places_BL = self._hidden_states(token_ids)
@@ -127,7 +127,14 @@ class TorchRewardModelLearner(TorchLearner):
             tokens_BT = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
             mask_BT = length_mask(lengths_B, tokens_BT.shape[1])
             logits_B1 = self.model(tokens_BT, attention_mask=mask_BT.long()).logits
-        return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32))
+        # A copy, because FSDP2 hangs its backward pass on what is returned, which a view could lose.
+        return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32), copy=True)
+
+
+def check_not_empty(token_ids: Sequence[Sequence[int] | np.ndarray]) -> None:
+    """Raises ValueError where a row has no token."""
+    if not all(map(len, token_ids)):
+        raise ValueError("a reward-model input is empty")
 
 
 @torch.no_grad()
