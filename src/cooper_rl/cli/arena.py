@@ -40,6 +40,7 @@ def arena(
     """Compare designs of rewards in worlds with known holes: designs x holes x seeds."""
     from cooper_rl.arena.arena import built_in_holes, choose, read_holes, write_summary  # noqa: PLC0415 - quick --help
     from cooper_rl.arena.cache import default_cache  # noqa: PLC0415
+    from cooper_rl.arena.cells import check_settings  # noqa: PLC0415
     from cooper_rl.arena.cells import plan as make_plan  # noqa: PLC0415
     from cooper_rl.arena.designs import built_in_designs, read_designs  # noqa: PLC0415
     from cooper_rl.config.settings import with_overrides  # noqa: PLC0415
@@ -54,6 +55,7 @@ def arena(
         cache or default_cache(),
         with_overrides({"steps": steps}, setting or []),
     )
+    check_settings(plan.cells)
     if not report:
         _run(plan, workers)
     summary = write_summary(plan)
@@ -64,10 +66,10 @@ def arena(
 
 
 def _run(plan: "Plan", workers: int | None) -> None:
-    from cooper_rl.arena.run_cells import check_cells, plant_missing, run_cells  # noqa: PLC0415
+    from cooper_rl.arena.run_cells import check_finished, plant_missing, run_cells  # noqa: PLC0415
     from cooper_rl.engines.local.device import available_cores  # noqa: PLC0415
 
-    check_cells(plan.cells)
+    check_finished(plan.cells)
     workers = workers or available_cores()
     with progress("planting holes", len(plan.models)) as advance:
         plant_missing(plan.models, workers, advance)
