@@ -13,7 +13,7 @@ from cooper_rl.arena.arms import ASSETS
 from cooper_rl.arena.cache import Planted
 from cooper_rl.arena.cells import plan
 from cooper_rl.arena.designs import Design, built_in_designs, read_designs
-from cooper_rl.arena.run_cells import check_cells, run_cell, run_cells
+from cooper_rl.arena.run_cells import check_finished, run_cell, run_cells
 from cooper_rl.config_loading import build_config
 from cooper_rl.errors import InputError
 from cooper_rl.observe.record import read_metrics
@@ -123,7 +123,7 @@ def test_members_of_an_ensemble_are_planted_with_their_own_seeds(tmp_path):
 
 def test_two_designs_in_one_hole_run_to_a_table_and_a_page(tmp_path):
     chosen, seen = _plan(tmp_path), []
-    check_cells(chosen.cells)
+    check_finished(chosen.cells)
     run_cells(chosen, 1, lambda steps, finished: seen.append((steps, finished)))
     summary = write_summary(chosen)
     assert summary["cells"] == 2
@@ -165,4 +165,4 @@ def test_a_cell_finished_with_other_settings_is_neither_kept_nor_overwritten_sil
     chosen = _plan(tmp_path, designs=("rule",))
     run_cell(chosen.cells[0])
     with pytest.raises(InputError, match="finished with other settings"):
-        check_cells(_plan(tmp_path, designs=("rule",), overrides=TINY | {"steps": 3}).cells)
+        check_finished(_plan(tmp_path, designs=("rule",), overrides=TINY | {"steps": 3}).cells)

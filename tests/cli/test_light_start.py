@@ -96,6 +96,22 @@ def test_bad_input_of_a_server_is_told_without_torch(settings, tmp_path, overrid
     assert imported == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--design", "statik"], "no design 'statik'; there are rule"),
+        (["--hole", "openers"], "no hole 'openers'"),
+        (["--designs", "missing.yaml"], "no such configuration file"),
+        (["--setting", "rollout.m=1"], "unknown key 'rollout.m'"),
+    ],
+)
+def test_bad_input_of_the_arena_is_reported_without_torch(tmp_path, arguments, words):
+    code, imported, output = _cooper(tmp_path, "arena", *arguments)
+    assert code == 2, output
+    assert words in " ".join(output.split())
+    assert imported == []
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"]])
 def test_commands_that_need_no_model_do_not_import_torch(tmp_path, arguments):
     code, imported, output = _cooper(tmp_path, *arguments)

@@ -13,6 +13,7 @@ from cooper_rl.arena.designs import Design, fill_in, members
 from cooper_rl.arena.hole import Hole
 from cooper_rl.arena.world import run_settings
 from cooper_rl.config.settings import merge
+from cooper_rl.config_loading import build_config
 
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}
 """What a run of the arena has besides the settings of the demo: more test problems, and checkpoints to go on from."""
@@ -79,6 +80,12 @@ def plan(
             ]
     cells.sort(key=lambda cell: (cell.held_out, seeds.index(cell.seed), cell.cost))
     return Plan(output_dir, designs, holes, cells, list(models.values()))
+
+
+def check_settings(cells: Sequence[Cell]) -> None:
+    """Raises InputError for settings that no run could have."""
+    for cell in cells:
+        build_config(cell.settings)
 
 
 def _cell(

@@ -24,13 +24,9 @@ Progress = Callable[[int, int], None]
 """Called with the steps done in all cells together, and the cells that are finished."""
 
 
-def check_cells(cells: Sequence[Cell]) -> None:
-    """Check all settings before the first run.
-
-    Raises InputError for settings that no run could have, and for a finished cell that was run with others.
-    """
+def check_finished(cells: Sequence[Cell]) -> None:
+    """Raises InputError for a finished cell that was run with other settings than it would be now."""
     for cell in cells:
-        build_config(cell.settings)
         if cell.result_path.exists() and read_result(cell.result_path)["fingerprint"] != cell.fingerprint:
             raise InputError(
                 f"{cell.directory}: finished with other settings, models or another version; choose another "

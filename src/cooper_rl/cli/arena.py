@@ -1,6 +1,6 @@
 """`cooper arena`: designs against holes, measured by gold."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +40,7 @@ def arena(
     """Compare designs of rewards in worlds with known holes: designs x holes x seeds."""
     from cooper_rl.arena.arena import built_in_holes, choose, read_holes, write_summary  # noqa: PLC0415 - quick --help
     from cooper_rl.arena.cache import default_cache  # noqa: PLC0415
+    from cooper_rl.arena.cells import check_settings  # noqa: PLC0415
     from cooper_rl.arena.cells import plan as make_plan  # noqa: PLC0415
     from cooper_rl.arena.designs import built_in_designs, read_designs  # noqa: PLC0415
     from cooper_rl.config.settings import with_overrides  # noqa: PLC0415
@@ -54,6 +55,7 @@ def arena(
         cache or default_cache(),
         with_overrides({"steps": steps}, setting or []),
     )
+    check_settings(plan.cells)
     if not report:
         _run(plan, workers)
     summary = write_summary(plan)
@@ -64,10 +66,10 @@ def arena(
 
 
 def _run(plan: "Plan", workers: int | None) -> None:
-    from cooper_rl.arena.run_cells import check_cells, plant_missing, run_cells  # noqa: PLC0415
+    from cooper_rl.arena.run_cells import check_finished, plant_missing, run_cells  # noqa: PLC0415
     from cooper_rl.engines.local.device import available_cores  # noqa: PLC0415
 
-    check_cells(plan.cells)
+    check_finished(plan.cells)
     workers = workers or available_cores()
     with progress("planting holes", len(plan.models)) as advance:
         plant_missing(plan.models, workers, advance)
@@ -77,31 +79,25 @@ def _run(plan: "Plan", workers: int | None) -> None:
 
 
 def _print(summary: Mapping[str, Any]) -> None:
-    """The table of every hole and design, then both rankings."""
-    names = ("gold_end", "gold_best", "drawdown", "reward_end", "kl_end", "cpu_s")
-    headings = (
-        "hole",
-        "design",
-        "runs",
-        "gold, end",
-        "best",
-        "drawdown",
-        "reward",
-        "KL",
-        "CPU s",
-        "half lost",
-        "alarm",
-    )
-    table = Table(*headings)
-    for row in summary["table"]:
-        means = [_number(row[name]["mean"], 0 if name == "cpu_s" else 2) for name in names]
-        steps = [", ".join(map(str, row[name])) or "never" for name in ("half_lost", "alarm")]
-        table.add_row(row["hole"], row["design"], str(row["runs"]), *means, *steps)
-    console.print(table)
+    """A table for each hole, then both rankings."""
+    for hole in dict.fromkeys(row["hole"] for row in summary["table"]):
+        console.print(_table_of(hole, [row for row in summary["table"] if row["hole"] == hole]))
     for title, ranked in (("ranking", summary["ranking"]), ("held-out holes", summary["held_out"])):
         _print_ranking(title, ranked)
     if summary["missing"]:
-        console.print(f"{summary['missing']} cells are not finished; the same command goes on with them")
+        console.print(f"{summary['missing']} cells are not finished; the same command continues them")
+
+
+def _table_of(hole: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    names = ("gold_end", "gold_best", "drawdown", "reward_end", "kl_end", "cpu_s")
+    headings = ("runs", "gold", "best", "fall", "reward", "KL", "CPU s", "half lost", "alarm")
+    table = Table("design", *headings, title=hole, title_justify="left")
+    table.columns[0].no_wrap = True
+    for row in rows:
+        means = [_number(row[name]["mean"], 0 if name == "cpu_s" else 2) for name in names]
+        steps = [", ".join(map(str, row[name])) or "never" for name in ("half_lost", "alarm")]
+        table.add_row(row["design"], str(row["runs"]), *means, *steps)
+    return table
 
 
 def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
@@ -115,8 +111,8 @@ def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
         table.add_row(row["design"], *numbers, ", ".join(beaten) or "none")
     console.print(table)
     console.print(
-        f"over {len(ranked['blocks'])} blocks (hole and seed) that all designs have finished; paired sign-flip "
-        "permutation test, Holm's correction, level 0.05",
+        f"blocks (hole and seed) that all designs have finished: {len(ranked['blocks'])}; paired sign-flip permutation "
+        "test, Holm's correction, level 0.05",
         highlight=False,
     )
 
