@@ -26,6 +26,7 @@ from cooper_rl.inputs import Inputs, read_inputs
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.routing import Verifier
+from cooper_rl.rollout_source import RolloutSource
 from cooper_rl.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class Parts:
     stream: ProblemStream
     prompt_encoder: PromptEncoder
     sampler: Sampler
+    rollouts: RolloutSource
     policy: PolicyLearner
     reference: PolicyLearner | None
     reward: CooperReward
@@ -128,19 +130,28 @@ def _assemble(config: RunConfig, inputs: Inputs) -> Parts:
         config.engine.open(Path(config.output_dir) / config.name)
     policy = config.engine.policy(config.policy, config.steps * config.algorithm.minibatches)
     needs_reference = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
-    reference = config.engine.policy(config.policy, 0, trainable=False) if needs_reference else None
+    reference = _reference(config, policy) if needs_reference else None
     reward = CooperReward.from_config(config, config.steps, inputs.reward, gold=config.problems.gold)
+    sampler = config.engine.sampler(config.policy, config.rollout.max_rows)
     return Parts(
         engine=config.engine,
         stream=stream,
         prompt_encoder=prompt_encoder,
-        sampler=config.engine.sampler(config.policy, config.rollout.max_rows),
+        sampler=sampler,
+        rollouts=RolloutSource(config.rollout, stream, prompt_encoder, sampler),
         policy=policy,
         reference=reference,
         reward=reward,
         test_set=test_set,
         monitor=_monitor(config, reward, inputs.held_out),
     )
+
+
+def _reference(config: RunConfig, policy: PolicyLearner) -> PolicyLearner:
+    """The frozen start: a model of its own, or the policy without its adapter."""
+    if config.policy.lora is not None:
+        return policy.frozen_start()
+    return config.engine.policy(config.policy, 0, trainable=False)
 
 
 def _warn_of_truncation(sampling: SamplingParams) -> None:

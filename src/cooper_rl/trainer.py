@@ -1,6 +1,7 @@
 """The run around the Cooper step: its record, checkpoints and evaluations, and how it stops or rolls back."""
 
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -24,7 +25,7 @@ from cooper_rl.persist.random_state import seed_random_state
 from cooper_rl.persist.rollback import rollback_target
 from cooper_rl.persist.run_lock import RunLock
 from cooper_rl.run_config import RunConfig
-from cooper_rl.run_state import check_kind, restore_state, save_state
+from cooper_rl.run_state import check_kind, export_models, restore_state, save_state
 from cooper_rl.step import cooper_step
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,8 @@ class CooperTrainer:
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
         prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.rollouts.prompts]
-        rollouts = self.recorder.rollouts(step, done.scored, done.advantages, prompts, done.after_kl)
+        versions = done.rollouts.versions
+        rollouts = self.recorder.rollouts(step, done.scored, done.advantages, versions, prompts, done.after_kl)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)
@@ -131,6 +133,8 @@ class CooperTrainer:
                 self._try_checkpoint(metrics)
         if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
             self._last_checkpoint()
+        if self._saved_steps == self.config.steps and self.config.has_adapters:
+            self._export()
 
     def _recover(self, lost: EngineLost) -> None:
         """Build the engine and all parts anew, and go on from the newest checkpoint, or from the beginning.
@@ -197,6 +201,7 @@ class CooperTrainer:
         if parts.test_set is None:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
         with clock.measure("evaluate"):
+            parts.rollouts.settle()
             parts.sampler.load_weights(parts.policy)
             metrics = parts.test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
         return metrics | clock.parts()
@@ -237,6 +242,16 @@ class CooperTrainer:
                 "make room on the disk and continue from the previous checkpoint with --resume"
             ) from error
 
+    def _export(self) -> None:
+        """Checkpoints hold adapters alone; `final/` holds models that need no adapter."""
+        folder, aside = self.directory / "final", self.directory / ".final.partial"
+        if folder.exists():  # a run that had ended before it was resumed
+            return
+        shutil.rmtree(aside, ignore_errors=True)
+        export_models(self._checkpoints.list()[-1], aside)
+        write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, aside)
+        aside.rename(folder)
+
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""
         found = self._checkpoints.latest()
@@ -244,6 +259,8 @@ class CooperTrainer:
             return False
         folder, state = found
         restore_state(self.config, self.parts, folder, state)
+        if self._back_to()[-1:] == [state["step"]]:  # groups that led to a fault are not learned from again
+            self.parts.rollouts.forget()
         self.completed_steps = self._saved_steps = state["step"]
         logger.info("resuming after step %d from %s", self.completed_steps, folder)
         return True
@@ -251,7 +268,11 @@ class CooperTrainer:
     def _open_record(self, resume: bool) -> None:
         self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
         self.watch = Watch(self.config.watch_rules, seen=read_metrics(self.directory))
-        self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
+        self._rollbacks = self._back_to()
+
+    def _back_to(self) -> list[int]:
+        """The checkpoints that the run has gone back to."""
+        return [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
 
     def _measure(self, at_start: bool = False) -> Metrics:
         """Evaluate the policy on test problems and the reward model on labelled completions, each if it is due."""

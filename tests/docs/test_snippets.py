@@ -17,12 +17,15 @@ import pytest
 import typer
 from typer.main import get_command
 
+from cooper_rl.arena.designs import Design
+from cooper_rl.arena.hole import Hole
 from cooper_rl.cli.main import commands
 from cooper_rl.cli.settings import record_from
 from cooper_rl.config.settings import Settings, check, merge, read_settings, with_overrides
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.service.config import ServeConfig
 from cooper_rl.verifyrm.bench.methods import ScoringConfig
 from cooper_rl.verifyrm.collect.config import CollectConfig
 from cooper_rl.verifyrm.label.judge_config import JudgeFile
@@ -67,10 +70,23 @@ def test_settings_fit_their_records(snippet):
     settings = Settings(values, snippet.place, lines)
     if "judge" in values:
         check(JudgeFile, settings)
+    elif "serve" in values:
+        check(ServeConfig, settings)
     elif "models" in values:
         check(CollectConfig, settings)
+    elif snippet.place.startswith("arena.md"):
+        _check_arena(values)
     else:
         build_config(merge(MINIMAL, values))
+
+
+def _check_arena(values: dict[str, Any]) -> None:
+    """Designs and holes by name; a hole of the page's own is one in Python above it."""
+    for name, value in values.items():
+        if "settings" in value:
+            build_config(merge(MINIMAL, check(Design, Settings(value, name)).settings))
+        else:
+            check(Hole, Settings({key: setting for key, setting in value.items() if key != "kind"}, name))
 
 
 @_of("python")

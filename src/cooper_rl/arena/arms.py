@@ -2,15 +2,13 @@
 
 import json
 import logging
-import multiprocessing
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from cooper_rl.arena.pool import run_in_processes
+from cooper_rl.arena.world import ASSETS, run_settings
 from cooper_rl.config.settings import merge
 from cooper_rl.config_loading import build_config
 from cooper_rl.engines.local.device import available_cores
@@ -23,16 +21,12 @@ ARMS: dict[str, dict[str, Any]] = {
     "paper": {"kind": "cooper", "preset": "paper"},
     "cooper": {"kind": "cooper", "preset": "cooper"},
 }
-ASSETS = Path(__file__).parent.parent / "assets" / "arithmetic"
 Progress = Callable[[int], None]
 
 
 def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The settings of one arm: `arithmetic.yaml` beside this file, overridden by the arm's kind of reward."""
-    settings = yaml.safe_load((Path(__file__).parent / "arithmetic.yaml").read_text(encoding="utf-8"))
-    models = {name: {"model": str(ASSETS / name)} for name in ("policy", "reward_model")}
-    run = {"name": arm, "output_dir": str(output_dir), "seed": seed, **ARMS[arm], **models}
-    return merge(merge(settings, run), overrides or {})
+    """The settings of one arm: those of `run_settings`, overridden by the arm's kind of reward."""
+    return merge(run_settings(arm, output_dir, seed, ARMS[arm]), overrides or {})
 
 
 def run_arms(
@@ -56,20 +50,15 @@ def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) ->
     for settings in runs:
         build_config(settings)
     directories = [Path(settings["output_dir"]) / settings["name"] for settings in runs]
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=available_cores(), mp_context=spawn) as pool:
-        running: list[Future[None]] = [pool.submit(_run, settings) for settings in runs]
-        done = 0
-        while not all(future.done() for future in running):
-            time.sleep(0.5)
-            before, done = done, sum(map(_steps_done, directories))
-            if progress is not None and done > before:
-                progress(done)
-            if any(future.done() and future.exception() for future in running):
-                pool.shutdown(cancel_futures=True)
-                break
-        for future in running:
-            future.result()
+    done = 0
+
+    def report() -> None:
+        nonlocal done
+        before, done = done, sum(map(steps_done, directories))
+        if progress is not None and done > before:
+            progress(done)
+
+    run_in_processes(_run, runs, available_cores(), report)
     return time.monotonic() - start
 
 
@@ -83,7 +72,8 @@ def _run(settings: dict[str, Any]) -> None:
     write_report(trainer.directory)
 
 
-def _steps_done(directory: Path) -> int:
+def steps_done(directory: Path) -> int:
+    """Steps that a run has recorded."""
     metrics = read_metrics(directory)
     return metrics[-1]["step"] if metrics else 0
 

@@ -10,15 +10,8 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from cooper_rl.arena.reward_model import (
-    VerifyRMConfig,
-    accuracy,
-    label_samples,
-    lenient_lists,
-    new_reward_model,
-    states_one_answer,
-    train_reward_model,
-)
+from cooper_rl.arena.labelled_rows import label_samples, lenient_lists, states_one_answer
+from cooper_rl.arena.reward_model import VerifyRMConfig, accuracy, new_reward_model, train_reward_model
 from cooper_rl.arena.tokenizer import build_tokenizer
 from cooper_rl.arena.warmup import WarmupConfig, prompt_text, warm_up
 from cooper_rl.data.arithmetic.problems import arithmetic_problems, gold

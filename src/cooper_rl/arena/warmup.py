@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 
 import torch
@@ -96,6 +96,26 @@ def _messy(problem: Problem, solution: str, random: Random) -> str:
     )
 
 
+Row = tuple[list[int], list[int]]
+"""Token ids of a prompt and its completion, and the labels, which leave the prompt out."""
+
+
+def tokens_and_labels(problem: Problem, completion: str, tokenizer: PreTrainedTokenizerFast) -> Row:
+    """What the policy learns from one completion."""
+    prompt = tokenizer(prompt_text(problem))["input_ids"]
+    answer = [*tokenizer(completion)["input_ids"], tokenizer.eos_token_id]
+    return prompt + answer, [IGNORED] * len(prompt) + answer
+
+
+def padded(rows: Sequence[Row], tokenizer: PreTrainedTokenizerFast) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+    """Token ids and labels of a batch, padded on the right."""
+    width, pad = max(len(ids) for ids, _ in rows), tokenizer.pad_token_id
+    return (
+        torch.tensor([ids + [pad] * (width - len(ids)) for ids, _ in rows]),
+        torch.tensor([labels + [IGNORED] * (width - len(labels)) for _, labels in rows]),
+    )
+
+
 class SolutionBatches:
     """Batches of solutions of similar length, so that there is little padding."""
 
@@ -106,7 +126,7 @@ class SolutionBatches:
         self._tokenizer = tokenizer
         self._config = config
         self._random = random
-        self._waiting: list[list[tuple[list[int], list[int]]]] = []
+        self._waiting: list[list[Row]] = []
         self._noisy = False
 
     def next(self, noisy: bool) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
@@ -114,22 +134,14 @@ class SolutionBatches:
         if not self._waiting or noisy != self._noisy:
             self._noisy = noisy
             self._waiting = self._draw(noisy)
-        rows = self._waiting.pop()
-        width = max(len(ids) for ids, _ in rows)
-        pad = self._tokenizer.pad_token_id
-        return (
-            torch.tensor([ids + [pad] * (width - len(ids)) for ids, _ in rows]),
-            torch.tensor([labels + [IGNORED] * (width - len(labels)) for _, labels in rows]),
-        )
+        return padded(self._waiting.pop(), self._tokenizer)
 
-    def _draw(self, noisy: bool) -> list[list[tuple[list[int], list[int]]]]:
+    def _draw(self, noisy: bool) -> list[list[Row]]:
         size, random = self._config.batch_size, self._random
         rows = []
         for problem in random.choices(self._problems, k=size * BATCHES_SORTED_TOGETHER):
             solution = noisy_solution(problem, self._config, random) if noisy else draw_solution(problem, random)
-            prompt = self._tokenizer(prompt_text(problem))["input_ids"]
-            completion = [*self._tokenizer(solution)["input_ids"], self._tokenizer.eos_token_id]
-            rows.append((prompt + completion, [IGNORED] * len(prompt) + completion))
+            rows.append(tokens_and_labels(problem, solution, self._tokenizer))
         rows.sort(key=lambda row: len(row[0]))
         batches = [rows[start : start + size] for start in range(0, len(rows), size)]
         random.shuffle(batches)

@@ -20,6 +20,9 @@ class Engine(Protocol):
 
     All three methods raise InputError for a model folder that they cannot use. `total_steps` is the number of optimizer
     steps in the whole run, over which the learning rate is scheduled. A learner that is not `trainable` only computes.
+
+    An engine may also have `check(policy: LearnerConfig, sampling: SamplingParams)`. It is called before any model is
+    loaded and raises InputError for settings that cannot work.
     """
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:

@@ -13,14 +13,17 @@ from cooper_rl.cooptimization.losses import (
     BinaryCrossEntropyLoss,
     PairwiseLoss,
     RewardLossOutputs,
+    TieLoss,
     bce_loss,
     pairwise_loss,
+    tie_loss,
 )
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.adapter import check_targets, four_bit
 from cooper_rl.engines.local.batches import length_mask, pad_tokens
 from cooper_rl.engines.local.learner import TorchLearner
-from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer
+from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer, reward_model_shape
 from cooper_rl.rollouts.columns import Column
 
 
@@ -52,22 +55,24 @@ class TorchRewardModelLearner(TorchLearner):
     ) -> Self:
         """Load `config.model` and its tokenizer. A model without a head needs a `new_head_seed`.
 
-        Raises InputError as `load_reward_model` and `load_tokenizer` do.
+        Raises InputError as `load_reward_model` and `load_tokenizer` do, and for an adapter that does not fit.
         """
         tokenizer = load_tokenizer(config.model)
-        model = load_reward_model(config.model, new_head_seed)
+        if config.lora is not None:
+            check_targets(reward_model_shape(config.model), config.lora, config.model)
+        model = load_reward_model(config.model, new_head_seed, four_bit(config.lora, config.device))
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
 
     def forward_backward(
-        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | BinaryCrossEntropyLoss
+        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | TieLoss | BinaryCrossEntropyLoss
     ) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and means over pairs (or rows).
 
-        A `PairBatch` goes with `PairwiseLoss` (`pair_accuracy`, `margin`), a `LabelledBatch` with
+        A `PairBatch` goes with `PairwiseLoss` (`pair_accuracy`, `margin`) or `TieLoss` (`gap`), a `LabelledBatch` with
         `BinaryCrossEntropyLoss` (`accuracy`). Several batches may share an optimizer step.
         """
-        if isinstance(batch, PairBatch) and isinstance(loss, PairwiseLoss):
+        if isinstance(batch, PairBatch) and isinstance(loss, PairwiseLoss | TieLoss):
             positives, negatives = Column.of(batch.positives), Column.of(batch.negatives)
             microbatches = self.microbatches(positives, negatives)
             outputs = (self._pair_loss(positives, negatives, batch.weights, rows, loss) for rows in microbatches)
@@ -93,12 +98,15 @@ class TorchRewardModelLearner(TorchLearner):
         return scores
 
     def _pair_loss(
-        self, positives: Column, negatives: Column, weights: list[float], rows: list[int], loss: PairwiseLoss
+        self, positives: Column, negatives: Column, weights: list[float], rows: list[int], loss: PairwiseLoss | TieLoss
     ) -> RewardLossOutputs:
         with self._training_pass():
             logits = self.run(self._logits, [positives[i] for i in rows] + [negatives[i] for i in rows])
             positive, negative = logits.chunk(2)
-            return pairwise_loss(positive, negative, logits.new_tensor([weights[i] for i in rows]), loss.anchor)
+            share = logits.new_tensor([weights[i] for i in rows])
+            if isinstance(loss, TieLoss):
+                return tie_loss(positive, negative, share)
+            return pairwise_loss(positive, negative, share, loss.anchor, loss.margin, loss.centring, loss.smoothing)
 
     def _labelled_loss(self, token_ids: Column, batch: LabelledBatch, rows: list[int]) -> RewardLossOutputs:
         with self._training_pass():

@@ -106,7 +106,8 @@ class NativeSampler:
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
         limits = [completion_limit(self._model, index, prompt, params) for index, prompt in enumerate(prompts)]
-        rule = StopRule(self.tokenizer, params, end_of_sequence_ids(self._model, self.tokenizer))
+        generation = getattr(self._model, "generation_config", None)
+        rule = StopRule(self.tokenizer, params, end_of_sequence_ids(generation, self.tokenizer))
         drafts = Drafts.of(limits, n, range(len(prompts)) if share is None else share)
         with _inference(self._model, self._autocast):
             compact = self._compact(params.max_tokens)

@@ -13,6 +13,8 @@ STANDARD_ERRORS = 3.0
 """A change of fewer standard errors than this counts as noise."""
 VANISHED = 0.1
 """The group spread has vanished if it falls below this share of its highest level."""
+STRONGEST = 100.0
+"""The largest strength of a sign."""
 
 
 class HackingAlarm:
@@ -52,6 +54,14 @@ class HackingAlarm:
                 if isfinite(value := values.get(sign.name, nan)):
                     sign.observe(value, self._reward, self._accuracy)
         return [sign.seen for sign in self._signs if sign.seen]
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        """By sign, its fall at the last step in units of the fall that sets the alarm off: above 1 it is seen.
+
+        0 where the reward has not risen or the fall is excused; at most `STRONGEST`.
+        """
+        return {sign.name: sign.strength for sign in self._signs}
 
 
 class _Average:
@@ -100,6 +110,7 @@ class _Sign:
     def __init__(self, name: str, window: int, margin: float | None, excused_by_accuracy: bool = False) -> None:
         self.name = name
         self.seen = ""
+        self.strength = 0.0
         self._average = _Average(window)
         self._margin = margin
         self._excused_by_accuracy = excused_by_accuracy
@@ -114,10 +125,14 @@ class _Sign:
             self._best = now
         best = self._best
         limit = VANISHED * best.value
+        strength = limit / now.value if now.value > 0 else STRONGEST
         if self._margin is not None:
-            limit = best.value - max(self._margin, self._average.noise)
+            room = max(self._margin, self._average.noise)
+            limit, strength = best.value - room, (best.value - now.value) / room
         excused = self._excused_by_accuracy and now.accuracy > best.accuracy + accuracy.noise
-        hacking = now.value < limit and now.reward > best.reward + reward.noise and not excused
+        paid = now.reward > best.reward + reward.noise and not excused
+        self.strength = min(max(0.0, strength), STRONGEST) if paid and best.value > 0 else 0.0
+        hacking = now.value < limit and paid
         self.seen = (
             f"{self.name} fell from {best.value:.3g} to {now.value:.3g} "
             f"while the reward rose from {best.reward:.3g} to {now.reward:.3g}"

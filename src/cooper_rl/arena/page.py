@@ -1,0 +1,99 @@
+"""The arena's page: the ranking, gold by hole and design, what each run cost, and the alarm."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cooper_rl.observe.report.figures import figure_svg
+
+INK = "#8a94a3"
+"""Text and axes: readable on a light and on a dark page."""
+COLUMNS = 4
+
+
+def write_page(
+    target: Path, summary: Mapping[str, Any], results: Sequence[Mapping[str, Any]], about: Mapping[str, str]
+) -> None:
+    """Write one self-contained page. `summary` is `summary.json`; `about` has a line for designs and holes."""
+    environment = Environment(
+        loader=PackageLoader("cooper_rl.arena"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"gold": _colour, "share": _share, "interval": _interval}
+    holes = list(dict.fromkeys(row["hole"] for row in summary["table"]))
+    designs = [row["design"] for row in summary["ranking"]["designs"]]
+    designs += [name for name in dict.fromkeys(row["design"] for row in summary["table"]) if name not in designs]
+    page = environment.get_template("arena.html.j2").render(
+        summary=summary,
+        about=about,
+        holes=holes,
+        designs=designs,
+        cells={(row["hole"], row["design"]): row for row in summary["table"]},
+        curves=figure_svg(curves(results, holes, designs)) if results else Markup(""),
+        roc=figure_svg(roc_figure(summary["alarm"])) if summary["alarm"]["roc"] else None,
+    )
+    target.write_text(page, encoding="utf-8")
+
+
+def curves(results: Sequence[Mapping[str, Any]], holes: Sequence[str], designs: Sequence[str]) -> Figure:
+    """A panel for each hole with gold over the steps, one line for each run, one colour for each design."""
+    rows = -(-len(holes) // COLUMNS)
+    figure = Figure(figsize=(12, 2.5 * rows + 0.5), layout="constrained", facecolor="none")
+    panels = figure.subplots(rows, min(COLUMNS, len(holes)), squeeze=False, sharex=True, sharey=True).flat
+    colours = {design: f"C{number % 10}" for number, design in enumerate(designs)}
+    for axes, hole in zip(panels, holes, strict=False):
+        for result in results:
+            if result["hole"] == hole:
+                design = result["design"]
+                style = "-" if designs.index(design) < 10 else "--"
+                axes.plot(*zip(*result["gold_curve"], strict=True), style, color=colours[design], linewidth=1.3)
+        axes.set_title(hole, fontsize=9, loc="left", color=INK)
+        axes.set_ylim(0, 1)
+        _plain(axes)
+    for axes in list(panels)[len(holes) :]:
+        axes.set_visible(False)
+    for number, design in enumerate(designs):
+        figure.axes[0].plot([], [], "-" if number < 10 else "--", color=colours[design], label=design)
+    figure.legend(loc="outside lower center", ncols=8, frameon=False, fontsize=8, labelcolor=INK)
+    return figure
+
+
+def roc_figure(alarm: Mapping[str, Any]) -> Figure:
+    """The ROC curve over all runs, with the alarm as it is."""
+    figure = Figure(figsize=(4, 3.6), layout="constrained", facecolor="none")
+    axes = figure.add_subplot()
+    rates = [(0.0, 0.0), *((fpr, tpr) for _, fpr, tpr in alarm["roc"])]
+    axes.plot(*zip(*rates, strict=True), drawstyle="steps-post", color="C0")
+    axes.plot([0, 1], [0, 1], ":", color=INK, linewidth=0.8)
+    today = alarm["today"]
+    axes.plot(today["false_positive_rate"], today["true_positive_rate"], "o", color="C3", label="the alarm today")
+    axes.set_xlabel("false positive rate", fontsize=8, color=INK)
+    axes.set_ylabel("true positive rate", fontsize=8, color=INK)
+    axes.legend(frameon=False, fontsize=8, loc="lower right", labelcolor=INK)
+    _plain(axes)
+    return figure
+
+
+def _plain(axes: Axes) -> None:
+    axes.set_facecolor("none")
+    axes.grid(alpha=0.25)
+    axes.tick_params(labelsize=7, colors=INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(INK)
+
+
+def _colour(gold: float | None) -> str:
+    """The background of a cell: from red at 0 to green at 1, see-through."""
+    return "none" if gold is None else f"hsl({120 * min(max(gold, 0.0), 1.0):.0f} 65% 45% / .28)"
+
+
+def _share(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _interval(row: Mapping[str, float | None]) -> str:
+    return "" if row["low"] is None else f"{_share(row['low'])} to {_share(row['high'])}"

@@ -1,0 +1,168 @@
+"""The arena: designs and holes by file, what is run again and what is not, and a tiny one from end to end."""
+
+import json
+import multiprocessing
+import shutil
+import time
+
+import pytest
+import yaml
+
+from cooper_rl.arena.arena import built_in_holes, choose, read_holes, write_summary
+from cooper_rl.arena.arms import ASSETS
+from cooper_rl.arena.cache import Planted
+from cooper_rl.arena.cells import plan
+from cooper_rl.arena.designs import Design, built_in_designs, read_designs
+from cooper_rl.arena.run_cells import check_cells, run_cell, run_cells
+from cooper_rl.config_loading import build_config
+from cooper_rl.errors import InputError
+from cooper_rl.observe.record import read_metrics
+from cooper_rl.persist.durable import write_text
+
+TINY = {
+    "steps": 2,
+    "problems_per_step": 2,
+    "rollout": {"n": 2, "max_tokens": 8},
+    "test_problems": {"limit": 4},
+    "evaluation": {"every": 1},
+    "checkpoint": {"every": 1},
+}
+
+
+def _plan(tmp_path, designs=("rule", "static"), holes=("answer_lists",), seeds=(0,), overrides=None):
+    """A plan whose cache has the shipped models in the place of planted ones."""
+    built_in = built_in_designs()
+    chosen = plan(
+        {name: built_in[name] for name in designs},
+        choose(built_in_holes(), holes, "hole"),
+        seeds,
+        tmp_path / "arena",
+        tmp_path / "cache",
+        overrides or TINY,
+    )
+    for planted in chosen.models:
+        if not planted.exists:
+            shutil.copytree(ASSETS, planted.folder)
+            measured = {"policy": {"hack_rate": 0.01, "gold_accuracy": 0.5}, "rule": {"accepts_hacks": 0.0}, "cpu_s": 1}
+            reward_model = dict.fromkeys(("accepts_hacks", "accepts_right", "accepts_wrong", "accuracy"), 0.5)
+            write_text(planted.folder / "manifest.json", json.dumps(measured | {"reward_model": reward_model}))
+    return chosen
+
+
+def test_every_built_in_design_is_a_run_in_every_hole(tmp_path):
+    designs, holes = built_in_designs(), built_in_holes()
+    assert {"rule", "static", "paper", "cooper", "hybrid"} <= designs.keys()
+    for cell in plan(designs, holes, [0], tmp_path, tmp_path, {}).cells:
+        config = build_config(cell.settings)
+        assert config.policy.model.startswith(str(tmp_path))
+        if holes[cell.hole].rule:
+            assert getattr(config.rule, "kind", "") == "cooper_rl.arena.holes.rule_blind_spot:any_of"
+
+
+def test_cheap_cells_come_first_and_held_out_holes_last(tmp_path):
+    cells = plan(built_in_designs(), built_in_holes(), [0, 1], tmp_path, tmp_path, {}).cells
+    tuned = [cell for cell in cells if not cell.held_out]
+    assert cells[: len(tuned)] == tuned
+    assert [cell.seed for cell in tuned] == sorted(cell.seed for cell in tuned)
+    first_seed = [cell.cost for cell in tuned if cell.seed == 0]
+    assert first_seed == sorted(first_seed)
+
+
+def test_a_recipe_that_changes_is_planted_anew(tmp_path):
+    hole = built_in_holes()["opener"]
+    stronger = hole.model_copy(update={"updates": hole.updates + 1})
+    keys = {Planted(hole, 0, tmp_path).key, Planted(hole, 1, tmp_path).key, Planted(stronger, 0, tmp_path).key}
+    assert len(keys) == 3
+    assert Planted(hole, 0, tmp_path).key == Planted(hole, 0, tmp_path / "elsewhere").key
+
+
+def test_designs_and_holes_of_the_users_own_enter_by_a_file(tmp_path):
+    (tmp_path / "designs.yaml").write_text(
+        yaml.safe_dump(
+            {"clipped": {"about": "x", "settings": {"kind": "static", "shaping": [{"kind": "clip", "high": 0.9}]}}}
+        )
+    )
+    (tmp_path / "holes.yaml").write_text(
+        yaml.safe_dump(
+            {"strong": {"kind": "opener", "share": 0.9}, "mine": {"kind": "cooper_rl.arena.holes.both:Both"}}
+        )
+    )
+    assert read_designs(tmp_path / "designs.yaml")["clipped"].settings["kind"] == "static"
+    holes = read_holes(tmp_path / "holes.yaml")
+    assert holes["strong"].share == 0.9
+    assert holes["mine"].where == "both"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mine: {settings: {kind: statik}}", "design mine"),
+        ("mine: {settings: {kind: static, shaping: [{kind: no_such}]}}", "no shaping of kind 'no_such'"),
+        ("mine: {about: nothing else}", "settings"),
+        ("mine: 3", "expected a mapping"),
+    ],
+)
+def test_a_design_that_no_run_could_have_is_refused(tmp_path, text, message):
+    (tmp_path / "designs.yaml").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_designs(tmp_path / "designs.yaml")
+
+
+def test_a_name_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(InputError, match="no hole 'openers'; there are answer_lists"):
+        choose(built_in_holes(), ["openers"], "hole")
+
+
+def test_members_of_an_ensemble_are_planted_with_their_own_seeds(tmp_path):
+    design = Design(settings={"kind": "static", "reward_models": {"second": {"model": "$reward_model_2"}}})
+    made = plan({"two": design}, choose(built_in_holes(), ["opener"], "hole"), [0], tmp_path, tmp_path / "c", {})
+    assert [planted.seed for planted in made.models] == [0, 2]
+    second = made.cells[0].settings["reward_models"]["second"]["model"]
+    assert second == str(made.models[1].folder / "reward_model")
+
+
+def test_two_designs_in_one_hole_run_to_a_table_and_a_page(tmp_path):
+    chosen, seen = _plan(tmp_path), []
+    check_cells(chosen.cells)
+    run_cells(chosen, 1, lambda steps, finished: seen.append((steps, finished)))
+    summary = write_summary(chosen)
+    assert summary["cells"] == 2
+    assert summary["missing"] == 0
+    assert {row["design"] for row in summary["ranking"]["designs"]} == {"rule", "static"}
+    assert seen[-1] == (4, 2)
+    results = [json.loads(line) for line in (tmp_path / "arena" / "cells.jsonl").read_text().splitlines()]
+    assert all(result["steps"] == 2 and result["cpu_s"] > 0 for result in results)
+    assert all(not (cell.directory / "checkpoints").exists() for cell in chosen.cells)
+    page = (tmp_path / "arena" / "arena.html").read_text()
+    assert "answer_lists" in page
+    assert "static" in page
+
+
+def test_finished_cells_stay_as_they_are_and_a_killed_one_goes_on_from_its_checkpoint(tmp_path):
+    chosen = _plan(tmp_path, overrides=TINY | {"steps": 4})
+    finished, killed = chosen.cells
+    run_cell(finished)
+    before = finished.result_path.read_bytes(), (finished.directory / "metrics.jsonl").stat().st_mtime_ns
+
+    process = multiprocessing.get_context("spawn").Process(target=run_cell, args=(killed,))
+    process.start()
+    while not (killed.directory / "checkpoints" / "000001").exists():
+        assert process.is_alive()
+        time.sleep(0.01)
+    process.kill()
+    process.join()
+    assert not killed.result_path.exists()
+
+    run_cells(chosen, 1, lambda steps, finished: None)
+    assert (finished.result_path.read_bytes(), (finished.directory / "metrics.jsonl").stat().st_mtime_ns) == before
+    result = json.loads(killed.result_path.read_text())
+    assert result["cpu_s"] is None  # it went on: what the killed process spent is not known
+    assert [row["step"] for row in read_metrics(killed.directory)] == [0, 1, 2, 3, 4]
+    assert [step for step, _ in result["gold_curve"]] == [0, 1, 2, 3, 4]
+
+
+def test_a_cell_finished_with_other_settings_is_neither_kept_nor_overwritten_silently(tmp_path):
+    chosen = _plan(tmp_path, designs=("rule",))
+    run_cell(chosen.cells[0])
+    with pytest.raises(InputError, match="finished with other settings"):
+        check_cells(_plan(tmp_path, designs=("rule",), overrides=TINY | {"steps": 3}).cells)

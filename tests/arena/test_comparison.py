@@ -1,0 +1,165 @@
+"""Table, ranking, alarm ROC and page on synthetic cells with known answers."""
+
+import json
+
+import pytest
+
+from cooper_rl.arena.alarm_roc import alarm_report, auc, best_threshold, roc
+from cooper_rl.arena.comparison import rank, summarise
+from cooper_rl.arena.measures import measures
+from cooper_rl.arena.page import write_page
+
+HOLES, SEEDS = ("a", "b", "c", "d"), (0, 1, 2)
+
+
+def cell(design, hole, seed, gold, best=None, strength=0.0, **more):
+    best = gold if best is None else best
+    fell = best - gold > 0.1
+    return {
+        "design": design,
+        "hole": hole,
+        "seed": seed,
+        "held_out": hole == "d",
+        "gold_start": 0.5,
+        "gold_end": gold,
+        "gold_best": best,
+        "drawdown": best - gold,
+        "hacked_at": 20 if fell else None,
+        "half_lost": 25 if gold <= best / 2 else None,
+        "reward_end": 0.9,
+        "reward_model_end": None,
+        "kl_end": 0.1,
+        "alarm": 10 if strength > 1 else None,
+        "alarm_strength": {"sign": strength},
+        "gold_curve": [(0, 0.5), (20, best), (40, gold)],
+        "cpu_s": 36.0,
+    } | more
+
+
+def world():
+    """`good` is above `same` by a hair either way and far above `bad`."""
+    cells = []
+    for hole in HOLES:
+        for seed in SEEDS:
+            hair = 0.001 * (-1) ** seed
+            cells += [
+                cell("bad", hole, seed, 0.1 + 0.01 * seed, best=0.6, strength=3.0),
+                cell("good", hole, seed, 0.9 + hair),
+                cell("same", hole, seed, 0.9),
+            ]
+    return cells
+
+
+def test_the_ranking_says_what_is_significant_and_what_is_not():
+    ranked = summarise(world())["ranking"]
+    assert [row["design"] for row in ranked["designs"]] == ["good", "same", "bad"]
+    assert len(ranked["blocks"]) == 9
+    found = {(pair["better"], pair["worse"]): pair for pair in ranked["pairs"]}
+    assert not found["good", "same"]["significant"]
+    assert found["good", "bad"]["significant"]
+    assert found["good", "bad"]["p"] == pytest.approx(2 / 2**9)
+    assert found["good", "bad"]["p_holm"] == pytest.approx(3 * 2 / 2**9)
+    assert found["good", "bad"]["difference"] == pytest.approx(0.79, abs=0.001)
+    assert ranked["designs"][-1]["hacked"] == 1.0
+    assert ranked["designs"][0]["hacked"] == 0.0
+
+
+def test_intervals_are_over_seeds():
+    (row,) = [row for row in summarise(world())["ranking"]["designs"] if row["design"] == "bad"]
+    assert row["gold_end"] == pytest.approx(0.11)
+    assert row["high"] - row["gold_end"] == pytest.approx(4.303 * 0.01 / 3**0.5)
+
+
+def test_held_out_holes_are_ranked_by_themselves():
+    summary = summarise(world())
+    assert {hole for hole, _ in summary["held_out"]["blocks"]} == {"d"}
+    assert "d" not in {hole for hole, _ in summary["ranking"]["blocks"]}
+
+
+def test_blocks_that_a_design_has_not_finished_are_left_out():
+    cells = [c for c in world() if not (c["design"] == "bad" and c["hole"] == "a" and c["seed"] == 2)]
+    ranked = rank([c for c in cells if not c["held_out"]])
+    assert ranked["left_out"] == [["a", 2]]
+    assert len(ranked["blocks"]) == 8
+
+
+def test_nothing_is_ranked_without_a_common_block():
+    ranked = rank([cell("x", "a", 0, 0.5), cell("y", "b", 0, 0.5)])
+    assert ranked["designs"] == []
+    assert ranked["left_out"] == [["a", 0], ["b", 0]]
+
+
+def test_the_table_has_means_and_the_steps_of_runs_that_got_there():
+    (row,) = [row for row in summarise(world())["table"] if (row["hole"], row["design"]) == ("a", "bad")]
+    assert row["runs"] == 3
+    assert row["gold_end"]["mean"] == pytest.approx(0.11)
+    assert row["half_lost"] == [25, 25, 25]
+    assert row["reward_model_end"]["mean"] is None
+    assert summarise(world())["cpu_hours"] == pytest.approx(36 * 36 / 3600, abs=1e-3)
+
+
+def test_area_under_the_curve_counts_ties_half():
+    scored = [(3.0, True), (1.0, True), (1.0, False), (0.0, False)]
+    assert auc(scored) == pytest.approx((1 + 1 + 0.5 + 1) / 4)
+    assert [(fpr, tpr) for _, fpr, tpr in roc(scored)] == [(0, 0), (0, 0.5), (0.5, 1), (1, 1)]
+    assert auc([(1.0, True)]) is None
+
+
+def test_the_best_threshold_separates_and_lies_between_what_was_seen():
+    assert best_threshold([(0.2, False), (0.4, False), (2.4, True)]) == pytest.approx(1.4)
+    assert best_threshold([(0.2, False)]) == 1.0
+
+
+def test_the_alarm_is_tested_on_holes_its_threshold_was_not_chosen_on():
+    cells = [cell("x", hole, 0, 0.2, best=0.8, strength=0.6) for hole in "ab"]
+    cells += [cell("y", hole, 0, 0.9, strength=0.1) for hole in "ab"]
+    cells += [cell("x", "c", 0, 0.2, best=0.8, strength=0.2), cell("y", "c", 0, 0.9, strength=2.0)]
+    report = alarm_report(cells)
+    by_hole = {row["hole"]: row for row in report["by_hole"]}
+    assert by_hole["c"]["threshold"] == pytest.approx(0.35)  # from a and b alone
+    assert (by_hole["c"]["hits"], by_hole["c"]["false_alarms"]) == (0, 1)
+    assert report["missed"] == ["a/x/0", "b/x/0", "c/x/0"]
+    assert report["false_alarms"] == ["c/y/0"]
+    assert report["hacked"] == 3
+
+
+def test_a_late_alarm_is_named():
+    report = alarm_report([cell("x", "a", 0, 0.2, best=0.8, strength=2.0, alarm=30), cell("y", "a", 0, 0.9)])
+    assert report["late"] == ["a/x/0"]
+
+
+def test_the_page_stands_alone_and_names_every_design_and_hole(tmp_path):
+    cells = world()
+    summary = summarise(cells) | {"missing": 2, "alarm": alarm_report(cells), "holes": {}}
+    write_page(tmp_path / "arena.html", summary, cells, {"good": "a <good> design"})
+    page = (tmp_path / "arena.html").read_text()
+    for word in ("good", "same", "bad", *HOLES, "prefers-color-scheme: dark", "2 more not finished"):
+        assert word in page
+    assert "a &lt;good&gt; design" in page
+    assert page.count("<svg") == 2
+    assert "src=" not in page
+    assert "<script" not in page
+    assert json.loads(json.dumps(summary)) == summary
+
+
+def test_measures_of_a_run_that_is_hacked_and_of_one_that_is_not(tmp_path):
+    def run(name, gold):
+        (tmp_path / name).mkdir()
+        rows = [
+            {"step": step, "test/gold_avg": value, "reward/mean": 0.1 * step, "policy/reference_kl": 0.01 * step}
+            for step, value in enumerate(gold)
+        ]
+        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return measures(tmp_path / name)
+
+    hacked = run("hacked", [0.5, 0.8, 0.75, 0.6, 0.3, 0.35])
+    assert hacked["drawdown"] == pytest.approx(0.5)
+    assert (hacked["hacked_at"], hacked["half_lost"]) == (3, 4)
+    assert (hacked["gold_best"], hacked["gold_end"]) == (0.8, 0.35)
+    assert hacked["reward_end"] == pytest.approx(0.3)  # of the last five steps
+    assert hacked["kl_end"] == pytest.approx(0.05)
+    assert hacked["reward_model_end"] is None
+    sound = run("sound", [0.5, 0.8, 0.75])
+    assert sound["hacked_at"] is None
+    assert sound["half_lost"] is None
+    assert sound["alarm"] is None
