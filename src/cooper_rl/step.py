@@ -53,7 +53,10 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
 
 @contextmanager
 def _stage2(parts: Parts, step: int, early: Updated | None) -> Iterator[Callable[[], Updated]]:
-    """The reward model's update: done `early`, under way from now on if it has devices of its own, else when called."""
+    """The reward model's update: under way from now on if the model has devices of its own, else when it is called.
+
+    An `early` update was made before and is returned.
+    """
     if early is not None:
         yield lambda: early
     elif not parts.learns_side_by_side:

@@ -50,11 +50,11 @@ class Engine:
     reward_model: Callable[[LearnerConfig, int, bool], RewardModelLearner]
     sampler: Callable[[Path], Sampler]
     """Takes the folder of the tokenizer."""
-    marks: tuple[pytest.MarkDecorator, ...] = ()
     adapted: bool = False
     """Whether its models are adapters beside frozen weights."""
     unfiltered_logprobs: bool = True
     """Whether a sampler's log-probabilities are known where filters are on; otherwise they are NaN there."""
+    marks: tuple[pytest.MarkDecorator, ...] = ()
 
 
 def with_lora(build: Callable[[LearnerConfig, int, bool], Any]) -> Callable[[LearnerConfig, int, bool], Any]:
@@ -97,18 +97,18 @@ ENGINES = [
         sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
     ),
     Engine(
-        name="local-lora",
-        policy=with_lora(TorchPolicyLearner.from_config),
-        reward_model=with_lora(TorchRewardModelLearner.from_config),
-        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
-        adapted=True,
-    ),
-    Engine(
         name="cluster",
         policy=lambda *settings: two_ranks().policy(*settings),
         reward_model=lambda *settings: two_ranks().reward_model(*settings),
         sampler=lambda folder: two_ranks().sampler(LearnerConfig(model=str(folder)), 0),
         marks=(together,),
+    ),
+    Engine(
+        name="local-lora",
+        policy=with_lora(TorchPolicyLearner.from_config),
+        reward_model=with_lora(TorchRewardModelLearner.from_config),
+        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
+        adapted=True,
     ),
 ]
 

@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.engines import ENGINES
-from cooper_rl.errors import MissingExtraError
+from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.cluster.group import RankGroup
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cooper_rl.engines.cluster.sampler import RemoteSampler
     from cooper_rl.engines.cluster.session import Session
     from cooper_rl.engines.config import LearnerConfig
+    from cooper_rl.engines.sampling import SamplingParams
 
 
 @ENGINES.register
@@ -59,10 +60,15 @@ class ClusterEngine(Config):
         """See `LongLived`."""
         return self.reward_model_ranks > 0
 
-    def open(self, directory: Path) -> None:
-        """See `LongLived`. Raises InputError without Ray, for more processes than devices, and where none are free."""
+    def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
+        """See `Engine`. Raises InputError for an adapter, and MissingExtraError without Ray."""
         if find_spec("ray") is None:
             raise MissingExtraError("engine: kind: cluster needs Ray (the extra `cluster`): pip install ray")
+        if policy.lora is not None:
+            raise InputError("policy.lora: engine kind cluster trains whole models; remove it, or use kind: local")
+
+    def open(self, directory: Path) -> None:
+        """See `LongLived`. Raises InputError for more processes than devices, and where none are free."""
         from cooper_rl.engines.cluster.session import Session  # noqa: PLC0415
 
         self.close()

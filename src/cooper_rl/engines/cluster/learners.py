@@ -2,15 +2,15 @@
 
 import weakref
 from pathlib import Path
-from typing import Any, Never
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss
-from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatch
+from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
+from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatch, PolicyLearner
 from cooper_rl.engines.cluster.group import RankGroup
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.policy import OpenSender
@@ -23,8 +23,10 @@ class RemoteLearner:
     """A learner in the processes of a group; implements `Learner`. Every call may raise EngineLost."""
 
     def __init__(self, group: RankGroup, kind: str, config: LearnerConfig, total_steps: int, trainable: bool) -> None:
-        if config.lora is not None:
-            raise InputError("engine: kind: cluster trains whole models; remove lora, or use engine: {kind: local}")
+        if trainable and config.lora is not None:
+            raise InputError(
+                f"{config.model}: lora: engine kind cluster trains whole models; remove it, or use kind: local"
+            )
         self.group, self.key = group, group.new_key()
         self.version = 0
         """Changes with the weights."""
@@ -69,9 +71,9 @@ class RemotePolicyLearner(RemoteLearner):
         """See `TorchPolicyLearner.logprobs`."""
         return np.array(self._call("logprobs", token_ids, lengths, temperature))  # Ray's own arrays are read-only
 
-    def frozen_start(self) -> Never:
-        """Raises InputError: only a policy with an adapter keeps the weights it started from."""
-        raise InputError("engine: kind: cluster trains whole models, which do not keep the weights they started from")
+    def frozen_start(self) -> PolicyLearner:
+        """See `PolicyLearner`. Not asked of a learner without an adapter."""
+        raise NotImplementedError
 
     def connect(self, open_sender: OpenSender) -> None:
         """Have every process open its end of a transfer of weights to samplers elsewhere, such as vLLM engines.
@@ -92,7 +94,7 @@ class RemoteRewardModelLearner(RemoteLearner):
         super().__init__(group, "reward_model", config, total_steps, trainable)
 
     def forward_backward(
-        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | BinaryCrossEntropyLoss
+        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | TieLoss | BinaryCrossEntropyLoss
     ) -> Metrics:
         """See `TorchRewardModelLearner.forward_backward`."""
         return super().forward_backward(batch, loss)

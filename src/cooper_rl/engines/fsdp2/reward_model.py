@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss
+from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.agreement import added
@@ -28,7 +28,7 @@ class ShardedRewardModelLearner(ShardedLearner):
         return cls(TorchRewardModelLearner.from_config(on_cpu(config), total_steps, trainable), config)
 
     def forward_backward(
-        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | BinaryCrossEntropyLoss
+        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | TieLoss | BinaryCrossEntropyLoss
     ) -> Metrics:
         """See `TorchRewardModelLearner.forward_backward`."""
         tokens = (batch.positives, batch.negatives) if isinstance(batch, PairBatch) else (batch.token_ids,)
