@@ -93,8 +93,8 @@ class CooperTrainer:
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
         prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.rollouts.prompts]
-        versions = done.rollouts.versions
-        rollouts = self.recorder.rollouts(step, done.scored, done.advantages, versions, prompts, done.after_kl)
+        scored, versions = done.scored, done.rollouts.versions
+        rollouts = self.recorder.rollouts(step, scored, done.advantages, versions, prompts, done.after_kl)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)
@@ -105,10 +105,9 @@ class CooperTrainer:
         """Run up to `config.steps`, with evaluations and checkpoints on the way.
 
         `on_step` is called with the number and metrics of every step. Without it the progress goes to the log, and to
-        standard error if the program has not set up logging.
-        The watch rules may roll the run back or end it early (`stopped_by`).
-        On an interrupt (SIGINT, SIGTERM) `fit` finishes the step, writes a checkpoint and returns. A second interrupt
-        ends the process at once.
+        standard error if the program has not set up logging. Watch rules may roll the run back or end it early
+        (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` finishes the step, writes a checkpoint and returns. A
+        second interrupt ends the process at once.
         """
         with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
             on_step = on_step or self._log_progress()
