@@ -59,8 +59,7 @@ class CooperTrainer:
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
         self._saved_steps = 0
         self._failed_checkpoints = 0
-        self._lost_after: list[int] = []
-        """The step after which the engine was lost, each time it was."""
+        self._lost_after: list[int] = []  # steps
         seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
@@ -136,10 +135,7 @@ class CooperTrainer:
             self._export()
 
     def _recover(self, lost: EngineLost) -> None:
-        """Build the engine and all parts anew, and go on from the newest checkpoint, or from the beginning.
-
-        The steps since are done again as they were. Raises EngineLost where that has not helped this step before.
-        """
+        """Build all parts anew and go on from the newest checkpoint; raises EngineLost where that has not helped."""
         self._lost_after.append(self.completed_steps)
         if self._lost_after.count(self.completed_steps) > RECOVERIES:
             raise lost
