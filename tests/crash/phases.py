@@ -3,7 +3,7 @@
 import re
 
 PHASES = [
-    ("sample", "cooper_rl/step.py", "_sample"),
+    ("sample", "cooper_rl/rollout_source.py", "take"),
     ("verify", "rewards/rule/routing.py", "verify_groups"),
     ("health", "cooptimization/health.py", ""),
     ("stage 1", "policy/update.py", "update_policy"),
