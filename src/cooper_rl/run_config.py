@@ -15,6 +15,7 @@ from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.overlong import OverlongConfig
 from cooper_rl.rewards.shaping.overlong import Overlong
+from cooper_rl.rewards.without_effect import check_effect
 from cooper_rl.verifyrm.train.config import MonitorConfig
 
 
@@ -29,6 +30,10 @@ class RolloutConfig(SamplingParams):
     """Completions per problem."""
     max_rows: int = Field(default=0, ge=0)
     """Largest number of completions sampled at once; 0 samples the whole step together."""
+    lag: int = Field(default=0, ge=0, le=1)
+    """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
+    while this one learns, which saves time if it has devices of its own; `loss.truncated_importance_sampling`
+    corrects for the difference."""
 
 
 class EvaluationConfig(Config):
@@ -113,6 +118,12 @@ class RunConfig(CooperRewardConfig):
         return self.steps
 
     @property
+    def has_adapters(self) -> bool:
+        """Whether a model that is trained has an adapter (LoRA)."""
+        trained = [self.policy, *(model for model in self.reward_models.values() if model.learns)]
+        return any(model.lora is not None for model in trained)
+
+    @property
     def watch_rules(self) -> tuple[WatchRule, ...]:
         """The user's rules. If neither the rule nor a reward model pays, a rule that accepts nothing is not a fault."""
         if self.needs_references:
@@ -140,6 +151,17 @@ class RunConfig(CooperRewardConfig):
                 "rollout.temperature: 0 always takes the most likely token, so all completions of a group are the same "
                 "and nothing is learned; set it above 0 (only evaluation.temperature may be 0)"
             )
+        if self.policy.lora is not None and self.policy.lora.dropout:
+            raise ValueError(
+                "policy.lora.dropout: ratios would compare log-probabilities under dropout with the sampler's without; "
+                "set it to 0 (a reward model may have it)"
+            )
+        if self.rollout.lag and self.algorithm.loss.truncated_importance_sampling is None:
+            raise ValueError(
+                f"rollout.lag: {self.rollout.lag} learns from completions of an older policy, which the loss has to "
+                "correct for; set algorithm.loss.truncated_importance_sampling: 2 and "
+                "algorithm.recompute_old_logprobs: true, or rollout.lag: 0"
+            )
         overlong = self.algorithm.overlong
         if overlong.kind == "penalise" and overlong.buffer > self.rollout.max_tokens:
             raise ValueError(
@@ -147,6 +169,7 @@ class RunConfig(CooperRewardConfig):
                 "the penalty starts that many tokens before the limit"
             )
         self._move_overlong_penalty()
+        check_effect(self.shaping, self.algorithm)
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self

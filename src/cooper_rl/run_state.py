@@ -1,10 +1,13 @@
 """Saves and restores everything that decides how a run goes on."""
 
 import logging
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cooper_rl.cooptimization.outline import check_outline, outline
+from cooper_rl.engines.local.export import merge_folder
+from cooper_rl.engines.model_folder import adapter_base
 from cooper_rl.errors import InputError
 from cooper_rl.exactness import changes, conditions
 from cooper_rl.persist.random_state import random_state, restore_random_state
@@ -20,12 +23,25 @@ def save_state(config: RunConfig, parts: "Parts", folder: Path) -> dict[str, Any
     """Write the learners and their optimizers into the folder, and return the rest of the state as JSON values."""
     parts.policy.save(folder / "policy")
     parts.reward.save(folder)
+    parts.rollouts.save(folder)
     return {
         "conditions": conditions(config),
         "outline": outline(config),
         "random": random_state(),
         "stream": parts.stream.state(),
     }
+
+
+def export_models(checkpoint: Path, folder: Path) -> None:
+    """Write the models of a checkpoint as plain Hugging Face folders: adapters merged, the others as they are."""
+    for name in ("policy", "reward_model"):
+        source = checkpoint / name
+        if not source.is_dir():
+            continue
+        if adapter_base(str(source)) is not None:
+            merge_folder(str(source), folder / name)
+        else:
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("trainer_state", "README.md"))
 
 
 def check_kind(config: RunConfig, state: dict[str, Any]) -> None:
@@ -55,4 +71,5 @@ def restore_state(config: RunConfig, parts: "Parts", folder: Path, state: dict[s
     parts.policy.load(folder / "policy")
     parts.reward.load(folder)
     parts.stream.restore(state["stream"])
+    parts.rollouts.restore(folder)
     restore_random_state(state["random"])

@@ -1,11 +1,14 @@
 """The Cooper step: the whole algorithm on one page."""
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cooper_rl.build import Parts
 from cooper_rl.clock import Clock
-from cooper_rl.cooptimization.cooper_reward import Scored
 from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.engines.base import Metrics
 from cooper_rl.observe.step_metrics import rollout_metrics
 from cooper_rl.policy.update import update_policy
@@ -33,20 +36,28 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     """
     clock = Clock()
     with clock.measure("sample"):
-        parts.sampler.load_weights(parts.policy)
-        rollouts = _sample(config, parts, seed, version=step - 1)
+        rollouts = parts.rollouts.take(parts.policy, step, seed, last=step == config.steps)
     # The reward model is still that of the previous step. The assistant writes while the policy is updated.
     scored = parts.reward.score(rollouts.groups(), step=step)
+    early = parts.reward.update(step) if parts.reward.learns_first(scored) else None
+    if early is not None:  # the rule contradicts the model, so the policy is paid what the model says after learning
+        scored = parts.reward.rescore(scored)
     paid = scored.scores.rewards
-    with clock.measure("update_policy"):
-        stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, config.algorithm, config.rollout)
-    stage2 = parts.reward.update(step)
-    metrics = rollout_metrics(rollouts) | scored.metrics | stage1.metrics | stage2.metrics
+    with _stage2(parts, step, early) as update_reward_model:
+        with clock.measure("update_policy"):
+            stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, config.algorithm, config.rollout)
+        stage2 = update_reward_model()
+    metrics = rollout_metrics(rollouts, step) | scored.metrics | stage1.metrics | stage2.metrics
     return StepResult(rollouts, scored, stage1.advantages, stage1.after_kl, stage2.pairs, metrics | clock.metrics())
 
 
-def _sample(config: RunConfig, parts: Parts, seed: int, version: int) -> Rollouts:
-    problems = parts.stream.next_batch()
-    prompts = [parts.prompt_encoder.encode(problem) for problem in problems]
-    samples = parts.sampler.sample(prompts, config.rollout.n, config.rollout, seed)
-    return Rollouts.of(problems, prompts, samples, config.rollout.n, version)
+@contextmanager
+def _stage2(parts: Parts, step: int, early: Updated | None) -> Iterator[Callable[[], Updated]]:
+    """The reward model's update: done `early`, under way from now on if it has devices of its own, else when called."""
+    if early is not None:
+        yield lambda: early
+    elif not parts.learns_side_by_side:
+        yield lambda: parts.reward.update(step)
+    else:
+        with ThreadPoolExecutor(max_workers=1) as thread:  # left only when the update has ended, after an error too
+            yield thread.submit(parts.reward.update, step).result

@@ -1,6 +1,7 @@
 """The run around the Cooper step: its record, checkpoints and evaluations, and how it stops or rolls back."""
 
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -9,7 +10,7 @@ from typing import Any, Self
 
 from cooper_rl.build import Parts, assemble
 from cooper_rl.clock import Clock
-from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.base import EngineLost, Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
 from cooper_rl.model_cards.run import write_model_cards
@@ -22,14 +23,18 @@ from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.persist.interrupt import stop_on_signal
 from cooper_rl.persist.random_state import seed_random_state
 from cooper_rl.persist.rollback import rollback_target
+from cooper_rl.persist.run_lock import RunLock
 from cooper_rl.run_config import RunConfig
-from cooper_rl.run_state import check_kind, restore_state, save_state
+from cooper_rl.run_state import check_kind, export_models, restore_state, save_state
 from cooper_rl.step import cooper_step
 
 logger = logging.getLogger(__name__)
 
 UNSEEN_AFTER = 10
 """Step at which the trainer reports watched metrics that no step has recorded so far."""
+
+RECOVERIES = 3
+"""Times that an engine lost at the same step is started anew; instead of another one the run ends."""
 
 OnStep = Callable[[int, Metrics], None]
 
@@ -40,11 +45,12 @@ class CooperTrainer:
     `CooperTrainer.from_config(config).fit()` is the whole of `cooper train`.
     """
 
-    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False):
+    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False, lock: RunLock | None = None):
         """Open the run's folder. With `resume`, continue after its newest checkpoint, or start if it has none yet.
 
-        Raises InputError if there is no run to resume, if all its checkpoints are damaged or of another kind of run,
-        or if a new run would overwrite an old one.
+        `lock` is the lock of the folder, for a caller that holds it already. Raises InputError if there is no run to
+        resume, if all its checkpoints are damaged or of another kind of run, if a new run would overwrite an old one,
+        or if another process holds the folder.
         """
         self.config = config
         self.parts = parts
@@ -53,11 +59,14 @@ class CooperTrainer:
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
         self._saved_steps = 0
         self._failed_checkpoints = 0
+        self._lost_after: list[int] = []
+        """The step after which the engine was lost, each time it was."""
         seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
         """The watch rule that ended the run, if one did."""
         check_folder(self.directory, resume)
+        self._lock = lock or RunLock(self.directory)
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
@@ -69,7 +78,12 @@ class CooperTrainer:
         check_folder(directory, resume)  # before any model is loaded
         if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):
             check_kind(config, state)
-        return cls(config, assemble(config, inputs), resume)
+        lock = RunLock(directory)
+        try:
+            return cls(config, assemble(config, inputs), resume, lock)
+        except BaseException:
+            lock.withdraw()
+            raise
 
     def step(self) -> Metrics:
         """Do one step of the algorithm (`cooper_step`) and record it."""
@@ -79,7 +93,8 @@ class CooperTrainer:
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
         prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.rollouts.prompts]
-        rollouts = self.recorder.rollouts(step, done.scored, done.advantages, prompts, done.after_kl)
+        versions = done.rollouts.versions
+        rollouts = self.recorder.rollouts(step, done.scored, done.advantages, versions, prompts, done.after_kl)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)
@@ -97,19 +112,45 @@ class CooperTrainer:
         """
         with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
             on_step = on_step or self._log_progress()
-            if self.completed_steps == 0:
-                self._begin(on_step)
-            while self.completed_steps < self.config.steps and not self._stop.is_set():
-                metrics = self._step_and_measure()
-                metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
-                firings = self._record(self.completed_steps, metrics, on_step)
-                if self._roll_back(firings):
-                    continue
-                self._stop_for(firings)
-                if self._wants_checkpoint(metrics):
-                    self._try_checkpoint(metrics)
-            if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
-                self._last_checkpoint()
+            while True:
+                try:
+                    return self._run(on_step)
+                except EngineLost as lost:
+                    self._recover(lost)
+
+    def _run(self, on_step: OnStep) -> None:
+        if self.completed_steps == 0:
+            self._begin(on_step)
+        while self.completed_steps < self.config.steps and not self._stop.is_set():
+            metrics = self._step_and_measure()
+            metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
+            metrics["engine/recoveries"] = float(len(self._lost_after))
+            firings = self._record(self.completed_steps, metrics, on_step)
+            if self._roll_back(firings):
+                continue
+            self._stop_for(firings)
+            if self._wants_checkpoint(metrics):
+                self._try_checkpoint(metrics)
+        if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
+            self._last_checkpoint()
+        if self._saved_steps == self.config.steps and self.config.has_adapters:
+            self._export()
+
+    def _recover(self, lost: EngineLost) -> None:
+        """Build the engine and all parts anew, and go on from the newest checkpoint, or from the beginning.
+
+        The steps since are done again as they were. Raises EngineLost where that has not helped this step before.
+        """
+        self._lost_after.append(self.completed_steps)
+        if self._lost_after.count(self.completed_steps) > RECOVERIES:
+            raise lost
+        logger.error("ENGINE LOST after step %d, it is started anew: %s", self.completed_steps, lost)
+        self._close()
+        self.parts = assemble(self.config)
+        if not self._restore():
+            self.completed_steps = self._saved_steps = 0
+            seed_random_state(self.config.seed)
+        self._open_record(resume=True)
 
     def _begin(self, on_step: OnStep) -> None:
         """Show the first prompt, and evaluate the policy before the first step."""
@@ -128,7 +169,11 @@ class CooperTrainer:
         return log
 
     def close(self) -> None:
-        """Close the run's files, the verifier's processes and the assistant's connections."""
+        """Close the run's files, and end the processes and connections that it has."""
+        self._close()
+        self._lock.close()
+
+    def _close(self) -> None:
         self.recorder.close()
         self.parts.close()
 
@@ -156,6 +201,7 @@ class CooperTrainer:
         if parts.test_set is None:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
         with clock.measure("evaluate"):
+            parts.rollouts.settle()
             parts.sampler.load_weights(parts.policy)
             metrics = parts.test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
         return metrics | clock.parts()
@@ -196,6 +242,16 @@ class CooperTrainer:
                 "make room on the disk and continue from the previous checkpoint with --resume"
             ) from error
 
+    def _export(self) -> None:
+        """Checkpoints hold adapters alone; `final/` holds models that need no adapter."""
+        folder, aside = self.directory / "final", self.directory / ".final.partial"
+        if folder.exists():  # a run that had ended before it was resumed
+            return
+        shutil.rmtree(aside, ignore_errors=True)
+        export_models(self._checkpoints.list()[-1], aside)
+        write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, aside)
+        aside.rename(folder)
+
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""
         found = self._checkpoints.latest()
@@ -203,6 +259,8 @@ class CooperTrainer:
             return False
         folder, state = found
         restore_state(self.config, self.parts, folder, state)
+        if self._back_to()[-1:] == [state["step"]]:  # groups that led to a fault are not learned from again
+            self.parts.rollouts.forget()
         self.completed_steps = self._saved_steps = state["step"]
         logger.info("resuming after step %d from %s", self.completed_steps, folder)
         return True
@@ -210,7 +268,11 @@ class CooperTrainer:
     def _open_record(self, resume: bool) -> None:
         self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
         self.watch = Watch(self.config.watch_rules, seen=read_metrics(self.directory))
-        self._rollbacks = [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
+        self._rollbacks = self._back_to()
+
+    def _back_to(self) -> list[int]:
+        """The checkpoints that the run has gone back to."""
+        return [event["back_to"] for event in read_events(self.directory) if "back_to" in event]
 
     def _measure(self, at_start: bool = False) -> Metrics:
         """Evaluate the policy on test problems and the reward model on labelled completions, each if it is due."""

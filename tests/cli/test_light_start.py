@@ -90,6 +90,28 @@ def test_bad_input_of_the_arena_is_reported_without_torch(tmp_path, arguments, w
     assert imported == []
 
 
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["serv.port=1"], "did you mean 'serve'?"),
+        (["serve.commit=often"], "write count:1024"),
+        (["serve.host=0.0.0.0"], "is open to other machines and serve.token_env is not set"),
+        (["serve.token_env=COOPER_NOT_SET"], "environment variable COOPER_NOT_SET is not set"),
+        (["reward_model.schedule=cosine"], "set serve.planned_steps"),
+        (["reward_model.model=./nowhere"], "no such model folder"),
+        (["cooptimization.assistant=null"], "assistant is missing"),
+        (["serve.host=192.0.2.1", "serve.token_env=PATH"], "cannot listen on 192.0.2.1:8765"),
+    ],
+)
+def test_bad_input_of_a_server_is_told_without_torch(settings, tmp_path, overrides, words):
+    wanted = {key: settings[key] for key in ("reward_model", "cooptimization", "threads")}
+    (tmp_path / "serve.yaml").write_text(yaml.safe_dump(wanted))
+    code, imported, output = _cooper(tmp_path, "serve", "serve.yaml", *overrides)
+    assert code == 2, output
+    assert words in " ".join(output.split())
+    assert imported == []
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"]])
 def test_commands_that_need_no_model_do_not_import_torch(tmp_path, arguments):
     code, imported, output = _cooper(tmp_path, *arguments)

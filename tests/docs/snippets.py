@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(
     r"""(?:^[ ]*<!--\ not\ run:\ (?P<reason>[^\n]+?)\ -->\n\s*)?
     ^(?P<indent>[ ]*)```(?P<language>[^\n]*)\n(?P<text>.*?)^(?P=indent)```[ ]*$""",
@@ -26,7 +26,12 @@ class Snippet:
 
 def all_snippets() -> list[Snippet]:
     """Every fenced block of README.md, CONTRIBUTING.md and docs/."""
-    return [snippet for page in PAGES for snippet in snippets_of(page.read_text(encoding="utf-8"), page.name)]
+    return [snippet for page in PAGES for snippet in snippets_of(page.read_text(encoding="utf-8"), name_of(page))]
+
+
+def name_of(page: Path) -> str:
+    """A page's path below docs/, or its name where it stands at the top."""
+    return page.name if page.parent == ROOT else str(page.relative_to(ROOT / "docs"))
 
 
 def snippets_of(page: str, name: str) -> list[Snippet]:

@@ -25,6 +25,7 @@ from cooper_rl.config.settings import Settings, check, merge, read_settings, wit
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.service.config import ServeConfig
 from cooper_rl.verifyrm.bench.methods import ScoringConfig
 from cooper_rl.verifyrm.collect.config import CollectConfig
 from cooper_rl.verifyrm.label.judge_config import JudgeFile
@@ -69,6 +70,8 @@ def test_settings_fit_their_records(snippet):
     settings = Settings(values, snippet.place, lines)
     if "judge" in values:
         check(JudgeFile, settings)
+    elif "serve" in values:
+        check(ServeConfig, settings)
     elif "models" in values:
         check(CollectConfig, settings)
     elif snippet.place.startswith("arena.md"):

@@ -23,8 +23,8 @@ def test_every_shipped_configuration_loads(path: Path):
     assert not same_file or config.test_problems.skip >= (config.problems.limit or 10**9)
 
 
-def test_the_papers_hyper_parameters():
-    (path,) = [path for path in CONFIGS if "paper" in path.name]
+@pytest.mark.parametrize("path", [path for path in CONFIGS if "paper" in path.name], ids=lambda path: path.name)
+def test_the_papers_hyper_parameters(path: Path):
     config = load_config(path)
     assert (config.rollout.n, config.rollout.temperature, config.steps) == (16, 1.0, 180)
     assert (config.policy.learning_rate, config.policy.warmup_steps, config.policy.max_grad_norm) == (1e-6, 20, 1.0)

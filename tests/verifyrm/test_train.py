@@ -42,12 +42,12 @@ def test_a_causal_model_and_a_reward_model_both_learn(tiny_models: Path, tmp_pat
     assert json.loads((tmp_path / "rm" / METRICS_FILE).read_text()) == result
 
 
-def test_plain_transformers_loads_the_weights_with_the_lowest_held_out_loss(tiny_models: Path, tmp_path: Path):
+@pytest.mark.parametrize("lora", [None, {"rank": 4, "dropout": 0.1}])
+def test_plain_transformers_loads_the_weights_with_the_lowest_held_out_loss(tiny_models: Path, tmp_path: Path, lora):
     rows = labelled_rows(60)
     seen: list[tuple[int, int]] = []
-    diverging = config(
-        tiny_models / "policy", learning_rate=0.3, evaluate_every=1, epochs=4, calibrate=False, patience=None
-    )
+    settings = {"learning_rate": 0.3, "evaluate_every": 1, "epochs": 4, "calibrate": False, "patience": None}
+    diverging = config(tiny_models / "policy", lora=lora, **settings)
     result = train_verifyrm(diverging, rows, tmp_path / "rm", lambda done, _, total: seen.append((done, total)))
     losses = [entry["loss"] for entry in result["history"]]
     assert result["held_out"]["loss"] == min(losses) < losses[-1]

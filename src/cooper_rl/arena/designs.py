@@ -23,9 +23,8 @@ class Design(Config):
 
 
 def built_in_designs() -> dict[str, Design]:
-    """The designs that come with the package, without those whose parts this version does not have."""
-    designs = {name: _design(name, values, BUILT_IN) for name, values in read_settings(BUILT_IN).values.items()}
-    return {name: design for name, design in designs.items() if _fault(name, design) is None}
+    """The designs that come with the package."""
+    return read_designs(BUILT_IN)
 
 
 def read_designs(path: Path) -> dict[str, Design]:

@@ -22,6 +22,7 @@ class Command(StrEnum):
     """Commands with settings."""
 
     train = "train"
+    serve = "serve"
     eval = "eval"
     verifyrm_train = "verifyrm-train"
     verifyrm_collect = "verifyrm-collect"
@@ -31,6 +32,7 @@ class Command(StrEnum):
 
 RECORDS = {
     Command.train: "cooper_rl.run_config:RunConfig",
+    Command.serve: "cooper_rl.service.config:ServeConfig",
     Command.eval: "cooper_rl.data.config:ProblemsConfig",
     Command.verifyrm_train: "cooper_rl.verifyrm.train.config:VerifyRMConfig",
     Command.verifyrm_collect: "cooper_rl.verifyrm.collect.config:CollectConfig",
@@ -88,6 +90,10 @@ def _resolved(command: Command, record: "type[Config]", files: Sequence[str], ov
 
     if command is Command.train:
         return load_config(files[0], overrides) if files else build_config(with_overrides({}, overrides))
+    if command is Command.serve:
+        from cooper_rl.service.config import load_serve_config  # noqa: PLC0415
+
+        return load_serve_config(files[0] if files else None, overrides)
     return check(record, read_settings(files[0], overrides) if files else Settings(with_overrides({}, overrides)))
 
 

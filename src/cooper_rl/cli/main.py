@@ -12,6 +12,10 @@ from cooper_rl.cli.config import show_config
 from cooper_rl.cli.console import console, log_handler
 from cooper_rl.cli.demo import demo
 from cooper_rl.cli.evaluate import evaluate_model
+from cooper_rl.cli.export import export
+from cooper_rl.cli.overopt import overopt
+from cooper_rl.cli.plan import plan
+from cooper_rl.cli.serve import serve
 from cooper_rl.cli.train import train
 from cooper_rl.cli.verify import verify
 from cooper_rl.cli.verifyrm import verifyrm
@@ -20,9 +24,13 @@ from cooper_rl.errors import InputError, MissingExtraError
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
 commands.command("train")(train)
 commands.command("config")(show_config)
+commands.command("serve")(serve)
+commands.command("plan")(plan)
 commands.command("eval")(evaluate_model)
+commands.command("export")(export)
 commands.command("demo")(demo)
 commands.command("arena")(arena)
+commands.command("overopt")(overopt)
 commands.command("verify")(verify)
 commands.add_typer(verifyrm, name="verifyrm")
 

@@ -9,7 +9,9 @@ from rich.markdown import Markdown
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
+from cooper_rl.cli.reward_model_tools import measure_benchmark, named_models, reward_distance
 from cooper_rl.cli.settings import RuleOption, record_from, rule_from
+from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.verifyrm.label.judge_config import JudgeConfig
@@ -133,10 +135,17 @@ def bench_methods(
     setting: Annotated[list[str] | None, typer.Option(help="Settings of the reward models: key=value.")] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
+    benchmark: Annotated[
+        str | None, typer.Option(help="Read the files of rewardbench, rewardbench2 or rewardmath instead.")
+    ] = None,
 ) -> None:
     """Compare rule, reward models, judge and combinations on labelled completions and under attack."""
+    if benchmark is not None:
+        if judge is not None or combine:
+            raise InputError("--benchmark measures scores; leave out --judge and --combine")
+        measure_benchmark(benchmark, data, out, reward_model or [], setting or [], threads)
+        return
     from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch loads only when a command needs it
-    from cooper_rl.errors import InputError  # noqa: PLC0415
     from cooper_rl.verifyrm.bench.bench import bench  # noqa: PLC0415
     from cooper_rl.verifyrm.bench.data import read_bench  # noqa: PLC0415
     from cooper_rl.verifyrm.bench.methods import (  # noqa: PLC0415
@@ -151,13 +160,7 @@ def bench_methods(
     rows = [row for path in data for row in read_bench(path)]
     set_threads(threads)
     methods: dict[str, Method] = {} if no_rule else {"rule": RuleMethod(workers, rule_from(rule, workers))}
-    for number, given in enumerate(reward_model or []):
-        name, separator, folder = given.partition("=")
-        name, folder = (name, folder) if separator else ("rm" if number == 0 else f"rm{number + 1}", given)
-        if not name.isidentifier() or name in methods or name == "judge":
-            raise InputError(
-                f"--reward-model {given!r}: {name!r} is not a valid name, or is used already; write NAME=FOLDER"
-            )
+    for name, folder in named_models(reward_model or [], taken=["judge", *methods]).items():
         methods[name] = RewardModelMethod(record_from(ScoringConfig, {"model": folder}, setting or []))
     if judge is not None:
         methods["judge"] = JudgeMethod(_judge_config(judge))
@@ -174,6 +177,9 @@ def bench_methods(
     write_bench(result, out)
     console.print(Markdown(markdown(result)))
     console.print(f"page: {out / HTML}\ntable: {out / MARKDOWN}", highlight=False, soft_wrap=True)
+
+
+verifyrm.command("distance")(reward_distance)
 
 
 def _judge_config(path: Path) -> "JudgeConfig":

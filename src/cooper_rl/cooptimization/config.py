@@ -7,8 +7,10 @@ from pydantic import Field, model_validator
 from cooper_rl.config.base import Config
 from cooper_rl.cooptimization.negatives.assistant import AssistantConfig
 
-NegativeOrigin = Literal["assistant", "on_policy"]
+NegativeOrigin = Literal["assistant", "on_policy", "swapped_reference"]
 PositiveOrigin = Literal["rollout", "reference_solution"]
+TieOrigin = Literal["two_right", "irrelevant_question"]
+Weighting = Literal["equal", "misranked", "overpaid"]
 
 
 class OnPolicyConfig(Config):
@@ -25,6 +27,10 @@ class OnPolicyConfig(Config):
     trust_unparsed: bool = False
     """Whether a completion in which the rule finds no answer counts as wrong. Off by default, because the rule may
     also fail to find a right answer of unusual form. A completion without any letter or digit is always a negative."""
+    agree_with: tuple[str, ...] = ()
+    """Names of further reward models (`reward_models`), such as a frozen copy of the start. A completion that all of
+    them and the learning model score above 1/2 is not a negative, since the rule has probably missed a right answer.
+    This helps against a rule that misses many; a hack that all the models accept is then never taught as wrong."""
 
 
 class ReplayConfig(Config):
@@ -54,18 +60,40 @@ class CooptimizationConfig(Config):
     """Stage 2 of every step. The defaults are the preset `cooper`."""
 
     negatives: tuple[NegativeOrigin, ...] = ("assistant", "on_policy")
-    """Sources of negatives: the `assistant` rewrites the positive; `on_policy` takes rule-rejected completions."""
+    """Sources of negatives: the `assistant` rewrites the positive; `on_policy` takes rule-rejected completions;
+    `swapped_reference` takes the positive itself under a reference answer that it does not match."""
     positives: tuple[PositiveOrigin, ...] = ("rollout", "reference_solution")
     """Sources of positives: `rollout` takes a rule-accepted completion; `reference_solution` takes the data set's
     solution if the group has no accepted completion."""
+    ties: tuple[TieOrigin, ...] = ()
+    """Sources of pairs that should score the same: `two_right` takes two completions of a problem that the rule
+    accepts; `irrelevant_question` takes a right and a wrong one under the question of another problem."""
     pairs_per_problem: int = Field(default=1, ge=1)
-    """Maximum number of pairs per problem from each source of negatives."""
+    """Maximum number of pairs per problem from each source of negatives, and of ties."""
     on_policy: OnPolicyConfig = OnPolicyConfig()
     """Which completions become negatives."""
     assistant: AssistantConfig | None = None
     """The model or function that writes the wrong solutions; needed if `negatives` lists `assistant`."""
     anchor: float = Field(default=0.5, ge=0)
     """Weight of a binary cross-entropy term added to the pairwise loss. It keeps sigmoid(logit) an absolute reward."""
+    margin: float = Field(default=0.0, ge=0)
+    """By how much a positive's logit should exceed its negative's; 0 is plain Bradley-Terry."""
+    centring: float = Field(default=0.0, ge=0)
+    """Weight of the squared sum of a pair's logits in the loss. It keeps logits around 0, as the anchor does, but says
+    nothing about either completion."""
+    smoothing: float = Field(default=0.0, ge=0, le=0.5)
+    """Assumed probability that a pair is the wrong way round. Raise it if the rule often misses right answers."""
+    tie_weight: float = Field(default=1.0, ge=0)
+    """Weight of the mean loss of the ties relative to the mean loss of the other pairs."""
+    weighting: Weighting = "equal"
+    """Weights of the pairs in an update, scaled to mean 1. `equal` weights them equally; `misranked` by 1 -
+    sigmoid(positive logit - negative logit), how wrong the order was; `overpaid` by sigmoid(negative logit), the reward
+    that the wrong completion got. The logits are those from before the update in which the pair was new."""
+    before_policy: float | None = Field(default=None, ge=0, le=1)
+    """Train the reward model before the policy, and score the step's completions again, in steps in which the model
+    accepts more than this share of what the rule calls wrong. The policy is then not paid for a hack that the step has
+    already shown, but it waits for the assistant. Null trains the policy first in every step. It has no effect where
+    another trainer calls `CooperReward`."""
     replay: ReplayConfig = ReplayConfig()
     """Past pairs and VerifyRM's training data in each update."""
     epochs: int = Field(default=1, ge=1)
@@ -76,6 +104,7 @@ class CooptimizationConfig(Config):
         for name, values in (("negatives", self.negatives), ("positives", self.positives)):
             if not values:
                 raise ValueError(f"{name} is empty; list at least one source")
+        for name, values in (("negatives", self.negatives), ("positives", self.positives), ("ties", self.ties)):
             if len(values) != len(set(values)):
                 raise ValueError(f"{name} lists a source twice: {', '.join(values)}")
         return self

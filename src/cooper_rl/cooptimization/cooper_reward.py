@@ -1,17 +1,20 @@
 """The co-trained reward as one object: it scores answers and learns from them once per step."""
 
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self
+
+import torch
 
 from cooper_rl.clock import Clock
 from cooper_rl.cooptimization.health import ProbeSet, step_health
 from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
 from cooper_rl.cooptimization.outline import check_outline, outline
 from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
 from cooper_rl.cooptimization.stage2 import Cooptimizer
@@ -20,43 +23,17 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Remembers, Scores
 from cooper_rl.rewards.context import RewardModel, StepContext
-from cooper_rl.rewards.kinds.sum import build_sum
+from cooper_rl.rewards.kinds.sum import build_sum, read_by
 from cooper_rl.rewards.metrics import reward_metrics
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rewards.shaped import shaped
 from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts.ragged import Ragged
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
-
-
-@dataclass(frozen=True)
-class Scored:
-    """The result of `CooperReward.score`: one list per group, one entry per answer.
-
-    `rewards` are the final rewards, after shaping. `logits` come from the reward model that learns, else from the first
-    one used in a reward; they are None if there is no reward model. `version` is the version of the model that scored.
-    """
-
-    rewards: list[list[float]]
-    logits: list[list[float]] | None
-    verdicts: list[list[Verdict]]
-    version: int
-    metrics: Metrics
-    scores: Scores = field(repr=False, compare=False)
-    """The same rewards with all their parts."""
-    context: StepContext = field(repr=False, compare=False)
-    """Verdicts, scores and gold labels of the answers."""
-
-
-@dataclass(frozen=True)
-class Updated:
-    """The result of `CooperReward.update`: the step's pairs, with their logits before and after the update."""
-
-    step: int
-    version: int
-    pairs: list[Pair]
-    metrics: Metrics
+FALSE_ACCEPTS = "reward_model/false_accept_rate"
 
 
 class CooperReward:
@@ -144,16 +121,38 @@ class CooperReward:
                 raise InputError(f"step {opened.number}: there are no groups to score")
             clock = Clock()
             if new := opened.unseen(groups):
-                evaluated = self._evaluate(new, clock)
-                if self._cooptimizer is not None:
-                    context = evaluated.context
-                    logits = context.logits(context.model_names[0]).rows()
-                    opened.stage2.append(
-                        self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number)
-                    )
-                opened.add(evaluated)
-                self._open = opened
+                self._add(opened, self._evaluate(new, clock))
             return self._scored(opened.evaluated(groups), clock.parts())
+
+    def evaluate(self, calls: Sequence[Sequence[AnswerGroup]]) -> list[Scored]:
+        """What `score(groups, train=False)` returns for the groups of every call, computed in one batch.
+
+        Logits may differ in the last bits from those of separate calls.
+        """
+        with self._lock:
+            together = self._context([group for groups in calls for group in groups])
+            _ = together.verdicts, [together.logits(name) for name in together.model_names]
+            places = iter(range(len(together.groups)))
+            contexts = [StepContext.joined([(together, next(places)) for _ in groups]) for groups in calls]
+            return [self._scored(self._paid(context)) for context in contexts]
+
+    def admit(
+        self,
+        step: int,
+        groups: Sequence[AnswerGroup],
+        verdicts: list[list[Verdict]],
+        logits: Mapping[str, Sequence[Sequence[float]]],
+        rewards: Sequence[Sequence[float]],
+    ) -> None:
+        """Add new groups to the step with the results of an earlier `evaluate`; the assistant starts to write.
+
+        `logits` are those of every model, by name. Raises InputError as `score` does.
+        """
+        with self._lock:
+            opened = self._opened(step)
+            context = self._context(groups)
+            context.recall(verdicts, logits)
+            self._add(opened, Evaluated(context, Scores(Ragged.of(rewards, torch.float32))))
 
     def update(self, step: int, keep: Collection[str] | None = None) -> Updated:
         """Wait for the assistant, then train the reward model on the step's pairs. A step is updated only once.
@@ -175,13 +174,31 @@ class CooperReward:
             self._last = Updated(step, self.version, pairs, metrics)
             return self._last
 
-    def save(self, folder: str | Path) -> None:
-        """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
+    def learns_first(self, scored: Scored) -> bool:
+        """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""
+        limit = self.config.cooptimization.before_policy
+        if limit is None or self._cooptimizer is None:
+            return False
+        return scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
 
-        Raises InputError while a step is under way, because a checkpoint does not store its groups.
+    def rescore(self, scored: Scored) -> Scored:
+        """The same answers, scored with the model as it is now. Verdicts and gold labels stay; nothing is stored.
+
+        The metric `reward_model/false_accept_rate_before` is the rate under the model that scored before.
         """
         with self._lock:
-            if self._open is not None:
+            found = self._scored(self._paid(scored.context.afresh()))
+        before = {f"{FALSE_ACCEPTS}_before": scored.metrics[name] for name in [FALSE_ACCEPTS] if name in scored.metrics}
+        return replace(found, metrics=found.metrics | before)
+
+    def save(self, folder: str | Path, *, while_open: bool = False) -> None:
+        """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
+
+        Raises InputError while a step is under way, because a checkpoint does not store its groups; with `while_open`
+        the caller stores them.
+        """
+        with self._lock:
+            if self._open is not None and not while_open:
                 raise InputError(f"step {self._open.number} is under way; call update({self._open.number}), then save")
             folder = Path(folder)
             folder.mkdir(parents=True, exist_ok=True)
@@ -242,24 +259,48 @@ class CooperReward:
             )
         return OpenStep(number)
 
+    def _context(self, groups: Sequence[AnswerGroup]) -> StepContext:
+        return StepContext(groups, self.verifier, self.models, self._gold)
+
     def _evaluate(self, groups: Sequence[AnswerGroup], clock: Clock | None = None) -> Evaluated:
         clock = clock or Clock()
-        context = StepContext(groups, self.verifier, self.models, self._gold)
+        context = self._context(groups)
         with clock.measure("verify"):
             _ = context.verdicts
         with clock.measure("reward"):
-            if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
-                context.logits(context.model_names[0])
-            scores = self._reward.score(context)
-            paid = scores.rewards
-            for shaping in self._shaping:
-                paid = shaping.shape(paid, context)
+            return self._paid(context)
+
+    def _paid(self, context: StepContext) -> Evaluated:
+        if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
+            context.logits(context.model_names[0])
+        scores = self._reward.score(context)
         parts = dict(scores.parts)
-        if self.learning is not None:
-            parts |= context.model_parts(context.model_names[0])
-        if self._shaping:
-            parts["unshaped"] = scores.rewards
-        return Evaluated(context, Scores(paid, parts, scores.metrics))
+        for name in dict.fromkeys([*filter(None, [self.config.learning_model]), *read_by(self.config.shaping)]):
+            parts |= context.model_parts(name)
+        return Evaluated(context, shaped(Scores(scores.rewards, parts, scores.metrics), self._shaping, context))
+
+    def _add(self, opened: OpenStep, evaluated: Evaluated) -> None:
+        """Add newly evaluated groups to the step and set the assistant to work on them."""
+        if self._cooptimizer is not None:
+            context = evaluated.context
+            logits = context.logits(context.model_names[0]).rows()
+            trusted = self._trusted(context)
+            opened.stage2.append(
+                self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number, trusted)
+            )
+        opened.add(evaluated)
+        self._open = opened
+
+    def _trusted(self, context: StepContext) -> list[list[bool]] | None:
+        """The answers that all models in `on_policy.agree_with` and the learning model accept, whatever the rule says.
+
+        None if the setting is empty.
+        """
+        names = self.config.cooptimization.on_policy.agree_with
+        if not names:
+            return None
+        asked = [context.logits(name).flat > 0 for name in (context.model_names[0], *names)]
+        return [[bool(value) for value in row] for row in context.ragged(torch.stack(asked).all(dim=0)).rows()]
 
     def _scored(self, evaluated: Evaluated, times: Metrics | None = None) -> Scored:
         context, scores = evaluated.context, evaluated.scores

@@ -47,13 +47,13 @@ class CooperRewardConfig(Config):
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
     """The policy's reward is the sum of these rewards, each times its `weight`. Kinds: `rule`, `reward_model`,
-    `hybrid`, `function`, `sum`, or `package.module:Class`."""
+    `hybrid`, `ensemble`, `rule_then_model`, `earned`, `function`, `sum`, or `package.module:Class`."""
     reward_models: dict[str, RewardModelConfig] = Field(default_factory=dict)
     """Reward models by name. A model that `learns` is trained even if no reward uses it. A model that neither learns
     nor is used is not loaded."""
     shaping: tuple[Annotated[Any, SHAPINGS], ...] = ()
-    """Transforms applied to the finished rewards, in this order. Kinds: `clip`, `overlong`, `length_penalty`, or
-    `package.module:Class`."""
+    """Transforms applied to the finished rewards, in this order. Kinds: `cap`, `par`, `log_sigmoid`, `gate`, `rank`,
+    `constraints`, `clip`, `overlong`, `length_penalty`, or `package.module:Class`."""
     reward_model: RewardModelConfig | None = None
     """Short form of `reward_models: {main: …}`; needed by the kinds `static`, `cooper` and `hybrid`."""
     hybrid: HybridConfig | None = None
@@ -86,14 +86,22 @@ class CooperRewardConfig(Config):
 
     @property
     def used_models(self) -> dict[str, RewardModelConfig]:
-        """The reward models that learn or are used in a reward. The one that learns comes first."""
-        names = dict.fromkeys([*filter(None, [self.learning_model]), *read_by(self.rewards)])
+        """The reward models that learn, or are used in a reward, in a shaping or to check negatives.
+
+        The one that learns comes first.
+        """
+        used = (*read_by((*self.rewards, *self.shaping)), *_asked_in_stage2(self))
+        names = dict.fromkeys([*filter(None, [self.learning_model]), *used])
         return {name: self.reward_models[name] for name in names}
 
     @property
     def needs_references(self) -> bool:
         """Whether problems need a reference answer that the rule accepts."""
-        return bool(self.used_models) or any(getattr(part, "needs_reference", True) for part in self.rewards)
+        return (
+            bool(self.used_models)
+            or any(getattr(part, "needs_reference", True) for part in self.rewards)
+            or any(getattr(part, "needs_reference", False) for part in self.shaping)
+        )
 
     @property
     def planned_steps(self) -> int | None:
@@ -107,7 +115,20 @@ def _check_tree(config: CooperRewardConfig) -> None:
         raise ValueError(
             f"reward_models: {' and '.join(learning)} both learn; at most one can, set learns: false for the others"
         )
-    for name in read_by(config.rewards):
-        if name not in config.reward_models:
-            known = ", ".join(config.reward_models) or "none is configured"
-            raise ValueError(f"rewards: no reward model is named {name!r} (reward_models: {known})")
+    for field, names in (
+        ("rewards", read_by(config.rewards)),
+        ("shaping", read_by(config.shaping)),
+        ("cooptimization.on_policy.agree_with", _asked_in_stage2(config)),
+    ):
+        for name in names:
+            if name not in config.reward_models:
+                known = ", ".join(config.reward_models) or "none is configured"
+                raise ValueError(f"{field}: no reward model is named {name!r} (reward_models: {known})")
+    for index, part in enumerate(config.shaping):
+        if hasattr(part, "check_place"):
+            part.check_place(config.rewards, config.shaping[:index])
+
+
+def _asked_in_stage2(config: CooperRewardConfig) -> tuple[str, ...]:
+    """Names of the reward models that are asked about negatives; without stage 2, none are."""
+    return config.cooptimization.on_policy.agree_with if config.learning_model is not None else ()

@@ -9,40 +9,37 @@ from random import Random
 from typing import Any, get_args
 
 from cooper_rl.clients.chat_reply import FailureKind
-from cooper_rl.cooptimization.config import CooptimizationConfig, NegativeOrigin, PositiveOrigin
+from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant import Assistant
 from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
 from cooper_rl.cooptimization.negatives.rewriting import REJECTIONS, AnswerVerifier, Request, Rewrites
-from cooper_rl.cooptimization.pairs import Pair, choose_positives
+from cooper_rl.cooptimization.negatives.swapped_reference import swapped_pairs
+from cooper_rl.cooptimization.pairs import Pair, Solved, choose_positives
 from cooper_rl.cooptimization.replay import PairBuffer, restore_rng
+from cooper_rl.cooptimization.ties import irrelevant_questions, two_right, wrong_texts
 from cooper_rl.cooptimization.update import PairEncoder, update_reward_model
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
-from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.rollouts.answers import AnswerGroup
 
 
 @dataclass(frozen=True)
-class Solved:
-    """A problem with at least one positive. All its positives have the same origin."""
-
-    problem: Problem
-    positives: list[str]
-    origin: PositiveOrigin
-    logits: dict[str, float]
-    """The reward model's logit of each of the group's normalised completions, before any update of the step."""
-
-
-@dataclass(frozen=True)
 class Work:
-    """One group's contribution to the step's update: its on-policy pairs, and its requests to the assistant."""
+    """One group's contribution to the step's update.
+
+    These are its on-policy pairs and ties, its requests to the assistant, and what is combined with other groups at the
+    end: texts that the rule calls wrong, and a random generator for the choice of partners.
+    """
 
     group_id: str
     problem_id: str
     solved: Solved | None
+    partners: Random
     on_policy: list[Pair] = field(default_factory=list)
     asked: list[Request] = field(default_factory=list)
+    ties: list[Pair] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -87,19 +84,24 @@ class Cooptimizer:
         verdicts: Sequence[Sequence[str]],
         rm_logits: Sequence[Sequence[float]],
         step: int,
+        trusted: Sequence[Sequence[bool]] | None = None,
     ) -> Stage2:
         """Choose positives and on-policy negatives, submit the assistant's requests, and return at once.
 
         `verdicts[p][i]` is the rule's verdict (`correct`, `wrong`, `unparsed`, `timeout`) on answer i of group p.
-        `rm_logits[p][i]` is the reward model's logit, with the weights before the step's update. The choice for a group
-        depends only on the seed, the step and the group, not on the order of the groups.
+        `rm_logits[p][i]` is the reward model's logit, with the weights before the step's update. An answer that is
+        `trusted[p][i]` is never an on-policy negative. The choice for a group depends only on the seed, the step and
+        the group, not on the order of the groups.
         """
         order = sorted(range(len(groups)), key=lambda p: (groups[p].problem.id, groups[p].id))
         groups, verdicts = [groups[p] for p in order], [verdicts[p] for p in order]
         logits = [rm_logits[p] for p in order]
+        known = [None if trusted is None else trusted[p] for p in order]
         choices = [Random(f"pairs {self._seed} {step} {group.problem.id}") for group in groups]
         solved = self._choose_positives(groups, verdicts, logits, choices)
-        work = [self._work(*group) for group in zip(groups, verdicts, logits, solved, choices, strict=True)]
+        partners = [Random(f"partners {self._seed} {step} {group.problem.id}") for group in groups]
+        rows = zip(groups, verdicts, logits, solved, choices, partners, known, strict=True)
+        work = [self._work(*row) for row in rows]
         asked = [request for one in work for request in one.asked]
         return Stage2(work, self._assistant.submit(asked) if self._assistant and asked else None)
 
@@ -110,17 +112,19 @@ class Cooptimizer:
         rm_logits: Sequence[float],
         solved: Solved | None,
         rng: Random,
+        partners: Random,
+        trusted: Sequence[bool] | None,
     ) -> Work:
         config = self.config
-        work = Work(group.id, group.problem.id, solved)
+        work = Work(group.id, group.problem.id, solved, partners)
         if solved is None:
             return work
         if "on_policy" in config.negatives:
             negatives = choose_on_policy_negatives(
-                group, verdicts, rm_logits, solved.positives, config.pairs_per_problem, config.on_policy, rng
+                group, verdicts, rm_logits, solved.positives, config.pairs_per_problem, config.on_policy, rng, trusted
             )
             work.on_policy.extend(
-                make_pair(solved, positive, negative, "on_policy")
+                solved.pair(positive, negative, "on_policy")
                 for positive, negative in zip(cycle(solved.positives), negatives, strict=False)
             )
         if self._assistant is not None:
@@ -128,6 +132,10 @@ class Cooptimizer:
                 Request(solved.problem, positive, rng.getrandbits(31))
                 for positive in islice(cycle(solved.positives), config.pairs_per_problem)
             )
+        if "two_right" in config.ties:
+            work.ties.extend(two_right(group, verdicts, config.pairs_per_problem, partners))
+        if "irrelevant_question" in config.ties:
+            work.wrong.extend(wrong_texts(group, verdicts, config.pairs_per_problem, partners))
         return work
 
     def finish(self, parts: Sequence[Stage2], keep: Collection[str] | None = None) -> list[Pair]:
@@ -145,11 +153,25 @@ class Cooptimizer:
         done.sort(key=lambda item: (item[0].problem_id, item[0].group_id))
         by_assistant = [pair for _, pairs in done for pair in pairs]
         on_policy = [pair for work, _ in done for pair in work.on_policy]
-        pairs = list(dict.fromkeys(by_assistant + on_policy))
+        partnered = self._partnered([work for work, _ in done])
+        pairs = list(dict.fromkeys(by_assistant + on_policy + partnered))
         self._steps_without_pairs = 0 if pairs else self._steps_without_pairs + 1
         counts = sum((Counter(result.counts) for result in results), Counter())
         solved = [work.solved for work, _ in done if work.solved is not None]
         self._pair_metrics = self._problem_metrics(solved, len(done)) | self._validity(len(solved), pairs, counts)
+        return pairs
+
+    def _partnered(self, work: Sequence[Work]) -> list[Pair]:
+        """The pairs that take something from another problem of the step, and all ties."""
+        pairs: list[Pair] = []
+        solved = [(one.solved, one) for one in work if one.solved is not None]
+        if "swapped_reference" in self.config.negatives:
+            pairs += swapped_pairs(
+                [(item, one.partners) for item, one in solved], self._verifier, self.config.pairs_per_problem
+            )
+        pairs += [pair for one in work for pair in one.ties]
+        if "irrelevant_question" in self.config.ties:
+            pairs += irrelevant_questions([(item, one.wrong, one.partners) for item, one in solved], self._verifier)
         return pairs
 
     def update(
@@ -233,6 +255,8 @@ class Cooptimizer:
 
     def _validity(self, solved: int, pairs: Sequence[Pair], counts: Mapping[str, int]) -> Metrics:
         metrics = {"pairs/count": float(len(pairs)), "pairs/steps_without": float(self._steps_without_pairs)}
+        for origin in self.config.ties:
+            metrics[f"pairs/ties_{origin}"] = float(sum(pair.negative_origin == origin for pair in pairs))
         wanted = self.config.pairs_per_problem * solved
         for origin in self.config.negatives:
             valid = sum(pair.negative_origin == origin for pair in pairs)
@@ -249,23 +273,7 @@ def _rewritten(work: Work, negatives: Sequence[str | None]) -> list[Pair]:
     if work.solved is None:
         return []
     return [
-        make_pair(work.solved, request.positive, negative, "assistant")
+        work.solved.pair(request.positive, negative, "assistant")
         for request, negative in zip(work.asked, negatives, strict=True)
         if negative is not None
     ]
-
-
-def make_pair(solved: Solved, positive: str, negative: str, negative_origin: NegativeOrigin) -> Pair:
-    """A pair of a solved problem, with its logits before the update where they are known."""
-    problem = solved.problem
-    return Pair(
-        problem.id,
-        problem.question,
-        problem.answer,
-        positive,
-        negative,
-        solved.origin,
-        negative_origin,
-        positive_logit_before=solved.logits.get(positive),
-        negative_logit_before=solved.logits.get(negative),
-    )

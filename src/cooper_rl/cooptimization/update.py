@@ -9,10 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss
-from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
+from cooper_rl.cooptimization.pairs import Pair, pair_weights
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
+
+Encoded = tuple[Pair, list[int], list[int]]
+"""A pair with the reward model's inputs: token ids of the positive and of the negative."""
 
 
 class PairEncoder(Protocol):
@@ -31,29 +34,31 @@ def update_reward_model(
 ) -> tuple[list[Pair], Metrics]:
     """Run `config.epochs` updates, each on all `pairs` and a fresh draw of past pairs and labelled completions.
 
-    Every pair of an update, new or past, has the same weight in the pairwise loss: 1 / (number of pairs). Returns
-    metrics and the pairs with their logits before and after; a logit before the update is computed only if the pair
-    does not have it yet. Loss and optimizer metrics are those of the last update.
+    With equal weighting, every pair of an update, new or past, has the same weight in the pairwise loss: 1 / (number of
+    pairs). Ties have a mean of their own. Returns metrics and the pairs with their logits before and after; a logit
+    before the update is computed only if the pair does not have it yet. Loss and optimizer metrics are those of the
+    last update.
     """
     positives, negatives = encode_pairs(pairs, encoder)
     known = [[pair.positive_logit_before for pair in pairs], [pair.negative_logit_before for pair in pairs]]
     before = _score(learner, positives, negatives, known)
+    pairs = [
+        replace(pair, positive_logit_before=before[0, i].item(), negative_logit_before=before[1, i].item())
+        for i, pair in enumerate(pairs)
+    ]
+    encoded = list(zip(pairs, positives, negatives, strict=True))
     metrics: Metrics = {}
     for _ in range(config.epochs):
         past = sample_pairs()
-        past_positives, past_negatives = encode_pairs(past, encoder)
         metrics |= {"pairs/replayed": float(len(past))}
-        metrics |= _one_update(
-            learner, positives + past_positives, negatives + past_negatives, sample_labelled(), encoder, config
-        )
+        replayed = list(zip(past, *encode_pairs(past, encoder), strict=True))
+        metrics |= _one_update(learner, encoded + replayed, sample_labelled(), encoder, config)
     after = _score(learner, positives, negatives)
     if pairs:
         metrics |= pair_accuracy(pairs, before, "before") | pair_accuracy(pairs, after, "after")
     scored = [
         replace(
             pair,
-            positive_logit_before=before[0, i].item(),
-            negative_logit_before=before[1, i].item(),
             positive_logit_after=after[0, i].item(),
             negative_logit_after=after[1, i].item(),
         )
@@ -64,22 +69,29 @@ def update_reward_model(
 
 def _one_update(
     learner: RewardModelLearner,
-    positives: list[list[int]],
-    negatives: list[list[int]],
+    pairs: Sequence[Encoded],
     labelled: Sequence[LabelledCompletion],
     encoder: PairEncoder,
     config: CooptimizationConfig,
 ) -> Metrics:
-    """Gradients of both kinds of data, then one optimizer step.
+    """Gradients of all kinds of data, then one optimizer step.
 
     Without data, no weight changes but the schedule moves on. A step's learning rate thus does not depend on how much
     data earlier steps had.
     """
     metrics: Metrics = {}
-    if positives:
-        batch = PairBatch(positives, negatives, weights=[1 / len(positives)] * len(positives))
-        found = learner.forward_backward(batch, PairwiseLoss(anchor=config.anchor))
+    ranked = [item for item in pairs if item[0].label == "better"]
+    ties = [item for item in pairs if item[0].label == "tie"]
+    if ranked:
+        weights = pair_weights([pair for pair, _, _ in ranked], config.weighting)
+        loss = PairwiseLoss(
+            anchor=config.anchor, margin=config.margin, centring=config.centring, smoothing=config.smoothing
+        )
+        found = learner.forward_backward(_batch(ranked, weights, 1.0), loss)
         metrics |= {f"reward_model/{name}": value for name, value in found.items()}
+    if ties and config.tie_weight:
+        found = learner.forward_backward(_batch(ties, [1.0] * len(ties), config.tie_weight), TieLoss())
+        metrics |= {f"reward_model/tie_{name}": value for name, value in found.items()}
     if labelled:
         share = config.replay.labelled_weight / len(labelled)
         batch = LabelledBatch(
@@ -92,15 +104,29 @@ def _one_update(
     return metrics | {f"reward_model/{name}": value for name, value in learner.optim_step().items()}
 
 
+def _batch(pairs: Sequence[Encoded], weights: Sequence[float], total: float) -> PairBatch:
+    """The pairs' inputs, with weights that add up to `total` if their mean is 1."""
+    share = total / len(pairs)
+    positives, negatives = [positive for _, positive, _ in pairs], [negative for _, _, negative in pairs]
+    return PairBatch(positives, negatives, weights=[weight * share for weight in weights])
+
+
 def encode_pairs(pairs: Sequence[Pair], encoder: PairEncoder) -> tuple[list[list[int]], list[list[int]]]:
     """The reward model's inputs: token ids of the positives, and those of the negatives."""
     positives = [encoder.encode(pair.question, pair.answer, pair.positive) for pair in pairs]
-    negatives = [encoder.encode(pair.question, pair.answer, pair.negative) for pair in pairs]
+    negatives = [encoder.encode(pair.question, pair.answer_of_negative, pair.negative) for pair in pairs]
     return positives, negatives
 
 
 def pair_accuracy(pairs: Sequence[Pair], logits: Float[Tensor, "2 P"], when: str) -> Metrics:
-    """Share of pairs whose positive scores higher, overall and by the negative's origin. A tie counts as wrong."""
+    """Share of pairs whose positive scores higher, overall and by the negative's origin.
+
+    A tie of the two logits counts as wrong. Pairs that should be ties do not count.
+    """
+    ranked = [i for i, pair in enumerate(pairs) if pair.label == "better"]
+    if not ranked:
+        return {}
+    pairs, logits = [pairs[i] for i in ranked], logits[:, ranked]
     right = (logits[0] > logits[1]).tolist()
     metrics = {f"reward_model/pair_accuracy_{when}": sum(right) / len(right)}
     for origin in sorted({pair.negative_origin for pair in pairs}):

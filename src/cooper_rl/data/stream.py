@@ -28,6 +28,7 @@ class ProblemStream:
                 "lower problems_per_step or add problems"
             )
         self._problems = list(problems)
+        self._by_id = {problem.id: problem for problem in self._problems}
         self._batch_size = batch_size
         self._seed = seed
         self._start()
@@ -46,6 +47,10 @@ class ProblemStream:
             self._position = self._batch_size - len(taken)
             taken = taken + self._order[: self._position]
         return [self._problems[index] for index in taken]
+
+    def problem(self, id: str) -> Problem:
+        """The problem of this id. Raises KeyError where there is none."""
+        return self._by_id[id]
 
     @property
     def first(self) -> Problem:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
 
 from cooper_rl.config.registry import Kinds
 
@@ -19,6 +20,9 @@ class Engine(Protocol):
 
     All three methods raise InputError for a model folder that they cannot use. `total_steps` is the number of optimizer
     steps in the whole run, over which the learning rate is scheduled. A learner that is not `trainable` only computes.
+
+    An engine may also have `check(policy: LearnerConfig, sampling: SamplingParams)`. It is called before any model is
+    loaded and raises InputError for settings that cannot work.
     """
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:
@@ -31,6 +35,24 @@ class Engine(Protocol):
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
         """A sampler for the policy, without weights yet. It draws at most `max_rows` completions at once (0: all)."""
+        ...
+
+
+@runtime_checkable
+class LongLived(Protocol):
+    """What an engine has as well that needs processes or machines for the length of a run."""
+
+    @property
+    def learns_side_by_side(self) -> bool:
+        """Whether the reward model can be updated while the policy is."""
+        ...
+
+    def open(self, directory: Path) -> None:
+        """Start them before any model is loaded; their logs go into the run's folder."""
+        ...
+
+    def close(self) -> None:
+        """End them. Does nothing for an engine that is not open."""
         ...
 
 

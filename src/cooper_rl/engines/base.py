@@ -1,9 +1,10 @@
 """The interface of every engine: learners for the policy and the reward model, and a sampler, all in plain data."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -16,6 +17,10 @@ if TYPE_CHECKING:  # this module is also imported where settings are checked and
     from torch import Tensor
 
 Metrics = dict[str, float]
+
+
+class EngineLost(RuntimeError):
+    """A process of the engine is dead or silent, and what it held is gone: open the engine again, load a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,10 @@ class PolicyLearner(Learner, Protocol):
         """
         ...
 
+    def frozen_start(self) -> "PolicyLearner":
+        """The policy before training, in the same memory. Asked of a learner whose `config.lora` is set."""
+        ...
+
 
 class RewardModelLearner(Learner, Protocol):
     """A reference-based reward model with one output."""
@@ -143,3 +152,24 @@ class Sampler(Protocol):
         how. Raises TypeError, which names both, for any other learner.
         """
         ...
+
+
+@runtime_checkable
+class AheadSampler(Sampler, Protocol):
+    """A sampler that can draw while this process does something else. `rollout.lag: 1` makes use of it."""
+
+    def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
+        """`sample` without waiting; the future's `result` raises what `sample` raises."""
+        ...
+
+
+def sample_at_once(
+    sampler: Sampler, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int
+) -> "Future[Samples]":
+    """What a sampler without `submit` offers in its place: it has drawn when this returns."""
+    future: Future[Samples] = Future()
+    try:
+        future.set_result(sampler.sample(prompts, n, params, seed))
+    except Exception as error:  # noqa: BLE001 - the future tells it
+        future.set_exception(error)
+    return future

@@ -5,13 +5,16 @@ from typing import Literal
 from pydantic import Field
 
 from cooper_rl.config.base import Config
+from cooper_rl.engines.lora_config import LoraConfig
 
 
 class LearnerConfig(Config):
-    """How one model is trained. Weights and optimizer states are always float32."""
+    """How one model is trained. Trained weights and optimizer states are always float32."""
 
     model: str
-    """A model folder, or a name on the Hugging Face hub."""
+    """A model folder, or a name on the Hugging Face hub. The adapter in a folder is merged into its base."""
+    lora: LoraConfig | None = None
+    """Train a low-rank adapter beside frozen weights; null trains every weight. A frozen model has none."""
     learning_rate: float = Field(default=1e-6, ge=0)
     """Peak learning rate, reached after the warm-up."""
     weight_decay: float = Field(default=0.01, ge=0)

@@ -16,6 +16,10 @@ _TOKENIZER_FILES = (
 )
 
 
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+"""The files of a peft folder."""
+
+
 def check_model_folder(path: str) -> None:
     """Raises InputError for a missing folder and for one without a tokenizer, config.json or safetensors weights.
 
@@ -28,6 +32,8 @@ def check_model_folder(path: str) -> None:
 def check_reward_model_folder(path: str) -> None:
     """Raises InputError like `check_model_folder`, and for a folder whose config names another kind of model."""
     check_model_folder(path)
+    while base := adapter_base(path):
+        path = base
     folder = local_folder(path)
     if folder is not None:
         check_head(path, _architecture(folder / "config.json"))
@@ -49,6 +55,24 @@ def check_head(path: str, architecture: str, new_head: bool = False) -> None:
         )
 
 
+def adapter_base(path: str) -> str | None:
+    """The model that the adapter in a folder adapts; None for what is no folder with an adapter alone.
+
+    Raises InputError for an adapter that names no base, or itself.
+    """
+    folder = local_folder(path)
+    if folder is None or not (folder / ADAPTER_CONFIG).is_file() or (folder / "config.json").is_file():
+        return None
+    file = folder / ADAPTER_CONFIG
+    try:
+        base = parse_json(file.read_text(encoding="utf-8"))["base_model_name_or_path"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise InputError(f"{file}: names no base_model_name_or_path ({error})") from error
+    if not isinstance(base, str) or not base or (Path(base).is_dir() and Path(base).samefile(folder)):
+        raise InputError(f"{file}: base_model_name_or_path: {base!r} is no model that an adapter could adapt")
+    return base
+
+
 def _architecture(config: Path) -> str:
     """The architecture that the config names. Empty if the file cannot be read; loading the model reports that."""
     try:
@@ -66,8 +90,16 @@ def check_tokenizer(path: str) -> None:
 
 
 def check_weights(path: str) -> None:
-    """Raises InputError for a folder without config.json, without weights, or with nothing but pickled ones."""
+    """Raises InputError for a folder without config.json, without weights, or with nothing but pickled ones.
+
+    A folder with an adapter needs the adapter's weights, and its base is checked.
+    """
     folder = local_folder(path)
+    if folder and (base := adapter_base(path)) is not None:
+        if not (folder / ADAPTER_WEIGHTS).is_file():
+            raise InputError(f"{path}: an adapter without {ADAPTER_WEIGHTS}; save it with safetensors")
+        check_weights(base)
+        return
     if folder and not (folder / "config.json").is_file():
         raise InputError(f"{path}: no config.json in this folder; it is not a Hugging Face model folder")
     if folder and not any(folder.glob("*.safetensors")):

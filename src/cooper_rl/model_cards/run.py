@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cooper_rl.config.explanation import default_text
 from cooper_rl.config.strict_yaml import parse_yaml
+from cooper_rl.engines.model_folder import ADAPTER_CONFIG
 from cooper_rl.run_config import RunConfig
 
 NAME = "README.md"
@@ -33,6 +34,7 @@ def write_model_cards(config: RunConfig, step: int, chat: bool, folder: Path) ->
 
 def _write(folder: Path, template: str, base: str, facts: dict[str, Any], task: str) -> None:
     inherited, text = _card_of(base)
+    facts = {**facts, "adapter": (folder / ADAPTER_CONFIG).is_file()}
     header = {**inherited, "library_name": "transformers", "pipeline_tag": task, "tags": ["cooper-rl"]}
     if not Path(base).is_dir():  # a name on the hub, which the card may link to
         header["base_model"] = base

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from cooper_rl.cooptimization.cooper_reward import Scored
 from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.results import Scored
 from cooper_rl.observe.revision import revisions
 from cooper_rl.observe.sinks import SinkConfig, SinkRun
 from cooper_rl.observe.sinks.tensorboard import TensorBoard
@@ -55,26 +55,33 @@ class Recorder:
             sink.metrics(step, metrics)
 
     def rollouts(
-        self, step: int, scored: Scored, advantages: Ragged, prompts: Sequence[str], after_kl: Ragged | None = None
+        self,
+        step: int,
+        scored: Scored,
+        advantages: Ragged,
+        versions: Sequence[int],
+        prompts: Sequence[str],
+        after_kl: Ragged | None = None,
     ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one line per problem. Returns the lines.
 
         `reward` is the reward that was paid. If there is any shaping, `unshaped` is the reward before it. If the reward
-        has a KL penalty, `after_kl` is the reward minus that penalty. `prompts` are the prompts of the groups as the
-        policy read them.
+        has a KL penalty, `after_kl` is the reward minus that penalty. `version` is the number of steps that the policy
+        had learned from when it drew a completion. `prompts` are the prompts of the groups as the policy read them.
         """
         paid_for = advantages.rows()
         columns = {name: part.rows() for name, part in scored.scores.parts.items()}
         if after_kl is not None:
             columns["after_kl"] = after_kl.rows()
         gold = scored.context.gold.rows() if scored.context.gold is not None else None
-        rows = []
+        rows, drawn_by = [], iter(versions)
         for p, group in enumerate(scored.context.groups):
             completions = [
                 {
                     "text": completion.text,
                     "tokens": completion.tokens,
                     "stop_reason": "stop" if completion.stopped else "length",
+                    "version": int(next(drawn_by)),
                     "reward": scored.rewards[p][i],
                     **{name: float(column[p][i]) for name, column in columns.items()},
                     "verdict": scored.verdicts[p][i],

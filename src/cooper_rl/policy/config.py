@@ -32,6 +32,9 @@ class AlgorithmConfig(Config):
     """Groups whose rewards differ by no more than this get advantage 0, because reward-model scores are never exactly
     equal. These groups still count in the loss's denominators. If the loss has a KL term, they keep it; otherwise the
     backward pass leaves them out."""
+    max_advantage_z: float | None = Field(default=None, gt=0)
+    """Completions whose advantage differs from the step's mean by more than this many standard deviations get advantage
+    0. With 3, at least 11 completions are needed for it to act. Null keeps all."""
     minibatches: int = Field(default=1, ge=1)
     """Optimizer steps on each step's rollouts. Each one uses its share of the groups."""
     recompute_old_logprobs: bool = False

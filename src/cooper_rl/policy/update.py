@@ -14,6 +14,7 @@ from cooper_rl.policy.aggregation import token_weights
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyObjective
+from cooper_rl.policy.outliers import without_outliers
 from cooper_rl.policy.step_logprobs import StepLogprobs, learner_logprobs
 from cooper_rl.rollouts.ragged import Ragged
 from cooper_rl.rollouts.rollouts import Rollouts
@@ -60,6 +61,9 @@ def update_policy(
         metrics |= _reward_metrics(rewards)
     usable_P = usable_groups(rewards, config.min_spread)
     found = advantages(rewards, config.advantages, usable_P)
+    if config.max_advantage_z is not None:
+        found, share = without_outliers(found, usable_P, config.max_advantage_z)
+        metrics["policy/advantage_outliers"] = share.item()
     counted_B = rollouts.stopped if config.overlong.kind == "mask" else np.ones(len(every), bool)
     # In groups without usable spread, a KL term in the loss still has a gradient.
     kept_B = counted_B if config.pulls_in("loss") else counted_B & usable_P.numpy()[rollouts.problem_of]

@@ -50,6 +50,15 @@ class Shaping(Protocol):
 
 
 @runtime_checkable
+class Measures(Protocol):
+    """A shaping that has metrics of its own."""
+
+    def metrics(self, context: StepContext) -> dict[str, float]:
+        """Step-level numbers under their full name, `area/name`, for answers that it has just shaped."""
+        ...
+
+
+@runtime_checkable
 class Remembers(Protocol):
     """A reward or shaping that keeps state across steps, such as a running mean."""
 
@@ -77,3 +86,28 @@ class RewardConfig(Config):
     def reads(self) -> tuple[str, ...]:
         """Names of the reward models that this reward uses."""
         return ()
+
+
+class ShapingConfig(Config):
+    """Settings of one shaping. `build()` creates the shaping."""
+
+    affine_per_group: ClassVar[bool] = False
+    """Whether it does no more than scale each group's rewards by a positive factor and add a constant to them. Under
+    the estimator `grpo` such a shaping changes no gradient, and a run's configuration refuses it."""
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether problems need a reference answer that the rule accepts."""
+        return False
+
+    @property
+    def needs_solutions(self) -> bool:
+        """Whether every problem needs a reference solution."""
+        return False
+
+    def reads(self) -> tuple[str, ...]:
+        """Names of the reward models that this shaping uses."""
+        return ()
+
+    def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
+        """Raises ValueError if it cannot follow the shapings `before`, or cannot shape these `rewards`."""

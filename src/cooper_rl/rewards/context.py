@@ -12,8 +12,11 @@ from cooper_rl.errors import InputError
 from cooper_rl.rewards.gold import gold_labels
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts.answers import Answer, AnswerGroup
 from cooper_rl.rollouts.ragged import Ragged
+
+NOT_SCORED = {"correct", "gold", "lengths"}
+"""Values of a `StepContext` that no reward model's weights change."""
 
 
 class Rule(Protocol):
@@ -99,6 +102,13 @@ class StepContext:
         """The named reward model's logits. Raises KeyError if `models` has no such name."""
         return self._kept(f"logit {name}", lambda: self._models[name].logits(self.groups))
 
+    def solution_logits(self, name: str) -> Ragged:
+        """The named reward model's logit of each problem's reference solution: one number per group.
+
+        Raises InputError naming the group if its problem has no solution.
+        """
+        return self._kept(f"solution logit {name}", lambda: self._models[name].logits(self._solutions()))
+
     def probabilities(self, name: str) -> Ragged:
         """sigmoid(logit) of the named reward model."""
         return self._kept(f"probability {name}", lambda: self.ragged(self.logits(name).flat.sigmoid()))
@@ -125,6 +135,11 @@ class StepContext:
         tokens = [answer.tokens for group in self.groups for answer in group.answers]
         return self._kept("lengths", lambda: self.ragged(torch.tensor(tokens)))
 
+    def recall(self, verdicts: list[list[Verdict]], logits: Mapping[str, Sequence[Sequence[float]]]) -> None:
+        """Take over earlier results: a row per group, logits by the model's name."""
+        self._verdicts = verdicts
+        self._columns |= {f"logit {name}": Ragged.of(rows, torch.float32) for name, rows in logits.items()}
+
     @classmethod
     def joined(cls, picks: Sequence[tuple[Self, int]]) -> Self:
         """A context made of groups from other contexts, with every value that all of those have already computed.
@@ -141,6 +156,23 @@ class StepContext:
             if all(name in one._columns for one, _ in picks):
                 joined._columns[name] = Ragged.of([one._columns[name].groups()[p] for one, p in picks])
         return joined
+
+    def _solutions(self) -> list[AnswerGroup]:
+        """Every group, with its problem's reference solution as the only answer."""
+        for group in self.groups:
+            if group.problem.solution is None:
+                raise InputError(
+                    f"group {group.id}: the shaping compares with the solution of problem "
+                    f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
+                )
+        return [AnswerGroup(group.id, group.problem, [Answer(group.problem.solution or "")]) for group in self.groups]
+
+    def afresh(self) -> Self:
+        """A context of the same answers with their verdicts and gold labels, but without any model's scores."""
+        fresh = type(self)(self.groups, self._rule, self._models, self._gold)
+        fresh._verdicts = self._verdicts
+        fresh._columns = {name: column for name, column in self._columns.items() if name in NOT_SCORED}
+        return fresh
 
     def _kept(self, name: str, compute: Callable[[], Ragged]) -> Ragged:
         if name not in self._columns:

@@ -6,21 +6,38 @@ of `engines/base.py`, and compare what an engine computes with plain transformer
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from peft import LoraConfig as PeftConfig
+from peft import get_peft_model
 from plain import VOCABULARY
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification, PreTrainedTokenizerFast
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
+    LlamaForSequenceClassification,
+    PreTrainedTokenizerFast,
+)
 
 from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.adapter import load_adapter
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.engines.model_folder import adapter_base
+from rank_processes import together, two_ranks
 from tiny_size import TINY
+
+LORA = {"rank": 3, "alpha": 5.0}
 
 
 @dataclass(frozen=True)
@@ -33,6 +50,43 @@ class Engine:
     reward_model: Callable[[LearnerConfig, int, bool], RewardModelLearner]
     sampler: Callable[[Path], Sampler]
     """Takes the folder of the tokenizer."""
+    marks: tuple[pytest.MarkDecorator, ...] = ()
+    adapted: bool = False
+    """Whether its models are adapters beside frozen weights."""
+    unfiltered_logprobs: bool = True
+    """Whether a sampler's log-probabilities are known where filters are on; otherwise they are NaN there."""
+
+
+def with_lora(build: Callable[[LearnerConfig, int, bool], Any]) -> Callable[[LearnerConfig, int, bool], Any]:
+    """A builder of learners for a folder with an adapter: trained further if `trainable`, else merged."""
+
+    def learner(config: LearnerConfig, steps: int, trainable: bool) -> Any:
+        if not trainable:
+            return build(config, steps, False)
+        adapted = {"model": adapter_base(config.model), "lora": LoraConfig.model_validate(LORA)}
+        made = build(config.model_copy(update=adapted), steps, True)
+        load_adapter(Path(config.model), made.model)
+        return made
+
+    return learner
+
+
+@cache
+def _vllm_engine(folder: Path):
+    """One engine for all tests: starting it takes seconds. A sampler around it has no weights until it gets some."""
+    from cooper_rl.engines.vllm.config import VllmConfig
+    from cooper_rl.engines.vllm.offline import OfflineEngine
+
+    config = VllmConfig(enforce_eager=True, kv_cache_gib=0.1, max_num_seqs=256)
+    return OfflineEngine(str(folder), config), config
+
+
+def vllm_sampler(folder: Path) -> Sampler:
+    pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
+    from cooper_rl.engines.vllm.build import sampler_of
+
+    engine, config = _vllm_engine(folder)
+    return sampler_of(engine, str(folder), config, "gloo")
 
 
 ENGINES = [
@@ -42,23 +96,85 @@ ENGINES = [
         reward_model=TorchRewardModelLearner.from_config,
         sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
     ),
+    Engine(
+        name="local-lora",
+        policy=with_lora(TorchPolicyLearner.from_config),
+        reward_model=with_lora(TorchRewardModelLearner.from_config),
+        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
+        adapted=True,
+    ),
+    Engine(
+        name="cluster",
+        policy=lambda *settings: two_ranks().policy(*settings),
+        reward_model=lambda *settings: two_ranks().reward_model(*settings),
+        sampler=lambda folder: two_ranks().sampler(LearnerConfig(model=str(folder)), 0),
+        marks=(together,),
+    ),
 ]
 
+SAMPLERS = [
+    *ENGINES,
+    Engine(
+        name="vllm",
+        policy=TorchPolicyLearner.from_config,
+        reward_model=TorchRewardModelLearner.from_config,
+        sampler=vllm_sampler,
+        unfiltered_logprobs=False,
+    ),
+]
+"""With those whose learners are the local engine's, and are tested there."""
 
-@pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
+
+@pytest.fixture(params=[pytest.param(engine, id=engine.name, marks=engine.marks) for engine in ENGINES])
 def engine(request) -> Engine:
     return request.param
 
 
+@pytest.fixture
+def folders(engine, whole_models, adapters) -> Path:
+    """The models that the engine under test is given."""
+    return adapters if engine.adapted else whole_models
+
+
+@pytest.fixture(params=[pytest.param(engine, id=engine.name, marks=engine.marks) for engine in SAMPLERS])
+def sampling_engine(request) -> Engine:
+    return request.param
+
+
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory) -> Path:
-    """`policy`, `other_policy` and `reward_model`: random Llamas whose tokenizer has one token per character."""
+def adapters(tmp_path_factory, whole_models) -> Path:
+    """`policy`, `other_policy` and `reward_model` as adapters, written by peft; both policies adapt the same base."""
+    folder = tmp_path_factory.mktemp("adapters")
+    for seed, (name, base) in enumerate(
+        {"policy": "policy", "other_policy": "policy", "reward_model": "reward_model"}.items()
+    ):
+        load = AutoModelForSequenceClassification if "reward" in name else AutoModelForCausalLM
+        settings = PeftConfig(
+            r=LORA["rank"],
+            lora_alpha=LORA["alpha"],
+            target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+            task_type="SEQ_CLS" if "reward" in name else "CAUSAL_LM",
+        )
+        model = get_peft_model(load.from_pretrained(whole_models / base), settings)
+        torch.manual_seed(10 + seed)
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                torch.nn.init.normal_(parameter, std=0.2)  # B is zero at the start, and would hide A's gradient
+        model.save_pretrained(folder / name)
+        load_tokenizer(str(whole_models / base)).save_pretrained(folder / name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def whole_models(tmp_path_factory) -> Path:
+    """`policy`, `other_policy` and `reward_model`: random Llamas with a tokenizer of one token a character."""
     folder = tmp_path_factory.mktemp("conformance")
     characters = Tokenizer(models.WordLevel({c: i for i, c in enumerate(VOCABULARY)}, unk_token="<unk>"))
     characters.pre_tokenizer = pre_tokenizers.Split(Regex("."), behavior="isolated")
     characters.decoder = decoders.Fuse()  # pyright: ignore[reportAttributeAccessIssue]
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<eos>", unk_token="<unk>")
-    shape = {**TINY, "vocab_size": len(VOCABULARY), "max_position_embeddings": 128}
+    # 32 is the smallest size of a head that every engine takes on a CPU.
+    shape = {**TINY, "vocab_size": len(VOCABULARY), "max_position_embeddings": 128, "head_dim": 32}
     config = LlamaConfig(**shape, bos_token_id=None, eos_token_id=0, initializer_range=0.2)
     config.pad_token_id, config.num_labels = 0, 1
     kinds = {

@@ -1,11 +1,13 @@
-"""The reference for engines: plain transformers in float64, one row at a time."""
+"""What the suite compares engines with: plain transformers (and peft) in float64, one row at a time."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedModel
+from peft import PeftConfig, PeftModel
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from cooper_rl.engines.base import Learner
 from cooper_rl.engines.config import LearnerConfig
@@ -15,35 +17,48 @@ VOCABULARY = ["<eos>", "<unk>", *"abcdefghijklmnopqrstuvwxyz0123456789 .,?+-*/=<
 Weights = dict[str, Tensor]
 
 
-def causal(folder: Path) -> PreTrainedModel:
-    return AutoModelForCausalLM.from_pretrained(folder).double().eval()
+def causal(folder: Path) -> Any:
+    return _load(AutoModelForCausalLM, folder)
 
 
-def classifier(folder: Path) -> PreTrainedModel:
-    return AutoModelForSequenceClassification.from_pretrained(folder).double().eval()
+def classifier(folder: Path) -> Any:
+    return _load(AutoModelForSequenceClassification, folder)
 
 
-def logprobs(model: PreTrainedModel, row: np.ndarray, completion: int, temperature: float = 1.0) -> Tensor:
-    """Log-probabilities of the last `completion` tokens of a row."""
+def _load(kind: Any, folder: Path) -> Any:
+    if not (folder / "adapter_config.json").exists():
+        return kind.from_pretrained(folder).double().eval()
+    base = kind.from_pretrained(PeftConfig.from_pretrained(str(folder)).base_model_name_or_path)
+    return PeftModel.from_pretrained(base, folder, is_trainable=True).double().eval()
+
+
+def trained(model: nn.Module) -> Weights:
+    """What is learned: all weights, or an adapter with its head."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def logprobs(model: nn.Module, row: np.ndarray, completion: int, temperature: float = 1.0) -> Tensor:
+    """Of the last `completion` tokens of a row."""
     tokens = torch.from_numpy(row.astype(np.int64))
     logits = model(tokens[None]).logits[0, :-1] / temperature
     return logits.log_softmax(-1).gather(-1, tokens[1:, None])[:, 0][-completion:]
 
 
-def logits(model: PreTrainedModel, rows: list[list[int]]) -> Tensor:
+def logits(model: nn.Module, rows: list[list[int]]) -> Tensor:
     return torch.cat([model(torch.tensor([row])).logits[:, 0] for row in rows])
 
 
-def gradient(model: PreTrainedModel, loss: Tensor) -> Weights:
-    named = dict(model.named_parameters())
+def gradient(model: nn.Module, loss: Tensor) -> Weights:
+    named = trained(model)
     return dict(zip(named, torch.autograd.grad(loss, list(named.values())), strict=True))
 
 
 def weights(learner: Learner, folder: Path) -> Weights:
     """A learner's weights, read from the Hugging Face folder it saves."""
     learner.save(folder)
-    has_score = "Classification" in (folder / "config.json").read_text()
-    return {name: p.detach() for name, p in (classifier if has_score else causal)(folder).named_parameters()}
+    written = "".join(path.read_text() for path in folder.glob("*config.json"))
+    has_score = "SequenceClassification" in written or "SEQ_CLS" in written
+    return {name: p.detach() for name, p in trained((classifier if has_score else causal)(folder)).items()}
 
 
 def revealing(folder: Path, **changes) -> LearnerConfig:

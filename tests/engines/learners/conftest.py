@@ -7,28 +7,15 @@ import pytest
 import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import (
-    LlamaConfig,
     LlamaForCausalLM,
     LlamaForSequenceClassification,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
-from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-from tiny_size import TINY
+from tiny_llama import in_precision, tiny_config
 
 VOCABULARY = ["<eos>", *"abcdefghijklmnopqrstuvwxyz0123456789 .,?+-*/=<>_"]
-
-
-def tiny_config(**changes) -> LlamaConfig:
-    settings = {
-        **TINY,
-        "max_position_embeddings": 128,
-        "bos_token_id": None,
-        "eos_token_id": 0,
-        "initializer_range": 0.2,
-    }
-    return LlamaConfig(**(settings | changes))
 
 
 @pytest.fixture
@@ -37,16 +24,6 @@ def tokenizer() -> PreTrainedTokenizerFast:
     characters = Tokenizer(models.WordLevel({c: i for i, c in enumerate(VOCABULARY)}, unk_token="_"))
     characters.pre_tokenizer = pre_tokenizers.Split(Regex("."), behavior="isolated")
     return PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<eos>", unk_token="_")
-
-
-def in_precision(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
-    """The model with every computation in `dtype`; Llama's own norms would compute in float32."""
-    if dtype == torch.float64:
-        for parent in list(model.modules()):
-            for name, module in list(parent.named_children()):
-                if isinstance(module, LlamaRMSNorm):
-                    setattr(parent, name, torch.nn.RMSNorm(module.weight.shape, eps=module.variance_epsilon))
-    return model.to(dtype).eval()  # pyright: ignore[reportArgumentType]
 
 
 @pytest.fixture

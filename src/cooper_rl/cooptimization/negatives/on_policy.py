@@ -17,17 +17,20 @@ def choose_on_policy_negatives(
     count: int,
     config: OnPolicyConfig,
     rng: Random,
+    trusted: Sequence[bool] | None = None,
 ) -> list[str]:
     """Up to `count` different wrong completions of a group, normalised.
 
     Completions that stopped on their own come first. Those cut at the length limit come last, because they would teach
     "unfinished is wrong" rather than "wrong is wrong". Within each kind, `config.order` decides. A text is never a
-    negative if it is also a positive or if the rule accepts it anywhere in the group. `rm_logits` are the group's
-    reward-model logits.
+    negative if it is also a positive, if the rule accepts it anywhere in the group, or if it is `trusted` (see
+    `OnPolicyConfig.agree_with`). `rm_logits` are the group's reward-model logits.
     """
     rows = list(zip(group.answers, verdicts, rm_logits, strict=True))
     right = [normalise(completion.text) for completion, verdict, _ in rows if verdict == "correct"]
     excluded = {*right, *positives}
+    if trusted is not None:
+        excluded |= {normalise(answer.text) for answer, known in zip(group.answers, trusted, strict=True) if known}
     if config.order == "random":
         rng.shuffle(rows)
     else:

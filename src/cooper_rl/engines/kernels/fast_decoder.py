@@ -2,7 +2,8 @@
 
 Transformers' modules spend most of a small batch's time between the matrix products. Here the projections of queries,
 keys and values are one product, as are the MLP's gate and input; weights are packed for oneDNN where that is faster.
-Everything else (prompts, other architectures, adapters, other devices) takes transformers' own forward pass.
+A low-rank adapter is merged into the copy.
+Everything else (prompts, other architectures, other devices) takes transformers' own forward pass.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM
 from transformers.cache_utils import Cache
 
+from cooper_rl.engines.kernels.adapted_linear import base_of, merged
 from cooper_rl.engines.kernels.grouped_cache import GroupedCache
 from cooper_rl.engines.kernels.kv_cache import BufferedLayer
 from cooper_rl.engines.kernels.linear import FastLinear, PackedLinear
@@ -90,7 +92,7 @@ def can_be_compact(model: PreTrainedModel) -> bool:
     if config.hidden_act != "silu" or getattr(config, "sliding_window", None) is not None:
         return False
     body: Any = model.base_model
-    linears = [m for layer in body.layers for m in (*layer.self_attn.children(), *layer.mlp.children())]
+    linears = [m for layer in body.layers for m in map(base_of, _projections(layer))]
     plain = [m for m in linears if type(m) in (nn.Linear, FastLinear)]
     return len(plain) == 7 * len(body.layers) and isinstance(model.get_output_embeddings(), nn.Linear)
 
@@ -100,13 +102,21 @@ def is_buffered(cache: Cache) -> bool:
     return all(isinstance(layer, BufferedLayer) for layer in cache.layers)
 
 
+def _projections(layer: Any) -> list[nn.Module]:
+    return [*layer.self_attn.children(), *layer.mlp.children()]
+
+
 def _block(layer: Any, dtype: torch.dtype) -> _Block:
     attention, mlp = layer.self_attn, layer.mlp
+
+    def packed(*layers: nn.Module) -> PackedLinear:
+        return PackedLinear([merged(one) for one in layers], dtype)
+
     return _Block(
         norm=layer.input_layernorm.weight,
-        query_key_value=PackedLinear([attention.q_proj, attention.k_proj, attention.v_proj], dtype),
-        output=PackedLinear([attention.o_proj], dtype),
+        query_key_value=packed(attention.q_proj, attention.k_proj, attention.v_proj),
+        output=packed(attention.o_proj),
         mlp_norm=layer.post_attention_layernorm.weight,
-        gate_up=PackedLinear([mlp.gate_proj, mlp.up_proj], dtype),
-        down=PackedLinear([mlp.down_proj], dtype),
+        gate_up=packed(mlp.gate_proj, mlp.up_proj),
+        down=packed(mlp.down_proj),
     )

@@ -27,10 +27,12 @@ class Drafts:
         self._stopped = np.zeros(len(prompt), bool)
 
     @classmethod
-    def of(cls, limits: Sequence[int], n: int) -> Self:
-        """`n` drafts for each prompt, `limits` being the prompts'."""
-        prompts = np.arange(len(limits))
-        return cls(np.repeat(prompts, n), np.tile(np.arange(n), len(limits)), np.repeat(np.array(limits, int), n))
+    def of(cls, limits: Sequence[int], n: int, prompts: range) -> Self:
+        """`n` drafts for each of these prompts; `limits` are those of all."""
+        chosen = np.array(prompts, int)
+        return cls(
+            np.repeat(chosen, n), np.tile(np.arange(n), len(chosen)), np.repeat(np.array(limits, int)[chosen], n)
+        )
 
     def __len__(self) -> int:
         return len(self.prompt)

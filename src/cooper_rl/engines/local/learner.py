@@ -1,9 +1,10 @@
 """The common base of the local learners for the policy and the reward model: optimizer, schedule, checkpoints."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,10 +17,13 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.kernels.packed_attention import enable_packing, packed_hidden_states
 from cooper_rl.engines.kernels.packing import families, pack_rows
+from cooper_rl.engines.local.adapter import add_adapter, dropouts, load_adapter, save_adapter
 from cooper_rl.engines.local.batches import pad_tokens, padded_places, token_budget_batches
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.local.schedule import learning_rate_factor
+from cooper_rl.engines.local.shards import own, own_rows, whole
 from cooper_rl.engines.local.trainer_state import disk_errors, load_trainer_state, save_trainer_state
+from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts.columns import Column
 
@@ -31,6 +35,8 @@ class TorchLearner:
 
     The model stays in evaluation mode, even in training. Dropout would make the learner's log-probabilities and scores
     differ from the sampler's, and the policy losses are built on the ratio between the two.
+
+    With `config.lora` a trainable model gets a low-rank adapter, which alone is trained and saved.
 
     The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model;
     `trainable=False` also refuses to learn. `steps` counts the calls of `optim_step` and drives the schedule,
@@ -47,6 +53,9 @@ class TorchLearner:
         trainable: bool = True,
     ):
         self.device = resolve_device(config.device)
+        self._adapted = trainable and config.lora is not None
+        if trainable and config.lora is not None:
+            add_adapter(model, config.lora, config.model)
         self.model: PreTrainedModel = model.to(self.device).eval()  # pyright: ignore[reportArgumentType]
         self.tokenizer = tokenizer
         self.config = config
@@ -54,9 +63,12 @@ class TorchLearner:
         self.trainable = trainable
         self.steps = 0
         self.skipped_updates = 0
-        self._optimizer: torch.optim.AdamW | None = None
-        self._losses_finite = torch.tensor(True, device=self.device)
-        self.model.requires_grad_(trainable)
+        self.optimizer: torch.optim.AdamW | None = None
+        self.losses_finite = torch.tensor(True, device=self.device)
+        self.run: Callable[..., Any] = _run
+        """How a pass through the model is run; a sharded model needs to know when one begins and ends."""
+        if not self._adapted:
+            self.model.requires_grad_(trainable)
         if self.device.type == "cpu":
             use_fast_linear(self.model, config.cpu_kernels)
         self._packs = config.packing and enable_packing(self.model)
@@ -78,8 +90,8 @@ class TorchLearner:
         learning_rate = self.learning_rate
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
-        grad_norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        if bool(torch.isfinite(grad_norm) & self._losses_finite):
+        grad_norm = whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
+        if bool(torch.isfinite(grad_norm) & self.losses_finite):
             optimizer.step()
         else:
             self.skipped_updates += 1
@@ -95,19 +107,26 @@ class TorchLearner:
     def save(self, directory: Path) -> None:
         """Write a plain Hugging Face folder (weights in safetensors, tokenizer) with a folder `trainer_state/` in it.
 
+        With LoRA the folder is one of peft's, with the adapter alone.
         Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
         """
-        counters = {
+        with disk_errors(directory):
+            if self._adapted:
+                save_adapter(Path(directory), self.model)
+            else:
+                self.model.save_pretrained(directory)
+            if self.tokenizer is not None:
+                self.tokenizer.save_pretrained(directory)
+            save_trainer_state(Path(directory), self.model, self.optimizer, self.counters())
+
+    def counters(self) -> dict[str, Any]:
+        """What `save` writes beside weights and moments, as JSON values."""
+        return {
             "steps": self.steps,
             "skipped_updates": self.skipped_updates,
             "total_steps": self.total_steps,
             "config": self.config.model_dump(mode="json"),
         }
-        with disk_errors(directory):
-            self.model.save_pretrained(directory)
-            if self.tokenizer is not None:
-                self.tokenizer.save_pretrained(directory)
-            save_trainer_state(Path(directory), self.model, self._optimizer, counters)
 
     def load(self, directory: Path) -> None:
         """Restore weights, moments and counters in place. Training continues exactly as if it had not been interrupted.
@@ -116,9 +135,14 @@ class TorchLearner:
         a folder that is not a checkpoint of this model.
         """
         directory = Path(directory)
+        if self._adapted:
+            load_adapter(directory, self.model)
+        elif (directory / ADAPTER_WEIGHTS).is_file():
+            raise InputError(f"{directory}: holds an adapter; resume with the settings lora that it was trained with")
         optimizer = self._get_optimizer() if self.trainable else None
         counters = load_trainer_state(directory, self.model, optimizer)
-        self._restore_weights(directory)
+        if not self._adapted:
+            self._restore_weights(directory)
         self.steps = counters["steps"]
         self.skipped_updates = counters["skipped_updates"]
         self._clear_gradients()
@@ -130,22 +154,22 @@ class TorchLearner:
     def _get_optimizer(self) -> torch.optim.AdamW:
         if not self.trainable:
             raise RuntimeError("this learner is frozen (trainable=False)")
-        if self._optimizer is None:
+        if self.optimizer is None:
             c = self.config
-            parameters = list(self.model.parameters())
+            parameters = [p for p in self.model.parameters() if not self._adapted or p.requires_grad]
             groups = [
                 {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": c.weight_decay},
                 {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
             ]
             fused = self.device.type in ("cpu", "cuda")
-            self._optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, eps=c.eps, fused=fused)
-        return self._optimizer
+            self.optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, eps=c.eps, fused=fused)
+        return self.optimizer
 
     def _clear_gradients(self) -> None:
         self.model.zero_grad(set_to_none=True)
-        self._losses_finite = torch.tensor(True, device=self.device)
+        self.losses_finite = torch.tensor(True, device=self.device)
 
-    def _microbatches(self, *inputs: Column) -> list[list[int]]:
+    def microbatches(self, *inputs: Column) -> list[list[int]]:
         """Rows of each micro-batch; row i is `inputs[0][i]`, with `inputs[1][i]` beside it where there are pairs."""
         lengths = np.max([column.lengths for column in inputs], axis=0).tolist()
         relatives = [family.rows for family in families(list(inputs[0]))] if self._packs else None
@@ -165,7 +189,7 @@ class TorchLearner:
         return hidden_BLH.flatten(0, 1), padded_places(tokens_BL)
 
     def _backward(self, loss: Tensor) -> None:
-        self._losses_finite &= torch.isfinite(loss.detach())
+        self.losses_finite &= torch.isfinite(loss.detach())
         loss.backward()
 
     @contextmanager
@@ -176,6 +200,7 @@ class TorchLearner:
         # Transformers recomputes activations only in modules in training mode. Only the layers themselves are switched,
         # not the dropout inside. They are switched only here because in training mode they refuse the sampler's cache.
         layers = [m for m in self.model.modules() if getattr(m, "gradient_checkpointing", False)]
+        layers += dropouts(self.model)
         try:
             for layer in layers:
                 layer.training = True
@@ -203,7 +228,11 @@ class TorchLearner:
         for name, tensor in self.model.state_dict().items():
             if name not in values or values[name].shape != tensor.shape:
                 raise InputError(f"{directory}: no weight {name!r} of shape {tuple(tensor.shape)} in this folder")
-            tensor.copy_(values[name])
+            own(tensor).copy_(values[name][own_rows(tensor)] if tensor.ndim else values[name])
+
+
+def _run(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
 
 
 def _enable_checkpointing(model: PreTrainedModel) -> None:

@@ -1,7 +1,7 @@
 """Loads models and tokenizers. Every fault that a user can repair is reported before weights are read."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,18 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
-from cooper_rl.engines.model_folder import check_head, check_tokenizer, check_weights
+from cooper_rl.engines.local.adapter import merge_adapter
+from cooper_rl.engines.model_folder import adapter_base, check_head, check_tokenizer, check_weights
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 # Without this setting transformers asks on the terminal whether to run the folder's own code.
 _NO_FOREIGN_CODE = {"trust_remote_code": False}
+
+Quantization = Mapping[str, Any]
+"""What `from_pretrained` is told beside the usual: see `four_bit`."""
+_NONE: Quantization = {}
 
 
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
@@ -41,17 +46,20 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_policy(path: str) -> PreTrainedModel:
-    """A causal language model in float32, in evaluation mode, on the CPU.
+def load_policy(path: str, quantization: Quantization = _NONE) -> PreTrainedModel:
+    """A causal language model in float32, in evaluation mode, on the CPU; an adapter is merged into its base.
 
     Raises InputError for a missing folder, a folder without config.json or with weights missing, a model that is not a
     causal language model, and a model that comes with its own code.
     """
+    base = adapter_base(path)
+    if base is not None:
+        return _merged(path, load_policy(base), quantization)
     config = _load_config(path)
     claims = _architecture(config)
     if claims.endswith(("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
         raise InputError(f"{path}: the folder holds a {claims}, which cannot write; the policy needs a causal model")
-    model, missing = _load_weights(AutoModelForCausalLM, path, config)
+    model, missing = _load_weights(AutoModelForCausalLM, path, config, quantization)
     if missing:
         raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
     return _prepare(model)
@@ -73,18 +81,24 @@ def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
     return config
 
 
-def load_reward_model(path: str, new_head_seed: int | None = None) -> PreTrainedModel:
+def load_reward_model(
+    path: str, new_head_seed: int | None = None, quantization: Quantization = _NONE
+) -> PreTrainedModel:
     """A sequence-classification model with one output, in float32, in evaluation mode, on the CPU.
 
+    An adapter is merged into its base.
     A causal language model (or a bare backbone) is refused, or with `new_head_seed` gets a new head drawn with that
     seed, which is logged. Raises InputError as `check_reward_model` does, and for a classification model whose head
     is missing: such a head would silently start at random.
     """
+    base = adapter_base(path)
+    if base is not None:
+        return _merged(path, load_reward_model(base, new_head_seed), quantization)
     config = check_reward_model(path, new_head=new_head_seed is not None)
     has_head = _architecture(config).endswith("ForSequenceClassification")
     config.num_labels = 1
     tokenizer_pad = load_tokenizer(path).pad_token_id
-    model, missing = _load_weights(AutoModelForSequenceClassification, path, config)
+    model, missing = _load_weights(AutoModelForSequenceClassification, path, config, quantization)
     head = {name for name in missing if name.split(".")[0] in ("score", "classifier")}
     if missing and (has_head or missing != head or new_head_seed is None):
         raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
@@ -107,8 +121,31 @@ def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTr
         )
 
 
-def _load_config(path: str) -> PretrainedConfig:
+def policy_shape(path: str) -> PreTrainedModel:
+    """The modules of a model folder without their weights."""
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(_load_config(path), **_NO_FOREIGN_CODE)
+
+
+def reward_model_shape(path: str) -> PreTrainedModel:
+    """As `policy_shape`, with a head."""
+    with torch.device("meta"):
+        return AutoModelForSequenceClassification.from_config(_load_config(path), **_NO_FOREIGN_CODE)
+
+
+def _merged(path: str, base: PreTrainedModel, quantization: Quantization) -> PreTrainedModel:
     check_weights(path)
+    if quantization:
+        raise InputError(f"{path}: an adapter cannot be merged into weights of 4 bits; merge it with `cooper export`")
+    with _readable(path, "adapter"):
+        return merge_adapter(path, base)
+
+
+def _load_config(path: str) -> PretrainedConfig:
+    """Of an adapter, its base's."""
+    check_weights(path)
+    while base := adapter_base(path):
+        path = base
     with _readable(path, "config"):
         return AutoConfig.from_pretrained(path, **_NO_FOREIGN_CODE)
 
@@ -118,7 +155,9 @@ def _architecture(config: PretrainedConfig) -> str:
     return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
 
 
-def _load_weights(auto_class: Any, path: str, config: PretrainedConfig) -> tuple[PreTrainedModel, set[str]]:
+def _load_weights(
+    auto_class: Any, path: str, config: PretrainedConfig, quantization: Quantization
+) -> tuple[PreTrainedModel, set[str]]:
     disable_progress_bar()  # commands show their own progress
     with _readable(path, "model"):
         model, info = auto_class.from_pretrained(
@@ -127,6 +166,7 @@ def _load_weights(auto_class: Any, path: str, config: PretrainedConfig) -> tuple
             dtype=torch.float32,
             output_loading_info=True,
             use_safetensors=True,  # the other format is pickle
+            **quantization,
             **_NO_FOREIGN_CODE,
         )
     return model, set(info["missing_keys"])

@@ -1,6 +1,7 @@
 """The policy, trained in this process."""
 
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -11,9 +12,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cooper_rl.engines.base import Metrics, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.kernels.logprobs import gather_logprobs, has_plain_head, token_logprobs
+from cooper_rl.engines.local.adapter import adapter_off, check_targets, four_bit
 from cooper_rl.engines.local.batches import length_mask, pad_tokens, padded_places
 from cooper_rl.engines.local.learner import TorchLearner
-from cooper_rl.engines.local.models import check_vocabulary, load_policy, load_tokenizer
+from cooper_rl.engines.local.models import check_vocabulary, load_policy, load_tokenizer, policy_shape
 from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
 from cooper_rl.rollouts.columns import Column, offsets_of
 
@@ -37,20 +39,28 @@ class TorchPolicyLearner(TorchLearner):
 
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
-        """Load `config.model` and its tokenizer. Raises InputError as `load_policy` and `load_tokenizer` do."""
+        """Load `config.model` and its tokenizer. Raises InputError as `load_policy` and `load_tokenizer` do.
+
+        And for an adapter that does not fit the model.
+        """
         tokenizer = load_tokenizer(config.model)
-        model = load_policy(config.model)
+        if config.lora is not None:
+            check_targets(policy_shape(config.model), config.lora, config.model)
+        model = load_policy(config.model, four_bit(config.lora, config.device))
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
+
+    def frozen_start(self) -> "FrozenStart":
+        """The policy before training, with the same weights in memory. Needs `config.lora`."""
+        return FrozenStart(self)
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
         sums: dict[str, Tensor] = {}
-        for rows in self._microbatches(batch.token_ids):
+        for rows in self.microbatches(batch.token_ids):
             with self._training_pass():
-                flat, mask = self._completion_logprobs(
-                    [batch.token_ids[i] for i in rows], batch.lengths[rows], batch.temperature
-                )
+                token_ids = [batch.token_ids[i] for i in rows]
+                flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
                 outputs = policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
             self._backward(outputs.loss)
             for name, value in {"loss": outputs.loss, **outputs.metric_sums}.items():
@@ -67,9 +77,10 @@ class TorchPolicyLearner(TorchLearner):
         """
         places = Column(np.arange(lengths.sum()), offsets_of(lengths))
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
-        for rows in self._microbatches(token_ids):
+        for rows in self.microbatches(token_ids):
             with self._inference_pass():
-                flat, _ = self._completion_logprobs([token_ids[i] for i in rows], lengths[rows], temperature)
+                chosen = [token_ids[i] for i in rows]
+                flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
             results[places.places(rows)] = flat.cpu().numpy()
         return results
 
@@ -77,8 +88,7 @@ class TorchPolicyLearner(TorchLearner):
         self, token_ids: list[np.ndarray], lengths: Int[np.ndarray, " B"], temperature: float
     ) -> tuple[Float[Tensor, " N"], Bool[Tensor, "B C"]]:
         """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
-        if any(length >= len(row) for row, length in zip(token_ids, lengths, strict=True)):
-            raise ValueError("a completion needs at least one prompt token before it")
+        check_prompts(np.array([len(row) for row in token_ids]), lengths)
         # The token at position t is predicted at t - 1, so the last one of a row is not read.
         inputs = [row[:-1] for row in token_ids]
         targets = np.concatenate([row[len(row) - n :] for row, n in zip(token_ids, lengths, strict=True)])
@@ -118,3 +128,46 @@ class TorchPolicyLearner(TorchLearner):
             mask=mask,
             reference_logprobs=None if batch.reference_logprobs is None else padded(batch.reference_logprobs),
         )
+
+
+class FrozenStart:
+    """The model that a policy with an adapter started from: its log-probabilities with the adapter switched off.
+
+    Implements `PolicyLearner`; it does not learn, and has nothing of its own to save.
+    """
+
+    def __init__(self, policy: TorchPolicyLearner) -> None:
+        if policy.config.lora is None:
+            raise ValueError("a policy without an adapter does not keep the weights it started from")
+        self._policy = policy
+
+    def logprobs(
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+    ) -> Float[np.ndarray, " N"]:
+        """As the policy's."""
+        with adapter_off(self._policy.model):
+            return self._policy.logprobs(token_ids, lengths, temperature)
+
+    def frozen_start(self) -> "FrozenStart":
+        """Itself."""
+        return self
+
+    def forward_backward(self, batch: Any, loss: Any) -> Metrics:
+        """Refused."""
+        raise RuntimeError("the reference is frozen")
+
+    def optim_step(self) -> Metrics:
+        """Refused."""
+        raise RuntimeError("the reference is frozen")
+
+    def save(self, directory: Path) -> None:
+        """Nothing: the weights are the base's."""
+
+    def load(self, directory: Path) -> None:
+        """Nothing."""
+
+
+def check_prompts(totals: Int[np.ndarray, " B"], lengths: Int[np.ndarray, " B"]) -> None:
+    """Raises ValueError where a completion fills its row: nothing predicts its first token."""
+    if (lengths >= totals).any():
+        raise ValueError("a completion needs at least one prompt token before it")

@@ -1,5 +1,6 @@
 """The reward model, trained in this process."""
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -12,14 +13,17 @@ from cooper_rl.cooptimization.losses import (
     BinaryCrossEntropyLoss,
     PairwiseLoss,
     RewardLossOutputs,
+    TieLoss,
     bce_loss,
     pairwise_loss,
+    tie_loss,
 )
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.adapter import check_targets, four_bit
 from cooper_rl.engines.local.batches import length_mask, pad_tokens
 from cooper_rl.engines.local.learner import TorchLearner
-from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer
+from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer, reward_model_shape
 from cooper_rl.rollouts.columns import Column
 
 
@@ -51,28 +55,30 @@ class TorchRewardModelLearner(TorchLearner):
     ) -> Self:
         """Load `config.model` and its tokenizer. A model without a head needs a `new_head_seed`.
 
-        Raises InputError as `load_reward_model` and `load_tokenizer` do.
+        Raises InputError as `load_reward_model` and `load_tokenizer` do, and for an adapter that does not fit.
         """
         tokenizer = load_tokenizer(config.model)
-        model = load_reward_model(config.model, new_head_seed)
+        if config.lora is not None:
+            check_targets(reward_model_shape(config.model), config.lora, config.model)
+        model = load_reward_model(config.model, new_head_seed, four_bit(config.lora, config.device))
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
 
     def forward_backward(
-        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | BinaryCrossEntropyLoss
+        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | TieLoss | BinaryCrossEntropyLoss
     ) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and means over pairs (or rows).
 
-        A `PairBatch` goes with `PairwiseLoss` (`pair_accuracy`, `margin`), a `LabelledBatch` with
+        A `PairBatch` goes with `PairwiseLoss` (`pair_accuracy`, `margin`) or `TieLoss` (`gap`), a `LabelledBatch` with
         `BinaryCrossEntropyLoss` (`accuracy`). Several batches may share an optimizer step.
         """
-        if isinstance(batch, PairBatch) and isinstance(loss, PairwiseLoss):
+        if isinstance(batch, PairBatch) and isinstance(loss, PairwiseLoss | TieLoss):
             positives, negatives = Column.of(batch.positives), Column.of(batch.negatives)
-            microbatches = self._microbatches(positives, negatives)
+            microbatches = self.microbatches(positives, negatives)
             outputs = (self._pair_loss(positives, negatives, batch.weights, rows, loss) for rows in microbatches)
         elif isinstance(batch, LabelledBatch) and isinstance(loss, BinaryCrossEntropyLoss):
             token_ids = Column.of(batch.token_ids)
-            outputs = (self._labelled_loss(token_ids, batch, rows) for rows in self._microbatches(token_ids))
+            outputs = (self._labelled_loss(token_ids, batch, rows) for rows in self.microbatches(token_ids))
         else:
             raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
         sums: dict[str, Tensor] = {}
@@ -86,30 +92,32 @@ class TorchRewardModelLearner(TorchLearner):
         """Logits, float32, on the CPU."""
         scores = torch.zeros(len(token_ids))
         column = Column.of(token_ids)
-        for rows in self._microbatches(column):
+        for rows in self.microbatches(column):
             with self._inference_pass():
-                scores[rows] = self._logits([column[i] for i in rows]).float().cpu()
+                scores[rows] = self.run(self._logits, [column[i] for i in rows]).float().cpu()
         return scores
 
     def _pair_loss(
-        self, positives: Column, negatives: Column, weights: list[float], rows: list[int], loss: PairwiseLoss
+        self, positives: Column, negatives: Column, weights: list[float], rows: list[int], loss: PairwiseLoss | TieLoss
     ) -> RewardLossOutputs:
         with self._training_pass():
-            logits = self._logits([positives[i] for i in rows] + [negatives[i] for i in rows])
+            logits = self.run(self._logits, [positives[i] for i in rows] + [negatives[i] for i in rows])
             positive, negative = logits.chunk(2)
-            return pairwise_loss(positive, negative, logits.new_tensor([weights[i] for i in rows]), loss.anchor)
+            share = logits.new_tensor([weights[i] for i in rows])
+            if isinstance(loss, TieLoss):
+                return tie_loss(positive, negative, share)
+            return pairwise_loss(positive, negative, share, loss.anchor, loss.margin, loss.centring, loss.smoothing)
 
     def _labelled_loss(self, token_ids: Column, batch: LabelledBatch, rows: list[int]) -> RewardLossOutputs:
         with self._training_pass():
-            logits = self._logits([token_ids[i] for i in rows])
+            logits = self.run(self._logits, [token_ids[i] for i in rows])
             labels = logits.new_tensor([batch.labels[i] for i in rows])
             weights = logits.new_tensor([batch.weights[i] for i in rows])
             return bce_loss(logits, labels, weights)
 
     def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
         """Logits, at least in float32."""
-        if not all(map(len, token_ids)):
-            raise ValueError("a reward-model input is empty")
+        check_not_empty(token_ids)
         lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
         if self._reads_last_token:
             hidden_TH, places_BL = self._hidden_states(token_ids)
@@ -119,7 +127,14 @@ class TorchRewardModelLearner(TorchLearner):
             tokens_BT = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
             mask_BT = length_mask(lengths_B, tokens_BT.shape[1])
             logits_B1 = self.model(tokens_BT, attention_mask=mask_BT.long()).logits
-        return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32))
+        # A copy, because FSDP2 hangs its backward pass on what is returned, which a view could lose.
+        return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32), copy=True)
+
+
+def check_not_empty(token_ids: Sequence[Sequence[int] | np.ndarray]) -> None:
+    """Raises ValueError where a row has no token."""
+    if not all(map(len, token_ids)):
+        raise ValueError("a reward-model input is empty")
 
 
 @torch.no_grad()

@@ -81,10 +81,23 @@ class NativeSampler:
         model = getattr(learner, "model", None)
         if not isinstance(model, PreTrainedModel):
             raise TypeError(f"the native sampler needs a learner with a `model` in this process, not {learner!r}")
+        self.sample_from(model)
+
+    def sample_from(self, model: PreTrainedModel) -> None:
+        """Sample from this model from now on, without a copy."""
         self._model = model
 
-    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
+    def sample(
+        self,
+        prompts: Sequence[Sequence[int]],
+        n: int,
+        params: SamplingParams,
+        seed: int,
+        share: range | None = None,
+    ) -> Samples:
         """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
+
+        With `share`, only for the prompts with these numbers; the others are another process's.
 
         A completion ends after a stop token or the token that completed a stop string, or is cut at `max_tokens` or
         at the end of the model's context. Raises InputError, before any forward pass, for a prompt that is empty or
@@ -93,8 +106,9 @@ class NativeSampler:
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
         limits = [completion_limit(self._model, index, prompt, params) for index, prompt in enumerate(prompts)]
-        rule = StopRule(self.tokenizer, params, end_of_sequence_ids(self._model, self.tokenizer))
-        drafts = Drafts.of(limits, n)
+        generation = getattr(self._model, "generation_config", None)
+        rule = StopRule(self.tokenizer, params, end_of_sequence_ids(generation, self.tokenizer))
+        drafts = Drafts.of(limits, n, range(len(prompts)) if share is None else share)
         with _inference(self._model, self._autocast):
             compact = self._compact(params.max_tokens)
             for wave in self._waves(drafts.prompt, prompts):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Int
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from cooper_rl.engines.sampling import SamplingParams
 
@@ -12,9 +12,8 @@ SLACK = 16
 """Characters decoded beyond the length of a stop string. The first ones may be wrong without their left neighbour."""
 
 
-def end_of_sequence_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """The end-of-sequence tokens of the model's generation config and of the tokenizer."""
-    generation = getattr(model, "generation_config", None)
+def end_of_sequence_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """The end-of-sequence tokens of a model's generation config and of the tokenizer."""
     declared = [getattr(generation, "eos_token_id", None), tokenizer.eos_token_id]
     ids: set[int] = set()
     for entry in declared:
@@ -39,10 +38,10 @@ class StopRule:
         self.token_ids = {*end_of_sequence, *params.stop_token_ids}
         self.token_ids.update(special[text] for text in params.stop if text in special)
         self._stop_ids = np.array(sorted(self.token_ids), dtype=np.int64)
-        self._strings = [text for text in params.stop if text and text not in special]
+        self.strings = [text for text in params.stop if text and text not in special]
         self._tokenizer = tokenizer
-        self._last_characters = {text[-1] for text in self._strings}
-        self._longest = max(map(len, self._strings), default=0)
+        self._last_characters = {text[-1] for text in self.strings}
+        self._longest = max(map(len, self.strings), default=0)
         self._can_complete: dict[int, bool] = {}
 
     def reached(self, token_ids: Sequence[int]) -> bool:
@@ -56,14 +55,14 @@ class StopRule:
 
     def may_end_a_text(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
         """Which of these tokens could complete a stop string."""
-        if not self._strings:
+        if not self.strings:
             return np.zeros(len(last), bool)
         return np.array([self._may_complete(token_id) for token_id in last.tolist()], bool)
 
     def ends_a_text(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> bool:
         """Whether a completion whose last token could complete a stop string ends with one."""
         tail = self._tail(token_ids)
-        return any(text in tail for text in self._strings)
+        return any(text in tail for text in self.strings)
 
     def texts(self, completions: Sequence[Sequence[int] | Int[np.ndarray, " T"]]) -> list[str]:
         """Each completion decoded without special tokens and cut before its first stop string."""
@@ -93,7 +92,7 @@ class StopRule:
             window *= 2
 
     def _cut(self, text: str) -> str:
-        found = [position for stop in self._strings if (position := text.find(stop)) >= 0]
+        found = [position for stop in self.strings if (position := text.find(stop)) >= 0]
         return text[: min(found)] if found else text
 
     def _decode(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:

@@ -1,8 +1,8 @@
 """Settings for training a VerifyRM, and for monitoring it while it learns during a run."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.engines.config import LearnerConfig
@@ -58,6 +58,12 @@ class VerifyRMConfig(LearnerConfig):
     """CPU threads for tensor work. The default is OMP_NUM_THREADS or, if that is not set, the number of cores this
     process may use."""
 
+    @model_validator(mode="after")
+    def _can_be_merged(self) -> Self:
+        if self.lora is not None and self.lora.load_in_4bit:
+            raise ValueError("lora.load_in_4bit: the model is written as a whole; set it to false")
+        return self
+
 
 class ScoringConfig(LearnerConfig):
     """A reward model that only scores."""
@@ -78,3 +84,5 @@ class MonitorConfig(Config):
     """Most rows of the file that are used. They are drawn at random."""
     attacked_problems: int = Field(default=16, ge=0)
     """Number of problems from those rows on which every attack pattern is tried; 0 tries none."""
+    consistency_pairs: int = Field(default=0, ge=0)
+    """Number of pairs of problems on which the model's use of the reference is measured; 0 measures none."""

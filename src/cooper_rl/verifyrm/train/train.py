@@ -17,6 +17,7 @@ from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.split import problem_folds, split_by_problem
 from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.local.adapter import merged_weights
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
@@ -179,6 +180,6 @@ def _right_share(rows: Sequence[EncodedRow]) -> float:
 
 def _save(learner: TorchRewardModelLearner, output_dir: Path) -> None:
     """The model alone: `learner.save` would add the optimizer, three times the size, which nobody continues from."""
-    learner.model.save_pretrained(output_dir)
+    learner.model.save_pretrained(output_dir, state_dict=merged_weights(learner.model))
     if learner.tokenizer is not None:
         learner.tokenizer.save_pretrained(output_dir)

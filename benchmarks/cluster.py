@@ -1,0 +1,107 @@
+"""Sharded learners beside the in-process ones: how far their numbers are apart, and what a call to the processes costs.
+
+Usage: python -m benchmarks.cluster [RANKS ...]   (by default 1 2 4; about a minute on two free cores)
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+import torch
+
+from cooper_rl.arena.arms import ASSETS
+from cooper_rl.cooptimization.losses import PairwiseLoss
+from cooper_rl.engines.base import PairBatch, PolicyBatch
+from cooper_rl.engines.cluster import ClusterEngine
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local import LocalEngine
+from cooper_rl.engines.local.shards import whole
+from cooper_rl.policy.kl import KLConfig
+from cooper_rl.policy.losses import PolicyObjective
+from cooper_rl.policy.losses.clip import PPOClip
+from cooper_rl.rollouts.columns import Column
+
+OBJECTIVES = {
+    "policy": PolicyObjective(loss=PPOClip(), kl=KLConfig(coefficient=0.1)),
+    "reward_model": PairwiseLoss(anchor=0.1),
+}
+CALLS = 50
+
+
+def batches(seed: int = 0) -> dict[str, Any]:
+    """32 completions of 4 prompts, and 16 pairs."""
+    random = np.random.default_rng(seed)
+    prompts = [random.integers(3, 107, size) for size in (12, 31, 19, 24)]
+    lengths = random.integers(4, 64, 32)
+    rows = [np.concatenate([prompts[i // 8], random.integers(3, 107, n)]) for i, n in enumerate(lengths)]
+    tokens = int(lengths.sum())
+    old, sampler, reference = random.normal(-3, 1, (3, tokens))
+    advantages = np.repeat(random.normal(size=32), lengths)
+    weights = np.full(tokens, 1 / tokens)
+    policy = PolicyBatch(Column.of(rows), lengths, advantages, weights, old, sampler, reference)
+    positives, negatives = ([random.integers(3, 107, n).tolist() for n in random.integers(8, 96, 16)] for _ in "ab")
+    return {"policy": policy, "reward_model": PairBatch(positives, negatives, [1 / 16] * 16)}
+
+
+def gradient_of(learner: Any) -> dict[str, torch.Tensor]:
+    """The whole gradient of an in-process learner, or of this process's sharded one."""
+    module = getattr(learner, "learner", learner).model
+    return {name: whole(p.grad).detach().clone() for name, p in module.named_parameters()}
+
+
+def remote_gradient(learner: Any) -> dict[str, torch.Tensor]:
+    """Of a remote learner; all processes take part, and the first one's is returned."""
+    key = learner.key
+    calls = [a.__ray_call__.remote(lambda rank: gradient_of(rank.learners[key])) for a in learner.group.actors]
+    return ray.get(calls)[0]
+
+
+def gaps(engine: ClusterEngine) -> dict[str, float]:
+    """Largest differences from the in-process engine, on the embedded world's models."""
+    found, given = {}, batches()
+    for kind, objective in OBJECTIVES.items():
+        config = LearnerConfig(model=str(ASSETS / kind), device="cpu", tokens_per_microbatch=512)
+        ours, theirs = getattr(engine, kind)(config, 10), getattr(LocalEngine(), kind)(config, 10)
+        losses = [learner.forward_backward(given[kind], objective)["loss"] for learner in (ours, theirs)]
+        one, other = remote_gradient(ours), gradient_of(theirs)
+        largest = max(g.abs().max() for g in other.values())
+        found[f"{kind} loss, relative"] = abs(losses[0] - losses[1]) / abs(losses[1])
+        found[f"{kind} gradient, of the largest"] = max(float((one[n] - other[n]).abs().max() / largest) for n in other)
+        if kind == "policy":
+            asked = (given[kind].token_ids, given[kind].lengths)
+            found["log-probabilities, nats"] = float(np.abs(ours.logprobs(*asked) - theirs.logprobs(*asked)).max())
+        else:
+            asked = given[kind].positives
+            found["scores"] = float((ours.score(asked) - theirs.score(asked)).abs().max())
+    return found
+
+
+def call_ms(engine: ClusterEngine, *arguments: Any) -> float:
+    """Milliseconds of a call that does nothing in every process of the policy."""
+    group = engine.policy_group
+    group.call("drop", "nothing", *arguments)
+    start = time.perf_counter()
+    for _ in range(CALLS):
+        group.call("drop", "nothing", *arguments)
+    return (time.perf_counter() - start) / CALLS * 1e3
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    for ranks in map(int, sys.argv[1:] or ["1", "2", "4"]):
+        engine = ClusterEngine(policy_ranks=ranks, cpus_per_rank=0.1)
+        with tempfile.TemporaryDirectory() as folder:
+            engine.open(Path(folder))
+            print(f"{ranks} ranks")
+            for name, gap in gaps(engine).items():
+                print(f"  {name:<32} {gap:.1e}")
+            print(f"  empty call {call_ms(engine):.1f} ms, with 8 MiB {call_ms(engine, np.zeros(2**20)):.1f} ms")
+            engine.close()
+
+
+if __name__ == "__main__":
+    main()

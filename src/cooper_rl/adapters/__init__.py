@@ -1,0 +1,1 @@
+"""Trainers that are not ours: each gets a reward model that learns, through one thin file."""

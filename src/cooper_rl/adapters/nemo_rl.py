@@ -1,0 +1,57 @@
+"""NeMo-RL: an environment that asks the service.
+
+    register_env("cooper", "cooper_rl.adapters.nemo_rl.CooperEnvironment")
+
+The data processor puts `question`, `answer` and `split` into `extra_env_info`. NeMo-RL names no step: start the service
+with `serve.commit=count:N`, N the answers of a step (`num_prompts_per_step` times `num_generations_per_prompt`).
+"""
+
+# pyright: reportMissingImports=false
+
+from collections.abc import Sequence
+from typing import Any
+
+import ray
+import torch
+from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentReturn
+
+from cooper_rl.adapters.grouping import by_row, joined
+from cooper_rl.adapters.served import client, read_row, single
+from cooper_rl.adapters.texts import completion_text
+from cooper_rl.errors import InputError
+
+
+class ServedEnvironment(EnvironmentInterface[Any]):
+    """One turn: the last message is the answer. NeMo-RL does not say whether it was cut off, so it counts as ended."""
+
+    def __init__(self, cfg: Any = None) -> None:
+        self.cfg = cfg
+
+    def step(self, message_log_batch: Sequence[Sequence[Any]], metadata: Sequence[Any]) -> EnvironmentReturn[Any]:
+        """Rewards [B]. Raises InputError for `extra_env_info` without question, answer or split."""
+        rows = [read_row(row or {}, "extra_env_info") for row in metadata]
+        if len({train for _, train in rows}) > 1:
+            raise InputError("a batch has training and test rows; validate on a data set of its own")
+        groups = [
+            single(problem, completion_text(log), stopped=True)
+            for (problem, _), log in zip(rows, message_log_batch, strict=True)
+        ]
+        scored = client().score(joined(groups), train=rows[0][1], partial=True)
+        rewards = torch.tensor(by_row(groups, scored.rewards))
+        verdicts = {group.id: iter(found) for group, found in zip(joined(groups), scored.verdicts, strict=True)}
+        return EnvironmentReturn(
+            observations=[{"role": "environment", "content": next(verdicts[group.id])} for group in groups],
+            metadata=list(metadata),
+            next_stop_strings=[None] * len(groups),
+            rewards=rewards,
+            terminateds=torch.ones_like(rewards),
+            answers=[problem.answer for problem, _ in rows],
+        )
+
+    def global_post_process_and_metrics(self, batch: Any) -> tuple[Any, dict[str, float]]:
+        """The batch as it is, and the mean reward."""
+        return batch, {"cooper/reward": batch["rewards"].float().mean().item()}
+
+
+CooperEnvironment = ray.remote(ServedEnvironment)
+"""What NeMo-RL starts."""

@@ -1,0 +1,68 @@
+"""OpenRLHF: the function of `--reward.remote_url reward.py`, where that file says
+
+    from cooper_rl.adapters.openrlhf import reward_func
+
+A label is JSON text: `{"question": …, "answer": …,
+"split": "train"}`. OpenRLHF names no step, so the service counts: start it with `serve.commit=count:N`, N the answers
+of a step (`rollout.batch_size` times `rollout.n_samples_per_prompt`). COOPER_END_TOKEN is the policy's end-of-sequence
+token as text: an answer without it was cut off.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from cooper_rl.adapters.served import client, read_row, single
+from cooper_rl.data.strict_json import parse_json
+from cooper_rl.errors import InputError
+
+
+def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+    """Rewards of these answers; `queries` are prompts with the answer behind. OpenRLHF sends them one by one.
+
+    Raises InputError for a label that is no JSON object with question, answer and split. OpenRLHF logs what is raised
+    and trains on without a reward, so look at its log after the first step.
+    """
+    rewards, versions = [], []
+    for query, prompt, label in zip(queries, prompts, labels, strict=True):
+        problem, train = read_row(_read(label), "the label")
+        text, stopped = _answer(query, prompt)
+        scored = client().score([single(problem, text, stopped)], train=train, partial=True)
+        rewards.append(scored.rewards[0][0])
+        versions.append(float(scored.version))
+    return {
+        "rewards": _tensor(rewards),
+        "scores": _tensor(rewards),
+        "extra_logs": {"cooper_version": _tensor(versions)},
+    }
+
+
+def _answer(query: str, prompt: str) -> tuple[str, bool]:
+    """The answer without its end-of-sequence token, and whether it ended by itself, which is True where unknown."""
+    if not query.startswith(prompt):
+        raise InputError(f"a query does not begin with its prompt: {query[:60]!r}, {prompt[:60]!r}")
+    text, end = query.removeprefix(prompt), os.environ.get("COOPER_END_TOKEN")
+    if end is None:
+        return _SPECIAL.sub("", text), True
+    return text.removesuffix(end), text.endswith(end)
+
+
+def _read(label: str) -> dict[str, Any]:
+    try:
+        row = parse_json(label)
+    except ValueError as error:
+        raise InputError(f"label {label[:60]!r} is no JSON: {error}; {_REMEDY}") from error
+    if not isinstance(row, dict):
+        raise InputError(f"label {label[:60]!r} is no JSON object; {_REMEDY}")
+    return row
+
+
+_SPECIAL = re.compile(r"(<\|[^<>|]+\|>|</s>|<eos>|<end_of_turn>)+\s*\Z")
+_REMEDY = 'write {"question": …, "answer": …, "split": "train"} and name that column in --data.label_key'
+
+
+def _tensor(values: list[float]) -> Any:
+    import torch  # noqa: PLC0415 - OpenRLHF has it loaded
+
+    return torch.tensor(values)

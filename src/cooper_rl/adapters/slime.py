@@ -1,0 +1,79 @@
+"""slime: a reward for `--custom-rm-path`, with or without `--group-rm`, the end of a step, and checkpoints.
+
+    --custom-rm-path cooper_rl.adapters.slime.reward
+    --custom-rollout-log-function-path cooper_rl.adapters.slime.end_of_rollout
+    --data-source-path cooper_rl.adapters.slime.CooperDataSource
+
+A row's metadata (`--metadata-key`) needs `question`, `answer` and `split`; where there is a label, it is the answer.
+"""
+
+# pyright: reportMissingImports=false
+
+from pathlib import Path
+from typing import Any
+
+from slime.rollout.data_source import RolloutDataSourceWithBuffer
+
+from cooper_rl.adapters.grouping import by_row, joined
+from cooper_rl.adapters.served import async_client, client, read_row
+from cooper_rl.errors import InputError
+from cooper_rl.rollouts.answers import Answer, AnswerGroup
+
+_scored: set[str] = set()
+"""Groups of the step under way; slime scores and ends a rollout in the same process."""
+
+
+async def reward(args: Any, sample: Any, **unused: Any) -> Any:
+    """The reward of one sample, or the rewards of a group. Raises InputError for metadata that lack something."""
+    samples = sample if isinstance(sample, list) else [sample]
+    rows = [_row(one) for one in samples]
+    if len({train for _, train in rows}) > 1:
+        raise InputError("a group has training and test rows; slime evaluates on data sets of their own")
+    groups, train = [group for group, _ in rows], rows[0][1]
+    scored = await async_client().score(joined(groups), train=train, partial=True)
+    if train:
+        _scored.update(group.id for group in groups)
+    rewards = by_row(groups, scored.rewards)
+    return rewards if isinstance(sample, list) else rewards[0]
+
+
+def end_of_rollout(rollout_id: int, args: Any, samples: Any, metrics: Any, seconds: float) -> bool:
+    """Train on the rollout's groups; what slime filtered out is left out. False lets slime log as it does."""
+    opened = client().info()["open"]
+    if opened is not None:
+        kept = {_row(sample)[0].id for sample in _flat(samples)}
+        client().update(opened["step"], keep=kept & _scored)
+        _scored.clear()
+    return False
+
+
+class CooperDataSource(RolloutDataSourceWithBuffer):
+    """slime's own data source, which slime saves and loads with its checkpoints: the service goes with it."""
+
+    def save(self, rollout_id: Any) -> None:
+        """Save both."""
+        super().save(rollout_id)
+        client().save(_folder(self.args.save, rollout_id))
+
+    def load(self, rollout_id: Any = None) -> None:
+        """Load both, where slime resumes."""
+        super().load(rollout_id)
+        if self.args.load is not None and rollout_id is not None and rollout_id >= 0:
+            client().load(_folder(self.args.load, rollout_id))
+
+
+def _row(sample: Any) -> tuple[AnswerGroup, bool]:
+    """The sample as a group with one answer; `group_index` and `index` count through the whole run."""
+    metadata = sample.metadata if isinstance(sample.metadata, dict) else {}
+    row = {**metadata, "answer": sample.label} if sample.label else metadata
+    problem, train = read_row(row, "a sample's metadata")
+    stopped = sample.status is not type(sample).Status.TRUNCATED
+    return AnswerGroup(str(sample.group_index), problem, [Answer(sample.response, stopped, str(sample.index))]), train
+
+
+def _flat(samples: Any) -> list[Any]:
+    return [one for part in samples for one in _flat(part)] if isinstance(samples, list) else [samples]
+
+
+def _folder(root: str, rollout_id: int) -> Path:
+    return Path(root) / "rollout" / f"cooper_reward_{rollout_id}"

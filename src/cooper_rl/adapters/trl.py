@@ -1,0 +1,147 @@
+"""TRL's GRPOTrainer with a reward model that learns: one object is the reward function and brings the callback."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from transformers import TrainerCallback
+
+from cooper_rl.adapters.columns import Columns
+from cooper_rl.adapters.grouping import Row, consecutive
+from cooper_rl.adapters.processes import gathered, on_first
+from cooper_rl.adapters.scorer import Scorer
+from cooper_rl.adapters.texts import completion_text
+from cooper_rl.cooptimization.cooper_reward import CooperReward
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig
+from cooper_rl.engines.base import Metrics
+from cooper_rl.errors import InputError
+from cooper_rl.rollouts.answers import Answer
+
+FOLDER = "cooper_reward"
+"""Where the reward is saved inside TRL's `checkpoint-N`."""
+
+
+class GRPOReward:
+    """`GRPOTrainer(reward_funcs=[reward], callbacks=[reward.callback], …)`.
+
+    A step of the reward is one optimizer step for which TRL sampled: one version of the reward model scores all its
+    completions, and its end trains the reward model. Where TRL uses a generation for several optimizer steps, the first
+    of them does. Evaluation is scored and never trained on. With several processes the first owns the reward and scores
+    for all. Checkpoints and `resume_from_checkpoint` are TRL's own.
+    """
+
+    __name__ = "cooper"  # under which TRL logs the reward
+
+    def __init__(
+        self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
+    ) -> None:
+        """`scorer` is a `CooperReward` or the service's client; only the first process needs one.
+
+        `resume_from` is the checkpoint that TRL resumes from, where it is not in `output_dir`.
+        """
+        self.scorer = scorer
+        self.columns = columns or Columns()
+        self.resume_from = resume_from
+        self.callback = GRPOCallback(self)
+        self.learned: Metrics = {}
+        """The metrics of the last update."""
+        self._open: int | None = None
+        self._groups = 0
+
+    @classmethod
+    def from_config(
+        cls, config: CooperRewardConfig, columns: Columns | None = None, total_steps: int | None = None
+    ) -> Self:
+        """Load the reward in this process; of several, in the first alone. `total_steps` as in `CooperReward`."""
+        first = int(os.environ.get("RANK", "0")) == 0  # what launchers set, before anything has started
+        return cls(CooperReward.from_config(config, total_steps) if first else None, columns)
+
+    def __call__(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        completion_ids: Sequence[Sequence[int]],
+        trainer_state: Any,
+        log_metric: Callable[[str, float], None],
+        **columns: Any,
+    ) -> list[float | None]:
+        """One reward for every completion. Raises InputError for missing columns, and rows that are no whole groups."""
+        args, model = self.callback.args, self.callback.model
+        if args is None:
+            raise InputError("GRPOTrainer got the reward without its callback; add callbacks=[reward.callback]")
+        self.columns.check(columns.keys())
+        ends = self.callback.end_tokens
+        own: list[Row] = []
+        for i, (completion, ids) in enumerate(zip(completions, completion_ids, strict=True)):
+            row = {name: values[i] for name, values in columns.items() if isinstance(values, list)}
+            stopped = bool(ids) and ids[-1] in ends
+            own.append((self.columns.problem(row), Answer(completion_text(completion), stopped, tokens=len(ids))))
+        step = trainer_state.global_step + 1 if model.training else None
+        size = args.num_generations if model.training else args.num_generations_eval or args.num_generations
+        rows = gathered(own, args.world_size)
+        rewards, metrics = on_first(lambda: self._score(rows, size, step), args.process_index, args.world_size)
+        for name, value in metrics.items() if args.process_index == 0 else ():
+            log_metric(f"{self.__name__}/{name}", value)
+        return [*rewards[args.process_index * len(own) :][: len(own)]]
+
+    def update(self) -> None:
+        """Train the reward model on what was scored since the last update, if anything was."""
+        if self._open is not None and self.scorer is not None:
+            learned = self.scorer.update(self._open)
+            self.learned = {**learned.metrics, "version": float(learned.version)}
+            self._open, self._groups = None, 0
+
+    def _score(self, rows: list[Row], size: int, step: int | None) -> tuple[list[float], Metrics]:
+        if self.scorer is None:
+            raise InputError("the first process has no scorer; give it a CooperReward or the service's client")
+        groups = consecutive(rows, size, self._groups)
+        scored = self.scorer.score(groups, step=step, train=step is not None)
+        metrics = {**scored.metrics, "scored_by_version": float(scored.version)}
+        if step is not None:
+            self._open, self._groups = step, self._groups + len(groups)
+            metrics = {**self.learned, **metrics}
+        return [reward for group in scored.rewards for reward in group], metrics
+
+
+class GRPOCallback(TrainerCallback):
+    """What `GRPOReward` has to know of the trainer, and does at its events."""
+
+    def __init__(self, reward: GRPOReward) -> None:
+        self.reward = reward
+        self.args: Any = None
+        self.model: Any = None
+        self.end_tokens: set[int] = set()
+
+    def on_init_end(self, args, state, control, model: Any = None, processing_class: Any = None, **kwargs):
+        """Remember the trainer's settings, its model and its end-of-sequence tokens."""
+        self.args, self.model = args, model
+        tokenizer = getattr(processing_class, "tokenizer", processing_class)
+        more = getattr(model.generation_config, "eos_token_id", None)
+        self.end_tokens = {tokenizer.eos_token_id, *(more if isinstance(more, list) else [more])} - {None}
+
+    def on_train_begin(self, args, state, control, model=None, train_dataloader=None, **kwargs):
+        """Check the columns before the first sample; where TRL resumes, load the reward."""
+        self.model = model
+        columns = getattr(getattr(train_dataloader, "dataset", None), "column_names", None)
+        if columns:
+            self.reward.columns.check(columns)
+        if state.global_step and args.process_index == 0 and self.reward.scorer is not None:
+            checkpoint = self.reward.resume_from or Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
+            self.reward.scorer.load(Path(checkpoint) / FOLDER)
+
+    def on_step_end(self, args, state, control, **kwargs):
+        """Train the reward model, once for every generation."""
+        self.reward.update()
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        """Put the update's metrics into their own step's row; by `log_metric`, trackers have them one step late."""
+        if logs is not None and "loss" in logs:
+            found = {f"{self.reward.__name__}/{name}": value for name, value in self.reward.learned.items()}
+            logs |= found
+            state.log_history[-1] |= found
+
+    def on_save(self, args, state, control, **kwargs):
+        """Save the reward beside what TRL has saved."""
+        if args.process_index == 0 and self.reward.scorer is not None:
+            self.reward.scorer.save(Path(str(args.output_dir)) / f"checkpoint-{state.global_step}" / FOLDER)

@@ -1,0 +1,100 @@
+"""verl: a reward manager that asks the service, and a checkpoint callback that saves and restores both together.
+
+    reward.reward_manager.source=importlib
+    reward.reward_manager.module.path=pkg://cooper_rl.adapters.verl
+    reward.reward_manager.name=CooperRewardManager
+    trainer.checkpoint_callback_class=cooper_rl.adapters.verl.CooperCheckpoint
+
+A row's `extra_info` needs `question` and `split`; the reference answer is its `reward_model.ground_truth`.
+"""
+
+# pyright: reportMissingImports=false
+
+from pathlib import Path
+from typing import Any
+
+from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
+from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
+
+from cooper_rl.adapters.served import async_client, client, read_row, single
+from cooper_rl.errors import InputError
+
+FOLDER = "cooper_reward"
+"""Where a checkpoint of verl notes that of the service."""
+
+
+class CooperRewardManager(RewardManagerBase):
+    """Scores one answer at a time, in any of verl's reward workers.
+
+    The first answer of a step ends the step before: verl has no hook for that which all its trainers call.
+    """
+
+    def __init__(self, config: Any, tokenizer: Any, compute_score: Any, **unused: Any) -> None:
+        super().__init__(config, tokenizer, compute_score)
+        self._step = 0
+
+    async def run_single(self, data: Any) -> dict[str, Any]:
+        """The reward of the last of these sequences. Raises InputError for a row without question, answer or split."""
+        item = data[-1:][0]
+        fields = item.non_tensor_batch
+        if "global_steps" not in fields or "uid" not in fields:
+            raise InputError("verl did not say which step and group an answer belongs to; set trainer.use_v1=True")
+        row = {**fields.get("extra_info", {}), "answer": fields["reward_model"]["ground_truth"]}
+        problem, train = read_row(row, f"extra_info of {fields['data_source']}")
+        text, stopped = await self.loop.run_in_executor(None, self._read, item)
+        # `uid` is new in every step, and `session_id` counts the samples of its prompt.
+        group = single(problem, text, stopped, str(fields["uid"]), str(fields.get("session_id", 0)))
+        step = int(fields["global_steps"])
+        if train:
+            await self._end_before(step)
+        scored = await async_client().score([group], step=step if train else None, train=train, partial=True)
+        extra = {"cooper_version": scored.version, **_first(scored.verdicts)}
+        return {"reward_score": scored.rewards[0][0], "reward_extra_info": extra}
+
+    def _read(self, item: Any) -> tuple[str, bool]:
+        """Text of the answer, and whether it ended by itself."""
+        ids = item.batch["responses"]
+        ids = ids[: int(item.batch["attention_mask"][-len(ids) :].sum())]
+        limit = self.config.actor_rollout_ref.rollout.response_length
+        stopped = len(ids) < limit or int(ids[-1]) == self.tokenizer.eos_token_id
+        return self.tokenizer.decode(ids, skip_special_tokens=True), stopped
+
+    async def _end_before(self, step: int) -> None:
+        if step <= self._step:
+            return
+        opened = (await async_client().info())["open"]
+        if opened is not None and opened["step"] < step:
+            await async_client().update(opened["step"])  # once, however many workers ask
+        self._step = step
+
+
+class CooperCheckpoint(CheckpointCallback):
+    """Saves the service's reward with verl's checkpoint, and takes it back there when verl resumes."""
+
+    def __init__(self, config: Any = None) -> None:
+        super().__init__(config)
+        if config is not None and (folder := _resumed(config.trainer)) is not None:
+            client().load(folder / FOLDER)
+
+    def on_save(self, trainer: Any, global_step: int, checkpoint_dir: str, **unused: Any) -> None:
+        """End the step, for verl saves before it does, and save."""
+        opened = client().info()["open"]
+        if opened is not None:
+            client().update(opened["step"])
+        client().save(Path(checkpoint_dir) / FOLDER)
+
+
+def _resumed(trainer: Any) -> Path | None:
+    """The checkpoint that verl is going to load, found as it finds it."""
+    if trainer.resume_mode == "resume_path":
+        return Path(trainer.resume_from_path).absolute()
+    if trainer.resume_mode != "auto":
+        return None
+    found = find_latest_ckpt_path(str(Path(trainer.default_local_dir).absolute()))
+    return Path(found) if found else None
+
+
+def _first(verdicts: list[list[Any]]) -> dict[str, Any]:
+    """verl wants the same keys from every answer."""
+    return {"cooper_verdict": verdicts[0][0]}

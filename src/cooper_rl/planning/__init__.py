@@ -1,0 +1,1 @@
+"""Memory and time of a step on paper, before anything starts."""

@@ -1,0 +1,98 @@
+"""Reference logits: what a reward model gives to answers that a group's answers are compared with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from cooper_rl.errors import InputError
+
+if TYPE_CHECKING:
+    from cooper_rl.data.problem import Problem
+    from cooper_rl.rewards.context import StepContext
+    from cooper_rl.rollouts.ragged import Ragged
+
+DECAY = 0.9
+"""Decay per step of the running mean behind the source `accepted`."""
+
+ReferenceSource = Literal["solution", "accepted", "group"] | float
+"""Where reference logits come from. A number is itself the reference logit."""
+
+
+class References:
+    """The reference logits of each group, at least one. They come from the reward model as it is in this step.
+
+    - `solution`: the logit of the data set's solution, one more row per group to score.
+    - `accepted`: the mean logit of the group's answers that the rule accepts. A group without any gets the running
+      mean of finished steps; before there is one, the mean of all such groups of this call; failing that, the mean
+      logit of the group itself.
+    - `group`: the logits of all answers of the group.
+    - a number: this logit.
+    """
+
+    def __init__(self, model: str, source: ReferenceSource) -> None:
+        self._model = model
+        self._source = source
+        self._accepted: float | None = None
+        """Running mean of the groups' accepted means; None until a step has an accepted answer."""
+
+    def of(self, context: StepContext) -> Ragged:
+        """One group of reference logits for each group of the context. Raises InputError if a solution is missing."""
+        if self._source == "solution":
+            return context.solution_logits(self._model)
+        logits = context.logits(self._model)
+        if self._source == "group":
+            return logits
+        if self._source != "accepted":
+            return _one_each(logits, [float(self._source)] * len(logits.sizes))
+        means = _accepted_means(context, self._model)
+        usual = self._accepted if self._accepted is not None else _mean([mean for mean in means if mean is not None])
+        own = logits.mean().tolist()
+        absent = [usual if usual is not None else mean for mean in own]
+        return _one_each(logits, [b if a is None else a for a, b in zip(means, absent, strict=True)])
+
+    def commit(self, contexts: Sequence[StepContext]) -> None:
+        """Move the running mean by one step, however many calls scored that step."""
+        if self._source != "accepted":
+            return
+        found = [mean for one in contexts for mean in _accepted_means(one, self._model) if mean is not None]
+        if (now := _mean(found)) is not None:
+            self._accepted = now if self._accepted is None else DECAY * self._accepted + (1 - DECAY) * now
+
+    def state(self) -> float | None:
+        """The running mean."""
+        return self._accepted
+
+    def restore(self, state: float | None) -> None:
+        """Restore what `state` returned."""
+        self._accepted = state
+
+
+def check_solutions(shaping: Sequence[Any], problems: Sequence[Problem]) -> None:
+    """Raises InputError if a shaping compares with reference solutions and a problem has none."""
+    needing = [part.kind for part in shaping if getattr(part, "needs_solutions", False)]
+    without = [problem.id for problem in problems if problem.solution is None]
+    if needing and without:
+        raise InputError(
+            f"shaping: {needing[0]} with references: solution needs a solution for every problem, but {len(without)} "
+            f"of {len(problems)} problems have none, the first is {without[0]}; name the field with problems.solution, "
+            "leave these problems out, or use references: accepted"
+        )
+
+
+def _accepted_means(context: StepContext, model: str) -> list[float | None]:
+    """The mean logit of each group's accepted answers; None where there is none. Non-finite logits stay out."""
+    means = []
+    for logits, correct in zip(context.logits(model).rows(), context.correct.rows(), strict=True):
+        pairs = zip(logits, correct, strict=True)
+        means.append(_mean([logit for logit, right in pairs if right and math.isfinite(logit)]))
+    return means
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None  # fsum: the same sum in any order
+
+
+def _one_each(logits: Ragged, values: Sequence[float]) -> Ragged:
+    return type(logits)(logits.flat.new_tensor(values), (1,) * len(values))

@@ -1,0 +1,135 @@
+"""The settings of `cooper serve`: those of a reward, and how it is served."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from cooper_rl.config.base import Config
+from cooper_rl.config.settings import Settings, check, merge, read_settings, with_overrides
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig
+from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.presets import PRESETS
+from cooper_rl.service.commit_policy import read_policy
+
+
+class ServerConfig(Config):
+    """Address, storage and limits of the service."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on. Any address other than the loopback requires a token."""
+    port: int = Field(default=8765, ge=0, le=65535)
+    """Port to listen on; 0 picks a free one and logs it."""
+    token_env: str | None = None
+    """Environment variable with the token that clients send (`Authorization: Bearer …`). Null disables the check."""
+    folder: str = "served"
+    """Folder for checkpoints and journals. A server started with the same folder continues where the last one ended."""
+    planned_steps: int | None = Field(default=None, ge=1)
+    """Steps of the whole training run, which `schedule: cosine` of the reward model needs."""
+    commit: str | None = None
+    """When to train on answers sent without a step: `count:1024` (answers) or `idle:5s` (seconds after the last
+    answer). Null waits for a commit. `?commit=…` in a request's URL takes precedence."""
+    checkpoint_every: int = Field(default=10, ge=0)
+    """Steps between checkpoints; 0 writes them only at shutdown and when a client asks. Commits are safe in between:
+    the server replays its journal from the newest checkpoint."""
+    checkpoints: int = Field(default=3, ge=1)
+    """Number of checkpoints kept. Every step since the oldest one can be restored."""
+    batch_rows: int = Field(default=512, ge=0)
+    """Largest number of answers from concurrent requests that are scored in one batch. The composition of a batch
+    changes the last bits of a logit; with 0 every request is scored separately and results do not depend on timing."""
+    max_pending: int = Field(default=256, ge=1)
+    """Concurrent requests; the server replies 429 to more."""
+    max_pending_mb: float = Field(default=512, gt=0)
+    """Total size of the bodies of concurrent requests in megabytes; the server replies 429 to more."""
+    max_body_mb: float = Field(default=32, gt=0)
+    """Size of one request's body in megabytes; the server replies 413 to more."""
+    max_rows: int = Field(default=4096, ge=1)
+    """Answers in one request; the server replies 413 to more."""
+    max_characters: int = Field(default=200_000, ge=1)
+    """Characters in one text; the server replies 413 to more."""
+    max_step_rows: int = Field(default=262_144, ge=1)
+    """Answers in one step; more are refused until the step is committed."""
+
+    @model_validator(mode="after")
+    def _policy_is_readable(self) -> Self:
+        if self.commit is not None:
+            read_policy(self.commit)
+        return self
+
+
+class ServeConfig(CooperRewardConfig):
+    """Everything `cooper serve` needs to know: the reward of a `cooper train` file, and `serve`."""
+
+    preset: Literal["cooper", "paper"] = "cooper"
+    """Defaults of stage 2: ours, or the paper's published behaviour. Explicit settings win."""
+    threads: int | None = Field(default=None, ge=1)
+    """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
+    serve: ServerConfig = ServerConfig()
+    """The server."""
+
+    @model_validator(mode="after")
+    def _length_is_known(self) -> Self:
+        cosine = [name for name, model in self.used_models.items() if model.learns and model.schedule == "cosine"]
+        if cosine and self.planned_steps is None:
+            raise ValueError(f"reward_models.{cosine[0]}.schedule: cosine ends with the run; set serve.planned_steps")
+        return self
+
+    @property
+    def planned_steps(self) -> int | None:
+        """`serve.planned_steps`."""
+        return self.serve.planned_steps
+
+
+def load_serve_config(path: str | Path | None, overrides: Sequence[str] = ()) -> ServeConfig:
+    """Read the configuration of a server; see `load_config`. Raises InputError for invalid settings."""
+    settings = read_settings(path, overrides) if path is not None else Settings(with_overrides({}, overrides))
+    preset = settings.values.get("preset", ServeConfig.model_fields["preset"].default)
+    defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
+    stage2 = {"cooptimization": defaults["cooptimization"]} if defaults else {}
+    return check(ServeConfig, replace(settings, values=merge(stage2, settings.values)))
+
+
+def read_token(config: ServerConfig) -> str | None:
+    """The token of the environment variable `token_env`.
+
+    Raises InputError if it is not set, or if a server without a token would be open to other machines.
+    """
+    if config.token_env is None:
+        if not _is_loopback(config.host):
+            raise InputError(
+                f"serve.host: {config.host} is open to other machines and serve.token_env is not set; name an "
+                "environment variable that holds a token, or use host: 127.0.0.1"
+            )
+        return None
+    token = os.environ.get(config.token_env, "")
+    if not token:
+        raise InputError(
+            f"serve.token_env: environment variable {config.token_env} is not set; put the clients' token there"
+        )
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise InputError(
+            f"serve.token_env: the token in {config.token_env} cannot be sent in an HTTP header; use letters and digits"
+        )
+    return token
+
+
+def check_extra() -> None:
+    """Raises MissingExtraError if a library of the extra `serve` is not installed."""
+    missing = [name for name in ("fastapi", "uvicorn", "prometheus_client") if find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f"cooper serve needs {', '.join(missing)}, of the extra `serve`: "
+            "pip install fastapi uvicorn prometheus-client"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

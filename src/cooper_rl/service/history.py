@@ -1,0 +1,127 @@
+"""The server's folder: checkpoints, and for each a journal of what came after it."""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cooper_rl.errors import InputError
+from cooper_rl.persist.checkpoint import CheckpointStore
+from cooper_rl.run_config import CheckpointConfig
+from cooper_rl.service.journal import Record, StepJournal, cut, read_records
+
+
+class History:
+    """`<root>/checkpoints/000010/` and `<root>/journals/000010.jsonl`, which continues the checkpoint.
+
+    Journals are kept from the oldest checkpoint on, so the current state can be reached from every checkpoint. A
+    replay skips records of steps that are already done.
+    """
+
+    def __init__(self, root: Path, keep: int) -> None:
+        self.root = root
+        self._store = CheckpointStore(root / "checkpoints", CheckpointConfig(keep=keep))
+        self._journals = root / "journals"
+        self._journal: StepJournal | None = None
+        try:
+            self._journals.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"serve.folder: {root} cannot be written: {error.strerror}") from error
+        self._lock = _lock(root / "lock")
+
+    def latest(self) -> tuple[Path, dict[str, Any]] | None:
+        """The newest undamaged checkpoint and its state. Raises InputError as `CheckpointStore.latest` does."""
+        return self._store.latest()
+
+    def checkpoints(self) -> list[int]:
+        """The steps that have one, oldest first."""
+        return [int(path.name) for path in self._store.list()]
+
+    def state_of(self, step: int) -> dict[str, Any]:
+        """The state of a checkpoint."""
+        return json.loads((self._store.directory / f"{step:06d}" / "state.json").read_text(encoding="utf-8"))
+
+    def records(self, since: int) -> list[Record]:
+        """What was recorded since the checkpoint of step `since`."""
+        return [record for path in self._paths(since) for _, record in read_records(path)]
+
+    def append(self, records: Sequence[Record], durable: bool) -> None:
+        """Append to the newest journal. Raises OSError if the disk is full; nothing is appended then."""
+        if self._journal is None:
+            paths = self._paths(0)
+            self._journal = StepJournal(paths[-1] if paths else self._path(0))
+        self._journal.append(records, durable)
+
+    def checkpoint(self, step: int, write: Callable[[Path], dict[str, Any]], carried: Sequence[Record]) -> None:
+        """Write the checkpoint of `step` and start its journal with the records `carried` from the open step.
+
+        Raises OSError if the disk is full; nothing has changed then.
+        """
+        journal = self._path(step)
+        existed = journal.exists()
+        if not existed:
+            StepJournal.create(journal, carried).close()
+        try:
+            self._store.save(step, write)
+        except BaseException:
+            if not existed:
+                journal.unlink()
+            raise
+        self._forget_journal()
+        for path in self._journals.glob("*.jsonl"):
+            if int(path.stem) < self.checkpoints()[0]:
+                path.unlink()
+
+    def cut_behind(self, base: int, is_last: Callable[[Record], bool]) -> None:
+        """Delete everything after the last record since checkpoint `base` for which `is_last` is true.
+
+        Without such a record, delete everything since the checkpoint. A crash leaves the state before or after.
+        """
+        kept: tuple[Path, int] = self._path(base), 0
+        for path in self._paths(base):
+            for end, record in read_records(path):
+                if is_last(record):
+                    kept = path, end
+        self._forget_journal()
+        for path in reversed(self._paths(base)):
+            if int(path.stem) > int(kept[0].stem):
+                self._store.drop_after(int(path.stem) - 1)
+                path.unlink()
+        self._store.drop_after(base)
+        if kept[0].exists():
+            cut(*kept)
+
+    def close(self) -> None:
+        """Close the files and release the folder."""
+        self._forget_journal()
+        os.close(self._lock)
+
+    def _forget_journal(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def _path(self, step: int) -> Path:
+        return self._journals / f"{step:06d}.jsonl"
+
+    def _paths(self, since: int) -> list[Path]:
+        numbers = sorted(int(path.stem) for path in self._journals.glob("*.jsonl"))
+        return [self._path(number) for number in numbers if number >= since]
+
+
+def _lock(path: Path) -> int:
+    """Lock the folder against a second server; the system releases it when this process ends for any reason."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        import fcntl  # noqa: PLC0415 - Windows has none
+    except ImportError:
+        return descriptor
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise InputError(
+            f"serve.folder: another server is using {path.parent}; give each a folder of its own"
+        ) from error
+    return descriptor

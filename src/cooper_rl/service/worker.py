@@ -1,0 +1,195 @@
+"""The thread that owns the reward: it handles requests in order of arrival and scores neighbours in one batch."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from cooper_rl.service.asks import ScoreAsk, ScoreReply, StepView
+from cooper_rl.service.commit_policy import CommitPolicy
+from cooper_rl.service.meters import Meters
+from cooper_rl.service.refusal import Refusal
+from cooper_rl.service.training import Training
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request to score or a function to call, and the future for its result."""
+
+    work: ScoreAsk | Callable[[Future[Any]], None]
+    future: Future[Any] = field(default_factory=Future)
+
+
+class Worker:
+    """First come, first served, so the scoring of a step waits for the commit of the previous one."""
+
+    def __init__(self, training: Training, batch_rows: int, checkpoint_every: int, meters: Meters) -> None:
+        self.training = training
+        self.broken: str | None = None
+        """Why the server cannot continue."""
+        self._batch_rows = batch_rows
+        self._checkpoint_every = checkpoint_every
+        self._meters = meters
+        self._jobs: deque[Job] = deque()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._commit_at: float | None = None
+        self._thread = threading.Thread(target=self._run, name="reward", daemon=True)
+        self._thread.start()
+
+    def score(self, ask: ScoreAsk) -> "Future[ScoreReply]":
+        """Score; see `Training.judge`."""
+        return self._submit(Job(ask))
+
+    def commit(
+        self, step: int, keep: Sequence[str] | None, expected: int | None, run: str | None
+    ) -> "Future[StepView]":
+        """Commit a step; the future is done when the commit is durable, before the model is trained."""
+
+        def work(future: "Future[Any]") -> None:
+            self._commit(step, keep, expected, run, future)
+
+        return self._submit(Job(work))
+
+    def call(self, function: Callable[[], Any]) -> "Future[Any]":
+        """Call a function in the thread."""
+        return self._submit(Job(lambda future: future.set_result(function())))
+
+    def stop(self) -> None:
+        """Finish all jobs, write a checkpoint, and end."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join()
+        if self.broken is None:
+            self.training.close()
+
+    def _submit(self, job: Job) -> Future[Any]:
+        with self._changed:
+            self._jobs.append(job)
+            self._changed.notify()
+        return job.future
+
+    def _run(self) -> None:
+        while (jobs := self._next()) is not None:
+            jobs = [job for job in jobs if job.future.set_running_or_notify_cancel()]
+            try:
+                self._do(jobs)
+            except Refusal as error:
+                _fail(jobs, error)
+            except Exception as error:
+                logger.exception("the reward's state is unknown; restart the server")
+                self.broken = f"{type(error).__name__}: {error}"
+                _fail(jobs, error)
+
+    def _do(self, jobs: Sequence[Job]) -> None:
+        if self.broken is not None:
+            self._commit_at = None
+            raise Refusal(503, f"the server has to be restarted: {self.broken}")
+        if not jobs:
+            self._commit_if_due()
+            return
+        asks = [job.work for job in jobs if isinstance(job.work, ScoreAsk)]
+        if asks:
+            self._score(asks, jobs)
+        elif callable(jobs[0].work):
+            jobs[0].work(jobs[0].future)
+
+    def _score(self, asks: list[ScoreAsk], jobs: Sequence[Job]) -> None:
+        start = time.perf_counter()
+        replies = self.training.judge(asks)
+        done = [ask for ask, reply in zip(asks, replies, strict=True) if isinstance(reply, ScoreReply)]
+        self._meters.scored(done, time.perf_counter() - start)
+        for job, reply in zip(jobs, replies, strict=True):
+            if isinstance(reply, Exception):
+                job.future.set_exception(reply)
+            else:
+                job.future.set_result(reply)
+        self._plan_commit([ask.policy for ask in done if ask.train and ask.policy is not None])
+
+    def _plan_commit(self, policies: Sequence[CommitPolicy]) -> None:
+        book = self.training.book
+        if not policies or book is None:
+            return
+        policy = policies[-1]
+        if policy.idle_s is not None:
+            self._commit_at = time.monotonic() + policy.idle_s
+        elif book.arrived >= (policy.rows or 0):
+            self._commit_at = time.monotonic()
+            self._commit_if_due()
+
+    def _commit_if_due(self) -> None:
+        """For requests without a step."""
+        if self._commit_at is None or time.monotonic() < self._commit_at:
+            return
+        self._commit_at = None
+        if self.training.book is not None:
+            try:
+                self._commit(self.training.book.step, None, None, None, Future())
+            except Refusal as error:  # a full disk; the next answer tries again
+                self._meters.failures.labels("commit").inc()
+                logger.error("step %d is not committed: %s", self.training.book.step, error)
+
+    def _commit(
+        self, step: int, keep: Sequence[str] | None, expected: int | None, run: str | None, future: "Future[Any]"
+    ) -> None:
+        view = self.training.begin_commit(step, keep, expected, run)
+        future.set_result(view)
+        if view.state != "updating":
+            return
+        self._commit_at = None
+        start = time.perf_counter()
+        self.training.finish_commit()
+        self._meters.committed(self.training.steps[step], time.perf_counter() - start)
+        self._checkpoint_if_due()
+
+    def _checkpoint_if_due(self) -> None:
+        newest = self.training.history.checkpoints()[-1]
+        if not self._checkpoint_every or self.training.last_step < newest + self._checkpoint_every:
+            return
+        try:
+            self.training.checkpoint()
+        except Refusal as error:
+            self._meters.failures.labels("checkpoint").inc()
+            logger.error("no checkpoint of step %d: %s", self.training.last_step, error)
+
+    def _next(self) -> list[Job] | None:
+        """The next job, with the following ones that fit into its batch; empty when a commit may be due."""
+        with self._changed:
+            while not self._jobs:
+                if self._stopping:
+                    return None
+                wait = None if self._commit_at is None else self._commit_at - time.monotonic()
+                if wait is not None and wait <= 0:
+                    return []
+                self._changed.wait(wait)
+            batch = [self._jobs.popleft()]
+            while self._jobs and self._fits(batch, self._jobs[0]):
+                batch.append(self._jobs.popleft())
+            return batch
+
+    def _fits(self, batch: Sequence[Job], job: Job) -> bool:
+        asks = [one.work for one in batch if isinstance(one.work, ScoreAsk)]
+        if not asks or not isinstance(job.work, ScoreAsk):
+            return False
+        rows = sum(ask.rows for ask in asks)
+        names = set().union(*(ask.names for ask in asks))
+        return rows + job.work.rows <= min(self._batch_rows, self._rows_to_commit(asks)) and not names & job.work.names
+
+    def _rows_to_commit(self, asks: Sequence[ScoreAsk]) -> float:
+        """Answers left until the step is committed; later answers belong to the next version."""
+        counts = [ask.policy.rows for ask in asks if ask.policy is not None and ask.policy.rows is not None]
+        arrived = self.training.book.arrived if self.training.book is not None else 0
+        return counts[-1] - arrived if counts else float("inf")
+
+
+def _fail(jobs: Sequence[Job], error: Exception) -> None:
+    for job in jobs:
+        if not job.future.done():
+            job.future.set_exception(error)

@@ -1,0 +1,75 @@
+"""A real `cooper serve` for adapters, in a process of its own."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cooper_rl.data.arithmetic.problems import arithmetic_problems
+from cooper_rl.data.problem import Problem
+
+CORRUPTER = {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"}
+START = "from cooper_rl.cli.main import app; app()"
+
+
+@pytest.fixture(scope="session")
+def served_url(tiny_models, tmp_path_factory):
+    """The address of a service with the tiny reward model."""
+    pytest.importorskip("fastapi", reason="needs the extra serve")
+    folder = tmp_path_factory.mktemp("served")
+    model = {"model": str(tiny_models / "reward_model"), "learning_rate": 1e-2, "max_input_tokens": 160}
+    settings = {
+        "kind": "cooper",
+        "reward_model": model,
+        "cooptimization": {"assistant": CORRUPTER},
+        "threads": 1,
+        "serve": {"port": 0, "folder": str(folder / "state"), "batch_rows": 0},
+    }
+    (folder / "serve.yaml").write_text(yaml.safe_dump(settings))
+    roots = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    with (folder / "log").open("w") as log:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(roots)}
+        command = [sys.executable, "-c", START, "serve", str(folder / "serve.yaml")]
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    try:
+        yield _address(folder / "log", server)
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def _address(log: Path, server: subprocess.Popen) -> str:
+    for _ in range(1800):
+        if found := re.search(r"serving on (http://\S+)", log.read_text()):
+            return found[1]
+        assert server.poll() is None, log.read_text()
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+@pytest.fixture
+def service(served_url, tmp_path_factory, monkeypatch):
+    """A client of the service as it was at its start, which is also the one that the environment names."""
+    from cooper_rl.adapters import served
+
+    client = served.RewardClient(served_url)
+    start = tmp_path_factory.getbasetemp() / "start"
+    if start.exists():
+        client.load(start)
+    else:
+        client.save(start)
+    monkeypatch.setenv(served.URL, served_url)
+    for cached in (served.client, served.columns):
+        cached.cache_clear()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def problems() -> list[Problem]:
+    return arithmetic_problems("train", 8)

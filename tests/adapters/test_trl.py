@@ -1,0 +1,188 @@
+"""The co-trained reward inside TRL's own GRPOTrainer."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from cooper_rl import CooperReward, InputError
+from cooper_rl.adapters.columns import Columns
+from cooper_rl.adapters.trl import FOLDER, GRPOReward
+from in_process import model_of
+
+pytest.importorskip("trl", reason="needs the extra trl")
+from trl_runs import GROUP, Stop, data_set, reward_config, trainer_of
+
+
+class Recorded:
+    """A `CooperReward`, and the calls that TRL made on it."""
+
+    def __init__(self, inner: CooperReward) -> None:
+        self.inner, self.calls = inner, []
+
+    def score(self, groups, *, step=None, train=True):
+        scored = self.inner.score(groups, step=step, train=train)
+        self.calls.append(("train" if train else "eval", step, scored.version, groups))
+        return scored
+
+    def update(self, step, keep=None):
+        learned = self.inner.update(step, keep)
+        self.calls.append(("update", step, learned.version, learned.pairs))
+        return learned
+
+    def save(self, folder):
+        self.inner.save(folder)
+
+    def load(self, folder):
+        self.inner.load(folder)
+
+
+@pytest.fixture
+def make(tiny_models, tmp_path):
+    opened = []
+
+    def make(name: str = "run", columns: Columns | None = None, data: Any = None, **settings: Any):
+        opened.append(CooperReward.from_config(reward_config(tiny_models)))
+        reward = GRPOReward(Recorded(opened[-1]), columns)
+        return trainer_of(tiny_models, tmp_path / name, reward, data, **settings), reward.scorer
+
+    yield make
+    for reward in opened:
+        reward.close()
+
+
+def weights(model: torch.nn.Module) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in model.parameters()]
+
+
+def same(one: torch.nn.Module, other: torch.nn.Module) -> bool:
+    return all(map(torch.equal, weights(one), weights(other)))
+
+
+def learner(scorer: Recorded) -> torch.nn.Module:
+    assert scorer.inner.learning is not None
+    return model_of(scorer.inner.learning.learner)
+
+
+def events(scorer: Recorded) -> list[tuple]:
+    return [call[:3] for call in scorer.calls]
+
+
+def test_one_version_scores_a_step_and_its_end_makes_the_next(make):
+    trainer, scorer = make(max_steps=3)
+    trainer.train()
+    expected = [(what, step, step - (what == "train")) for step in (1, 2, 3) for what in ("train", "update")]
+    assert events(scorer) == expected
+    groups = scorer.calls[0][3]
+    assert [len(group.answers) for group in groups] == [GROUP] * 4
+    rows = [row for row in trainer.state.log_history if "loss" in row]
+    assert [row["cooper/version"] for row in rows] == [1, 2, 3]
+    assert [row["cooper/scored_by_version"] for row in rows] == [0, 1, 2]
+    pairs = [len(call[3]) for call in scorer.calls if call[0] == "update"]
+    assert [row["cooper/pairs/count"] for row in rows] == pairs
+
+
+def test_evaluation_is_scored_and_never_trained_on(make, tiny_models):
+    trainer, scorer = make(max_steps=2, eval_strategy="steps", eval_steps=1, per_device_eval_batch_size=2 * GROUP)
+    trainer.evaluate()
+    assert {call[0] for call in scorer.calls} == {"eval"}
+    before = weights(learner(scorer))
+    trainer.train()
+    tested = {problem["id"] for problem in trainer.eval_dataset}
+    learned = {pair.problem_id for call in scorer.calls if call[0] == "update" for pair in call[3]}
+    assert learned
+    assert not learned & tested
+    assert scorer.inner.version == 2
+    assert not all(map(torch.equal, before, weights(learner(scorer))))
+
+
+def test_several_optimizer_steps_on_one_generation_train_the_reward_model_once(make):
+    trainer, scorer = make(max_steps=4, num_iterations=2)
+    trainer.train()
+    assert events(scorer) == [("train", 1, 0), ("update", 1, 1), ("train", 3, 1), ("update", 3, 2)]
+
+
+def test_several_generations_for_one_optimizer_step_are_one_step(make):
+    trainer, scorer = make(max_steps=2, steps_per_generation=1)
+    trainer.train()
+    once = [("train", 1, 0), ("train", 1, 0), ("update", 1, 1)]
+    assert events(scorer) == once + [(what, step + 1, version + 1) for what, step, version in once]
+
+
+def test_a_completion_stopped_if_it_ends_in_an_end_token(make):
+    trainer, scorer = make(max_steps=1)
+    seen = []
+    score = trainer.reward_funcs[0]
+
+    def watched(**given):
+        seen.append(given["completion_ids"])
+        return score(**given)
+
+    trainer.reward_funcs[0] = watched
+    trainer.train()
+    answers = [answer for group in scorer.calls[0][3] for answer in group.answers]
+    end = trainer.processing_class.eos_token_id
+    assert [answer.stopped for answer in answers] == [ids[-1] == end for ids in seen[0]]
+    assert [answer.tokens for answer in answers] == [len(ids) for ids in seen[0]]
+
+
+def test_a_resumed_run_is_the_same_bit_for_bit(make, tmp_path):
+    settings = {"save_strategy": "steps", "save_steps": 2}
+    whole, whole_scorer = make("whole", **settings)
+    whole.train()
+    first, _ = make("stopped", **settings)
+    first.add_callback(Stop(2))
+    first.train()
+    resumed, scorer = make("stopped", **settings)
+    resumed.train(resume_from_checkpoint=True)
+    assert events(scorer) == events(whole_scorer)[4:]
+    assert [call[3] for call in scorer.calls] == [call[3] for call in whole_scorer.calls[4:]]
+    assert same(resumed.model, whole.model)
+    assert same(learner(scorer), learner(whole_scorer))
+    for name in ("reward.json", "reward_model/model.safetensors"):
+        saved = [tmp_path / run / "checkpoint-4" / FOLDER / name for run in ("whole", "stopped")]
+        assert saved[0].read_bytes() == saved[1].read_bytes()
+
+
+def test_a_checkpoint_without_the_reward_is_refused(make, tmp_path):
+    settings = {"save_strategy": "steps", "save_steps": 2, "max_steps": 2}
+    first, _ = make(**settings)
+    first.train()
+    (tmp_path / "run" / "checkpoint-2" / FOLDER / "reward.json").unlink()
+    again, _ = make(**settings | {"max_steps": 3})
+    with pytest.raises(InputError, match=r"checkpoint-2/cooper_reward/reward.json: no such file"):
+        again.train(resume_from_checkpoint=True)
+
+
+def test_a_missing_column_is_told_before_anything_is_sampled(make):
+    trainer, scorer = make(data=data_set("train", 8).remove_columns("answer"))
+    with pytest.raises(InputError, match=r"no column 'answer' \(its columns: 'prompt', 'id', 'question', 'solution'"):
+        trainer.train()
+    assert trainer.state.num_input_tokens_seen == 0
+    data = data_set("train", 8).rename_columns({"question": "problem", "answer": "target"})
+    columns = Columns(question="problem", answer="target")
+    trainer, scorer = make(columns=columns, data=data, max_steps=1)
+    trainer.train()
+    assert scorer.inner.version == 1
+
+
+def test_a_named_solution_must_be_there(make):
+    trainer, _ = make(columns=Columns(solution="derivation"))
+    with pytest.raises(InputError, match="no column 'derivation'"):
+        trainer.train()
+
+
+def test_a_reward_without_its_callback_says_so(make, tiny_models, tmp_path):
+    trainer, scorer = make()
+    lonely = GRPOReward(scorer)
+    trainer.reward_funcs[0] = lonely
+    with pytest.raises(InputError, match=r"add callbacks=\[reward.callback\]"):
+        trainer.train()
+
+
+def test_conversations_and_their_last_message(make):
+    from cooper_rl.adapters.texts import completion_text
+
+    assert completion_text([{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]) == "b"
+    assert completion_text([{"role": "assistant", "content": [{"type": "text", "text": "x"}]}]) == "x"
+    assert completion_text([{"role": "assistant", "content": None}]) == ""

@@ -1,0 +1,69 @@
+"""`on_policy.agree_with`: what all models accept is not taught as wrong, even if the rule rejects it."""
+
+from random import Random
+
+import pytest
+from cooptimization_cases import make_group  # pyright: ignore[reportMissingImports]
+
+from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
+from cooper_rl.arena.arms import ASSETS
+from cooper_rl.config.settings import Settings, check
+from cooper_rl.cooptimization.config import OnPolicyConfig
+from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
+from cooper_rl.errors import InputError
+
+
+def test_fewer_negatives_are_false_under_a_rule_that_misses_right_answers():
+    """200 problems; the rule misses 1 right answer in 6, and two models each accept 9 of 10 right and 1 of 10 wrong."""
+    random, false = Random(0), {True: 0, False: 0}
+    for number in range(200):
+        right = [random.random() < 0.5 for _ in range(8)]
+        group = make_group([f"{number} {i}" for i in range(8)], id=str(number))
+        verdicts = ["correct" if known and random.random() > 1 / 6 else "wrong" for known in right]
+        logits = [random.gauss(2 if known else -2, 1.5) for known in right]
+        other = [random.random() < (0.9 if known else 0.1) for known in right]
+        trusted = [logit > 0 and said for logit, said in zip(logits, other, strict=True)]
+        for filtered in (False, True):
+            (negative,) = choose_on_policy_negatives(
+                group, verdicts, logits, [], 1, OnPolicyConfig(), random, trusted if filtered else None
+            ) or [""]
+            false[filtered] += negative != "" and right[int(negative.split()[1])]
+    assert false[False] > 80
+    assert false[True] < false[False] / 2
+
+
+def test_a_run_asks_its_learning_model_and_the_named_one():
+    model = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
+    texts = [f"6+1={n} answer: {n}" for n in range(2, 12)] + ["6+1=7 answer: 7 or 8", "6+1=7 answer: 9 or 7"]
+    group = AnswerGroup("g", Problem("p", "6 + 1 = ?", "7"), [Answer(text) for text in texts])
+
+    def negatives(agree_with: list[str]) -> list[float | None]:
+        config = CooperRewardConfig.model_validate(
+            {
+                "kind": "cooper",
+                "reward_model": model,
+                "reward_models": {"start": model},
+                "cooptimization": {
+                    "negatives": ["on_policy"],
+                    "pairs_per_problem": 12,
+                    "on_policy": {"agree_with": agree_with},
+                },
+            }
+        )
+        with CooperReward.from_config(config) as reward:
+            reward.score([group], step=1)
+            return [pair.negative_logit_before for pair in reward.update(1).pairs]
+
+    plain, filtered = negatives([]), negatives(["start"])
+    assert any(logit is not None and logit > 0 for logit in plain)
+    assert filtered == [logit for logit in plain if logit is not None and logit <= 0]
+
+
+def test_an_unknown_model_is_refused():
+    settings = {
+        "rewards": [{"kind": "rule"}],
+        "reward_models": {"main": {"model": "m", "learns": True}},
+        "cooptimization": {"on_policy": {"agree_with": ["start"]}},
+    }
+    with pytest.raises(InputError, match="agree_with: no reward model is named 'start'"):
+        check(CooperRewardConfig, Settings(settings, "test", {}))

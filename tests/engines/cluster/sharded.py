@@ -1,0 +1,77 @@
+"""One update of a learner, in this process or in each of several."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from transformers import LlamaForCausalLM, LlamaForSequenceClassification
+
+from cooper_rl.cooptimization.losses import PairwiseLoss
+from cooper_rl.engines.base import PairBatch, PolicyBatch
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.fsdp2.policy import ShardedPolicyLearner
+from cooper_rl.engines.fsdp2.reward_model import ShardedRewardModelLearner
+from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.engines.local.shards import whole
+from cooper_rl.policy.kl import KLConfig
+from cooper_rl.policy.losses import PolicyObjective
+from cooper_rl.policy.losses.clip import PPOClip
+from cooper_rl.rollouts.columns import Column
+from tiny_llama import in_precision, tiny_config
+
+CONFIG = LearnerConfig(model="tiny", device="cpu", learning_rate=1e-3, max_grad_norm=0.1, tokens_per_microbatch=64)
+UNEVEN = 61
+"""Tokens of the vocabulary: no number of processes divides them."""
+
+
+def policy_batch() -> PolicyBatch:
+    """13 completions of 4 prompts: the processes differ in rows, tokens and passes."""
+    random = np.random.default_rng(0)
+    prompts = [random.integers(1, UNEVEN, size) for size in (4, 19, 7, 11)]
+    lengths = random.integers(1, 40, 13)
+    rows = [np.concatenate([prompts[i % 4], random.integers(1, UNEVEN, n)]) for i, n in enumerate(lengths)]
+    tokens = int(lengths.sum())
+    old, sampler, reference = random.normal(-4, 1, (3, tokens))
+    advantages = np.repeat(random.normal(size=13), lengths)
+    return PolicyBatch(Column.of(rows), lengths, advantages, np.full(tokens, 1 / tokens), old, sampler, reference, 0.7)
+
+
+def pair_batch() -> PairBatch:
+    random = np.random.default_rng(1)
+    positives, negatives = ([random.integers(1, UNEVEN, n).tolist() for n in random.integers(2, 50, 7)] for _ in "ab")
+    return PairBatch(positives, negatives, [1 / 7] * 7)
+
+
+def one_update(kind: str, dtype: torch.dtype, sharded: bool) -> dict[str, Any]:
+    """Metrics, the whole gradient before clipping, the weights after the update, and what the model then says."""
+    torch.manual_seed(0)
+    policy, config = kind == "policy", tiny_config(vocab_size=UNEVEN, num_labels=1, pad_token_id=0)
+    model = in_precision((LlamaForCausalLM if policy else LlamaForSequenceClassification)(config), dtype)
+    local = (TorchPolicyLearner if policy else TorchRewardModelLearner)(model, CONFIG, 10)
+    learner: Any = local
+    if sharded:
+        learner = (ShardedPolicyLearner if policy else ShardedRewardModelLearner)(local, CONFIG)  # pyright: ignore
+    pairs, batch = pair_batch(), policy_batch()
+    if policy:
+        metrics = learner.forward_backward(batch, PolicyObjective(loss=PPOClip(), kl=KLConfig(coefficient=0.1)))
+    else:
+        metrics = learner.forward_backward(pairs, PairwiseLoss(anchor=0.5))
+    gradient = {name: whole(p.grad).clone() for name, p in model.named_parameters()}  # pyright: ignore
+    metrics |= learner.optim_step()
+    says = learner.logprobs(batch.token_ids, batch.lengths) if policy else learner.score(pairs.positives).numpy()
+    weights = {name: whole(p.detach()).clone() for name, p in model.named_parameters()}
+    return {"metrics": metrics, "gradient": gradient, "weights": weights, "says": {"says": torch.from_numpy(says)}}
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """This process as a process group of one."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # pyright: ignore
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()

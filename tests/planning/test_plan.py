@@ -1,0 +1,197 @@
+"""A plan: its formulas against figures worked out before, the shipped configurations, and what it advises."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from transformers import AutoConfig
+from typer.testing import CliRunner
+
+from cooper_rl.cli.main import commands
+from cooper_rl.config_loading import load_config
+from cooper_rl.engines.local.models import load_policy, load_reward_model
+from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.errors import InputError
+from cooper_rl.planning.advice import advice
+from cooper_rl.planning.devices import DEVICES, GB, device_called
+from cooper_rl.planning.memory import fits, kv_room, shares, states
+from cooper_rl.planning.setup import Layout, Learning, Setup, Work, layout_of, setup_of
+from cooper_rl.planning.shapes import known_models, shape_of
+from cooper_rl.planning.timing import parts, pushed_bytes
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+H100 = DEVICES["h100"]
+WORK = Work(samples=2048, prompt=150, completion=950, reward_input=1250, pairs=256, replayed=96, logprob_passes=1)
+"""NeMo-RL's published shape; 128 problems and two sources of negatives, 32 replayed pairs and 32 labelled rows."""
+
+
+def _setup(model: str, judge: str, **layout) -> Setup:
+    def learning(name: str, reward_model: bool = False) -> Learning:
+        return Learning(shape_of(name, reward_model), 8192, checkpointing=True, bfloat16=True)
+
+    return Setup(learning(model), learning(judge, True), WORK, Layout(**layout, sampler_kind="vllm"))
+
+
+# The design's table for three layouts of H100: GB of states a device, seconds of the parts, GB and seconds of the push,
+# seconds of the step at lag 0 and at lag 1.
+PAPER = [
+    ("Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-1.5B", {"policy": 8}, (15.2, 3.1), (38, 3, 12, 43, 4), (15, 2), (102, None)),
+    (
+        "Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-1.5B", {"policy": 5, "sampler": 3, "lag": 1},
+        (24.4, 4.9), (101, 5, 20, 69, 6), (15, 2), (202, 103),
+    ),
+    (
+        "Qwen/Qwen2.5-72B", "Qwen/Qwen2.5-7B",
+        {"policy": 32, "reward_model": 8, "sampler": 24, "tensor_parallel": 4, "lag": 1},
+        (36.4, 14.1), (100, 13, 29, 102, 17), (145, 18), (262, 162),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("policy", "judge", "layout", "gigabytes", "seconds", "push", "steps"), PAPER)
+def test_the_figures_of_the_design_come_out(policy, judge, layout, gigabytes, seconds, push, steps):
+    setup = _setup(policy, judge, **layout)
+    assert setup.reward_model is not None
+    held = states(setup.policy, setup.layout.policy), states(setup.reward_model, setup.layout.reward_model_devices)
+    assert tuple(round(each / GB, 1) for each in held) == gigabytes
+    found = parts(setup, H100)
+    times = (found.generation, found.scores, found.logprobs, found.policy_update, found.reward_model_update)
+    assert tuple(map(round, times)) == pytest.approx(seconds, abs=0.5)
+    assert (round(pushed_bytes(setup) / GB), round(found.push)) == push
+    assert round(found.lag_0) == steps[0]
+    assert steps[1] is None or round(found.lag_1) == steps[1]
+    assert fits(setup, H100)
+
+
+def test_what_is_left_for_the_cache_is_what_nobody_holds():
+    setup = _setup("Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-1.5B", policy=5, sampler=3)
+    sampler = shares(setup, H100)[-1]
+    assert (sampler.role, round(sampler.left / GB, 1)) == ("sampler", 56.8)
+    assert round(kv_room(setup, H100) / 1e6, 1) == 3.0
+    assert setup.policy.shape.layers * setup.policy.shape.kv_size * 2 == 56 * 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("Qwen/Qwen2.5-0.5B", 494_032_768),
+        ("Qwen/Qwen2.5-1.5B-Instruct", 1_543_714_304),
+        ("Qwen/Qwen2.5-7B", 7_615_616_512),
+        ("Qwen/Qwen2.5-72B", 72_706_203_648),
+        ("meta-llama/Llama-3.1-8B", 8_030_261_248),
+        ("HuggingFaceTB/SmolLM2-135M", 134_515_008),
+    ],
+)
+def test_published_models_have_their_published_sizes(name, params):
+    assert shape_of(name).params == params
+
+
+def test_a_folders_shape_is_its_models(tiny_models):
+    policy, reward_model = (str(tiny_models / name) for name in ("policy", "reward_model"))
+    assert shape_of(policy).params == load_policy(policy).num_parameters()
+    assert shape_of(reward_model, reward_model=True).params == load_reward_model(reward_model).num_parameters()
+    # Two of the layer's matrices are 32 x 64, one is 64 x 32, four are 32 x 32.
+    assert shape_of(policy, lora=LoraConfig(rank=4)).adapter_params == 4 * (3 * 96 + 4 * 64)
+
+
+def test_a_config_alone_is_enough(tmp_path):
+    AutoConfig.for_model(**known_models()["meta-llama/Llama-3.1-8B"]).save_pretrained(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+    assert shape_of(str(tmp_path)).params == shape_of("meta-llama/Llama-3.1-8B").params
+
+
+PLANS = {
+    "qwen2.5-1.5b-paper": {"layout": {"policy": 1}, "judge": "Qwen/Qwen2.5-Math-1.5B-Instruct"},
+    "qwen2.5-1.5b-paper-8gpu": {
+        "layout": {"policy": 8, "sampler_kind": "vllm"},
+        "judge": "Qwen/Qwen2.5-Math-1.5B-Instruct",
+    },
+    "7b-8gpu": {"layout": {"policy": 8, "sampler_kind": "vllm"}, "judge": "Qwen/Qwen2.5-1.5B"},
+    "14b-two-nodes": {
+        "layout": {"policy": 8, "sampler": 8, "sampler_kind": "vllm", "lag": 1},
+        "judge": "Qwen/Qwen2.5-7B",
+    },
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_shipped_configurations_fit_where_they_say(name):
+    plan = PLANS[name]
+    setup = setup_of(load_config(CONFIGS / f"{name}.yaml"), Layout(**plan["layout"]), 150, None, plan["judge"])
+    assert fits(setup, H100)
+    assert parts(setup, H100).lag_0 > 0
+    assert not fits(setup, replace(H100, memory=12 * GB))
+
+
+def _command(*words: str):
+    return CliRunner().invoke(commands, ["plan", *words])
+
+
+def test_the_command_says_what_does_not_fit_and_what_would(tmp_path):
+    words = (str(CONFIGS / "7b-8gpu.yaml"), "--sampler", "vllm", "--reward-model-like", "Qwen/Qwen2.5-1.5B")
+    one, eight = (_command(*words, "--device", "h100", "--devices", count) for count in ("1", "8"))
+    assert (one.exit_code, eight.exit_code) == (1, 0)
+    assert "IT DOES NOT FIT: policy" in one.output
+    assert "It fits with policy.lora: {rank: 32} and 2 devices." in one.output
+    assert "15.2" in eight.output
+    assert "It fits." in eight.output
+
+
+def test_advice_is_the_fewest_changes_that_help():
+    setup = _setup("Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-1.5B", policy=8)
+    tight = replace(H100, memory=40 * GB)
+    assert fits(setup, replace(H100, memory=45 * GB))
+    assert advice(setup, tight) == [
+        "tokens_per_microbatch: 2048",
+        "--tensor-parallel 2",
+        "policy.lora: {rank: 32}",
+        "reward_model.lora: {rank: 32}",
+        "16 devices",
+    ]
+    assert advice(setup, replace(H100, memory=1 * GB)) == []
+
+
+def test_layouts_come_from_the_engine():
+    assert layout_of(load_config(CONFIGS / "7b-8gpu.yaml").engine) == Layout(policy=1)
+    assert layout_of(SimpleNamespace(policy_ranks=6, reward_model_ranks=2)) == Layout(policy=6, reward_model=2)
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        ({"policy": 0}, "at least one device"),
+        ({"policy": 6, "tensor_parallel": 4}, "does not divide the 6 sampling devices"),
+        ({"policy": 8, "lag": 1}, "--lag 1 needs samplers"),
+    ],
+)
+def test_layouts_that_cannot_be_are_refused(layout, words):
+    with pytest.raises(InputError, match=words):
+        Layout(**layout)
+
+
+def test_models_and_devices_that_are_not_known_are_refused(tmp_path):
+    config = load_config(CONFIGS / "7b-8gpu.yaml")
+    with pytest.raises(InputError, match="does not divide the 28 heads"):
+        setup_of(config, Layout(8, tensor_parallel=8), 150, None, "Qwen/Qwen2.5-1.5B")
+    with pytest.raises(InputError, match="--reward-model-like"):
+        setup_of(config, Layout(8), 150, None)
+    with pytest.raises(InputError, match="not in the table"):
+        device_called("h1000")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "no such model"}))
+    with pytest.raises(InputError, match="cannot be read as a model's config"):
+        shape_of(str(tmp_path))
+
+
+def test_lora_and_a_missing_reference_take_memory_off():
+    config = load_config(CONFIGS / "qwen2.5-1.5b-paper.yaml")
+    judge = "Qwen/Qwen2.5-Math-1.5B-Instruct"
+    whole = setup_of(config, Layout(1), 150, None, judge)
+    adapted = config.model_copy(update={"policy": config.policy.model_copy(update={"lora": LoraConfig()})})
+    light = setup_of(adapted, Layout(1), 150, None, judge)
+    before, after = (shares(setup, H100)[0].held for setup in (whole, light))
+    assert "reference" in before
+    assert "reference" not in after
+    assert after["policy"] / GB == pytest.approx(4 * 1.5437 + 16 * light.policy.shape.adapter_params / GB, rel=1e-3)
+    assert parts(light, H100).policy_update == pytest.approx(parts(whole, H100).policy_update * 4 / 6)

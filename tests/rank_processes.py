@@ -1,0 +1,33 @@
+"""Two processes under Ray that all tests of this process share: starting them takes most of what such a test takes."""
+
+import atexit
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+
+from cooper_rl.engines.cluster import ClusterEngine
+
+together = pytest.mark.xdist_group("cluster")
+"""Tests that need the processes run in one of pytest's own."""
+
+
+@cache
+def two_ranks() -> ClusterEngine:
+    """An open engine; its processes end with this one."""
+    folder = tempfile.TemporaryDirectory()
+    engine = ClusterEngine(policy_ranks=2, cpus_per_rank=0.5)
+    engine.open(Path(folder.name))
+    atexit.register(folder.cleanup)
+    atexit.register(engine.close)
+    return engine
+
+
+def on_ranks(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """What a function returns that is called in both, with the `Rank` as its first argument."""
+    actors = two_ranks().policy_group.actors
+    return ray.get([actor.__ray_call__.remote(function, *arguments) for actor in actors])

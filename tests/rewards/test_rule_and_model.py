@@ -1,0 +1,84 @@
+"""Rewards in which rule and reward model share the word, against numbers worked out by hand."""
+
+import json
+import math
+from typing import Any, cast
+
+import pytest
+import torch
+
+from cooper_rl.config.settings import Settings, check
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig
+from cooper_rl.data.problem import Problem
+from cooper_rl.rewards.base import REWARDS
+from cooper_rl.rewards.context import RewardModel, StepContext
+from cooper_rl.rewards.kinds.earned import EarnedConfig, earned_weight
+from cooper_rl.rewards.kinds.rule_then_model import RuleThenModelReward
+from cooper_rl.rewards.rule.base import Verdict
+from cooper_rl.rollouts.answers import Answer, AnswerGroup
+
+
+class Spelled:
+    """A rule and a reward model whose opinions stand in the completion: `wrong 2.5` has verdict wrong and logit 2.5."""
+
+    def verify_groups(self, groups: Any) -> list[list[Verdict]]:
+        return [[answer.text.split()[0] for answer in group.answers] for group in groups]
+
+    def rule_name(self, problem: Problem) -> str:
+        return "spelled"
+
+    def encode(self, question: str, answer: str, completion: str) -> list[float]:
+        return [float(completion.split()[1])]
+
+    def score(self, rows: list[list[float]]) -> torch.Tensor:
+        return torch.tensor([row[0] for row in rows])
+
+
+def context(*texts: str) -> StepContext:
+    spelled = cast(Any, Spelled())
+    group = AnswerGroup("p", Problem("p", "q", "7"), [Answer(text) for text in texts])
+    return StepContext([group], spelled, {"main": RewardModel(spelled, spelled)})
+
+
+def test_the_model_decides_only_what_the_rule_cannot_read():
+    step = context("correct -9", "wrong 9", "unparsed 0", "timeout 100")
+    scores = RuleThenModelReward(highest=0.8).score(step)
+    assert scores.rewards.rows() == [pytest.approx([1.0, 0.0, 0.4, 0.8])]
+    assert scores.metrics == {"rule_then_model/silent": 0.5}
+
+
+def test_the_weight_is_youdens_j_to_a_power():
+    assert earned_weight([10, 9, 10, 1], 1) == pytest.approx(0.8)
+    assert earned_weight([10, 9, 10, 1], 2) == pytest.approx(0.64)
+    assert earned_weight([10, 5, 10, 9], 2) == 0  # worse than guessing
+    assert earned_weight([0, 0, 10, 0], 2) == earned_weight([10, 10, 0, 0], 2) == 0  # nothing to measure by
+
+
+def test_a_model_that_accepts_what_the_rule_rejects_loses_its_weight_in_the_same_step():
+    reward = EarnedConfig(power=1).build()
+    good = context("correct 2", "correct 2", "wrong -2", "wrong -2")
+    scores = reward.score(good)
+    assert scores.metrics == {"earned/weight": 1.0}
+    assert scores.rewards.rows()[0] == pytest.approx([1 / (1 + math.exp(-2))] * 2 + [1 / (1 + math.exp(2))] * 2)
+    reward.commit([good])
+    hacked = context("correct 2", "correct 2", "wrong 5", "wrong 5")
+    scores = reward.score(hacked)
+    assert scores.metrics["earned/weight"] == pytest.approx(1 - 2 / 3)  # half of 2 rejections, against 2 acceptances
+    assert scores.rewards.rows()[0][2] == pytest.approx((1 - 2 / 3) / (1 + math.exp(-5)))
+
+
+def test_the_counts_survive_a_checkpoint_and_change_only_in_commit():
+    first, second = EarnedConfig(power=1).build(), EarnedConfig(power=1).build()
+    step = context("correct 2", "wrong 2", "wrong -2")
+    assert first.score(step).metrics == first.score(step).metrics
+    first.commit([step])
+    second.restore(json.loads(json.dumps(first.state())))
+    assert second.score(step).metrics == first.score(step).metrics
+
+
+@pytest.mark.parametrize("kind", ["rule_then_model", "earned"])
+def test_a_configuration_selects_them_and_their_model_is_loaded(kind):
+    settings = {"rewards": [{"kind": kind}], "reward_models": {"main": {"model": "m"}}}
+    config = check(CooperRewardConfig, Settings(settings, "test", {}))
+    assert list(config.used_models) == ["main"]
+    assert REWARDS.kind_of(config.rewards[0]) == kind

@@ -1,0 +1,148 @@
+"""Trainers that know neither groups nor steps, over the wires they speak."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from service.served import Served
+
+
+@pytest.fixture(scope="module")
+def server(module_server) -> Served:
+    return module_server(batch_rows=512)
+
+
+def label(number: int = 10, **more: str) -> str:
+    return json.dumps({"question": f"{number - 1} + 1 = ?", "answer": str(number), **more})
+
+
+def openrlhf(server: Served, answers: list[str], number: int = 10, url: str = "/get_reward", **more: str) -> dict:
+    prompt = f"<|im_start|>user\n{number}<|im_end|>\n"
+    labels = [label(number, **more)] * len(answers)
+    body = {"query": [prompt + one for one in answers], "prompts": [prompt] * len(answers), "labels": labels}
+    answer = server.post(url, body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def opened(server: Served) -> dict:
+    return server.get("/v1/info").json()["open"]
+
+
+def commit(server: Served) -> dict:
+    step = opened(server)["step"]
+    server.post(f"/v1/steps/{step}/commit")
+    return server.get(f"/v1/steps/{step}", params={"wait_s": 60, "pairs": True}).json()
+
+
+def test_openrlhf_trains_the_reward_model_answer_by_answer(server):
+    right = openrlhf(server, ["it is 10"])
+    wrong = openrlhf(server, ["it is 17", "it is 10"])
+    assert right["rewards"] == right["scores"] == wrong["rewards"][1:]
+    assert wrong["extra_logs"] == {"correct": [0.0, 1.0], "reward_model_version": [0.0, 0.0]}
+    assert opened(server) == {"step": 1, "groups": 1, "answers": 2}
+    openrlhf(server, ["it is 12"], number=12, split="test")
+    assert opened(server)["answers"] == 2  # an evaluation
+    done = commit(server)
+    assert (done["state"], done["version"]) == ("done", 1)
+    assert {pair["positive"] for pair in done["pairs"]} == {"it is 10"}
+    assert openrlhf(server, ["it is 10"], split="test")["rewards"] != right["rewards"]
+
+
+def test_slime_gets_a_bare_number(server):
+    body = {"prompt": "10?", "response": "it is 10", "label": label()}
+    first = server.post("/remote_rm", body).json()
+    assert isinstance(first, float)
+    assert server.post("/remote_rm", {**body, "label": json.loads(label())}).json() == first
+    commit(server)
+
+
+def test_classify_answers_as_vllm_does(server):
+    texts = [label(completion=text, split="eval") for text in ("it is 10", "it is 11")]
+    found = server.post("/classify", {"model": "rm", "input": texts}).json()
+    assert [(one["index"], one["label"], one["num_classes"]) for one in found["data"]] == [
+        (0, "LABEL_0", 1),
+        (1, "LABEL_0", 1),
+    ]
+    assert (found["object"], found["model"]) == ("list", "rm")
+    (probability,) = found["data"][0]["probs"]
+    assert 0 < probability < 1
+    raw = server.post("/classify", {"input": texts[0], "use_activation": False}).json()
+    assert raw["data"][0]["probs"] != [probability]
+    assert server.get("/v1/info").json()["open"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        (
+            "/get_reward",
+            {"query": ["a"], "prompts": ["a"], "labels": ["10"]},
+            'label: write it as JSON text {"question"',
+        ),
+        ("/get_reward", {"query": ["a"], "prompts": ["a"], "labels": ['{"answer": "1"}']}, "question: Field required"),
+        ("/get_reward", {"query": ["a"], "prompts": [], "labels": []}, "1 query, 0 prompts, 0 labels"),
+        ("/remote_rm", {"prompt": "a", "response": "b", "label": "10"}, "label: write it as JSON text"),
+        ("/classify", {"input": "the text alone"}, '"completion": …'),
+    ],
+)
+def test_a_label_without_question_and_answer_is_refused_with_the_remedy(server, path, body, words):
+    answer = server.post(path, body)
+    assert (answer.status_code, words in answer.json()["error"]) == (422, True), answer.text
+
+
+def test_a_number_of_answers_or_a_pause_commits(server):
+    before = server.get("/v1/info").json()["last_step"]
+    url = "/get_reward?commit=count:4"
+    for text in ("it is 10", "it is 17", "it is 17"):
+        openrlhf(server, [text], url=url)
+    assert opened(server)["answers"] == 2  # three came, two of them the same
+    openrlhf(server, ["10"], url=url)
+    _until(lambda: server.get("/v1/info").json()["last_step"] == before + 1)
+    openrlhf(server, ["it is 10", "it is 17"], url="/get_reward?commit=idle:0.3s")
+    assert opened(server)["step"] == before + 2
+    _until(lambda: server.get("/v1/info").json()["last_step"] == before + 2)
+
+
+def test_requests_that_come_together_are_scored_together_and_counted(server):
+    def metric(name: str) -> float:
+        lines = [line for line in server.get("/metrics").text.splitlines() if line.startswith(name + " ")]
+        return float(lines[0].split()[-1])
+
+    before = metric("cooper_batch_rows_count"), metric('cooper_answers_scored_total{phase="eval"}')
+    replies: dict[int, float] = {}
+    begin = threading.Barrier(16)
+
+    def ask(number: int) -> None:
+        begin.wait()
+        replies[number] = openrlhf(server, [f"it is {number}"], number=number, split="test")["rewards"][0]
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(10, 26)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    alone = {
+        number: openrlhf(server, [f"it is {number}"], number=number, split="test")["rewards"][0] for number in replies
+    }
+    assert replies == pytest.approx(alone, abs=1e-5)
+    assert metric("cooper_batch_rows_count") - before[0] < 16 + 16
+    assert metric('cooper_answers_scored_total{phase="eval"}') - before[1] == 32
+    assert metric('cooper_requests_total{method="POST",path="/get_reward",status="200"}') > 0
+    assert metric("cooper_version") == server.get("/v1/info").json()["version"]
+
+
+def test_rewards_that_compare_answers_need_whole_groups(make_server):
+    server = make_server(reward={"kind": "hybrid"})
+    body = {"prompt": "10?", "response": "it is 10", "label": label()}
+    answer = server.post("/remote_rm", body)
+    assert (answer.status_code, "send whole groups" in answer.json()["error"]) == (422, True)
+
+
+def _until(fact) -> None:
+    deadline = time.monotonic() + 60
+    while not fact():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
