@@ -92,9 +92,12 @@ class Served:
 
 
 def _free_port() -> int:
-    """Below the ports that systems hand out by themselves, so that it stays free while the server is down."""
+    """Below the ports that systems hand out by themselves, so that it stays free while the server is down.
+
+    Not from the global random state: trainers seed it, and then parallel test processes draw the same ports.
+    """
     while True:
-        port = random.randrange(20_000, 32_000)
+        port = random.SystemRandom().randrange(20_000, 32_000)
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)):
                 return port
