@@ -153,7 +153,6 @@ def test_the_planted_models_have_the_hole_and_the_policy_samples_it(kind, tmp_pa
     manifest = plant(hole, tmp_path / kind, seed=0)
     policy, model = manifest["policy"], manifest["reward_model"]
     assert 0.3 < policy["gold_accuracy"] < 0.65
-    assert manifest["cpu_s"] < 150
     if kind == "none":
         assert 0.6 < model["accuracy"] < 0.8
         return
