@@ -20,10 +20,10 @@ from cooper_rl.observe.progress import TRAINING_METRICS, ProgressLines, log_to_s
 from cooper_rl.observe.record import Recorder, read_events, read_metrics
 from cooper_rl.observe.watch.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore
+from cooper_rl.persist.folder_lock import FolderLock
 from cooper_rl.persist.interrupt import stop_on_signal
 from cooper_rl.persist.random_state import seed_random_state
 from cooper_rl.persist.rollback import rollback_target
-from cooper_rl.persist.run_lock import RunLock
 from cooper_rl.run_config import RunConfig
 from cooper_rl.run_state import check_kind, export_models, restore_state, save_state
 from cooper_rl.step import cooper_step
@@ -45,7 +45,7 @@ class CooperTrainer:
     `CooperTrainer.from_config(config).fit()` is the whole of `cooper train`.
     """
 
-    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False, lock: RunLock | None = None):
+    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False, lock: FolderLock | None = None):
         """Open the run's folder. With `resume`, continue after its newest checkpoint, or start if it has none yet.
 
         `lock` is the lock of the folder, for a caller that holds it already. Raises InputError if there is no run to
@@ -65,7 +65,7 @@ class CooperTrainer:
         self.stopped_by: Firing | None = None
         """The watch rule that ended the run, if one did."""
         check_folder(self.directory, resume)
-        self._lock = lock or RunLock(self.directory)
+        self._lock = lock or FolderLock(self.directory)
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
@@ -77,7 +77,7 @@ class CooperTrainer:
         check_folder(directory, resume)  # before any model is loaded
         if resume and (state := CheckpointStore(directory / "checkpoints", config.checkpoint).newest_state()):
             check_kind(config, state)
-        lock = RunLock(directory)
+        lock = FolderLock(directory)
         try:
             return cls(config, assemble(config, inputs), resume, lock)
         except BaseException:

@@ -17,7 +17,7 @@ from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.errors import MissingExtraError
 from cooper_rl.observe.record import read_metrics
-from cooper_rl.persist.run_lock import RunLock
+from cooper_rl.persist.folder_lock import FolderLock
 from rank_processes import together, two_ranks
 
 SMALL = {"kind": "cluster", "cpus_per_rank": 0.1}
@@ -98,16 +98,16 @@ def test_a_cluster_without_ray_names_the_extra(settings, tmp_path, monkeypatch):
 
 
 def test_a_second_driver_in_the_folder_is_refused(tmp_path):
-    hold = "import sys, pathlib; from cooper_rl.persist.run_lock import RunLock; "
-    hold += "lock = RunLock(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+    hold = "import sys, pathlib; from cooper_rl.persist.folder_lock import FolderLock; "
+    hold += "lock = FolderLock(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", hold, str(tmp_path)], stdin=pipe, stdout=pipe, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         with pytest.raises(InputError, match=rf"training in this folder already \(process {other.pid} on"):
-            RunLock(tmp_path)
+            FolderLock(tmp_path)
         other.kill()
-    RunLock(tmp_path).close()
+    FolderLock(tmp_path).close()
 
 
 def started(settings: dict, name: str, tmp_path: Path, *more: str) -> subprocess.Popen:

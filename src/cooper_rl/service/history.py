@@ -1,15 +1,17 @@
 """The server's folder: checkpoints, and for each a journal of what came after it."""
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from cooper_rl.errors import InputError
 from cooper_rl.persist.checkpoint import CheckpointStore
+from cooper_rl.persist.folder_lock import FolderLock
 from cooper_rl.run_config import CheckpointConfig
 from cooper_rl.service.journal import Record, StepJournal, cut, read_records
+
+BUSY = "serve.folder: another server is using {folder}; give each a folder of its own"
 
 
 class History:
@@ -28,7 +30,7 @@ class History:
             self._journals.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"serve.folder: {root} cannot be written: {error.strerror}") from error
-        self._lock = _lock(root / "lock")
+        self._lock = FolderLock(root, BUSY)
 
     def latest(self) -> tuple[Path, dict[str, Any]] | None:
         """The newest undamaged checkpoint and its state. Raises InputError as `CheckpointStore.latest` does."""
@@ -95,7 +97,7 @@ class History:
     def close(self) -> None:
         """Close the files and release the folder."""
         self._forget_journal()
-        os.close(self._lock)
+        self._lock.close()
 
     def _forget_journal(self) -> None:
         if self._journal is not None:
@@ -108,20 +110,3 @@ class History:
     def _paths(self, since: int) -> list[Path]:
         numbers = sorted(int(path.stem) for path in self._journals.glob("*.jsonl"))
         return [self._path(number) for number in numbers if number >= since]
-
-
-def _lock(path: Path) -> int:
-    """Lock the folder against a second server; the system releases it when this process ends for any reason."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
-    try:
-        import fcntl  # noqa: PLC0415 - Windows has none
-    except ImportError:
-        return descriptor
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise InputError(
-            f"serve.folder: another server is using {path.parent}; give each a folder of its own"
-        ) from error
-    return descriptor

@@ -1,7 +1,8 @@
-"""One process at a time writes a run's folder."""
+"""One process at a time writes a folder: that of a run, or that of a server."""
 
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 from cooper_rl.errors import InputError
@@ -12,11 +13,19 @@ except ImportError:  # Windows: nothing is locked there
     fcntl = None
 
 
-class RunLock:
+BUSY_RUN = (
+    "{folder}: a process is training in this folder already ({holder}); wait for it, stop it, or choose another name"
+)
+
+
+class FolderLock:
     """Held until it is closed or its process ends, however it ends."""
 
-    def __init__(self, directory: Path) -> None:
-        """Raises InputError where another process holds the folder."""
+    def __init__(self, directory: Path, busy: str = BUSY_RUN) -> None:
+        """Raises InputError with the text `busy` if another process holds the folder.
+
+        The text may name the `{folder}`, and the `{holder}` as it described itself.
+        """
         self._path = directory / ".lock"
         self._made = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
@@ -30,13 +39,11 @@ class RunLock:
             self._file.seek(0)
             holder = self._file.read().strip() or "elsewhere"
             self._file.close()
-            raise InputError(
-                f"{directory}: a process is training in this folder already ({holder}); wait for it, stop it, or "
-                "choose another name"
-            ) from error
-        self._file.truncate(0)
-        self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
-        self._file.flush()
+            raise InputError(busy.format(folder=directory, holder=holder)) from error
+        with suppress(OSError):  # the name is for others to read; a full disk does not make the lock any weaker
+            self._file.truncate(0)
+            self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            self._file.flush()
 
     def close(self) -> None:
         """Let others in."""
