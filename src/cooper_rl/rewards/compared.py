@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from cooper_rl.rewards.base import REWARDS
+from cooper_rl.rewards.base import REWARDS, SHAPINGS, ShapingConfig
 from cooper_rl.rewards.references import References, ReferenceSource
 
 if TYPE_CHECKING:
@@ -13,18 +14,34 @@ if TYPE_CHECKING:
     from cooper_rl.rollouts.ragged import Ragged
 
 
-class Comparison(Protocol):
-    """The settings of such a shaping."""
+class Comparison(ShapingConfig):
+    """The settings that such shapings share. Each has a `compare` of its own."""
+
+    model: str = "main"
+    """The reward model's name in `reward_models`. Its score must be the only reward."""
+    references: ReferenceSource = "solution"
+    """Where the references come from."""
 
     @property
-    def model(self) -> str: ...
+    def needs_solutions(self) -> bool:
+        """Whether the references are solutions."""
+        return self.references == "solution"
 
-    @property
-    def references(self) -> ReferenceSource: ...
+    def reads(self) -> tuple[str, ...]:
+        """The name of the one model it uses."""
+        return (self.model,)
 
+    def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
+        """See `check_only_reward`."""
+        check_only_reward(SHAPINGS.kind_of(self), self.model, rewards, before)
+
+    def build(self) -> ComparedShaping:
+        """See the class."""
+        return ComparedShaping(self)
+
+    @abstractmethod
     def compare(self, logits: Ragged, references: Ragged) -> Ragged:
         """The new rewards. Both arguments have the same groups, but groups of different sizes."""
-        ...
 
 
 class ComparedShaping:

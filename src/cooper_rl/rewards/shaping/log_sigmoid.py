@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from cooper_rl.rewards.base import SHAPINGS, ShapingConfig
-from cooper_rl.rewards.compared import ComparedShaping, check_only_reward
+from cooper_rl.rewards.base import SHAPINGS
+from cooper_rl.rewards.compared import Comparison
 from cooper_rl.rewards.references import ReferenceSource
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @SHAPINGS.register
-class LogSigmoid(ShapingConfig):
+class LogSigmoid(Comparison):
     """log sigmoid(logit - q), with q a quantile of the reference logits. At most 0, in nats. It replaces the score.
 
     Wang et al. 2024, "Transforming and Combining Rewards" (arXiv 2402.00742; formula from memory), which takes the
@@ -29,8 +28,6 @@ class LogSigmoid(ShapingConfig):
 
     kind: Literal["log_sigmoid"] = "log_sigmoid"
     """Names this kind of shaping."""
-    model: str = "main"
-    """The reward model's name in `reward_models`. Its score must be the only reward."""
     references: ReferenceSource = "group"
     """Where the references come from: `group`, all answers of the group; the data set's `solution` of the problem;
     `accepted`, the mean logit of the group's answers that the rule accepts, or of those of earlier steps if there is
@@ -40,23 +37,6 @@ class LogSigmoid(ShapingConfig):
     estimate: Literal["normal", "empirical"] = "normal"
     """How the quantile is estimated: `normal` from mean and sample standard deviation of the references, `empirical`
     by linear interpolation between them."""
-
-    @property
-    def needs_solutions(self) -> bool:
-        """Whether the references are solutions."""
-        return self.references == "solution"
-
-    def reads(self) -> tuple[str, ...]:
-        """The name of the one model it uses."""
-        return (self.model,)
-
-    def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
-        """See `check_only_reward`."""
-        check_only_reward(self.kind, self.model, rewards, before)
-
-    def build(self) -> ComparedShaping:
-        """See the class."""
-        return ComparedShaping(self)
 
     def centre(self, references: Tensor) -> Tensor:
         """The quantile of one group's reference logits [R]."""

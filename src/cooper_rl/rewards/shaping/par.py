@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from cooper_rl.rewards.base import SHAPINGS, ShapingConfig
-from cooper_rl.rewards.compared import ComparedShaping, check_only_reward
+from cooper_rl.rewards.base import SHAPINGS
+from cooper_rl.rewards.compared import Comparison
 from cooper_rl.rewards.references import ReferenceSource
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @SHAPINGS.register
-class PAR(ShapingConfig):
+class PAR(Comparison):
     """mean over references of sigmoid(steepness (logit - reference logit)), in (0, 1). It replaces the score.
 
     Fu et al. 2025, "Reward Shaping to Mitigate Reward Hacking in RLHF" (arXiv 2502.18770), as in the authors' code. The
@@ -26,31 +25,12 @@ class PAR(ShapingConfig):
 
     kind: Literal["par"] = "par"
     """Names this kind of shaping."""
-    model: str = "main"
-    """The reward model's name in `reward_models`. Its score must be the only reward."""
     references: ReferenceSource = "solution"
     """Where the references come from: the data set's `solution` of the problem; `accepted`, the mean logit of the
     group's answers that the rule accepts, or of those of earlier steps if there is none; `group`, all answers of the
     group; or a logit."""
     steepness: float = Field(default=1.0, gt=0)
     """Factor of the difference of logits."""
-
-    @property
-    def needs_solutions(self) -> bool:
-        """Whether the references are solutions."""
-        return self.references == "solution"
-
-    def reads(self) -> tuple[str, ...]:
-        """The name of the one model it uses."""
-        return (self.model,)
-
-    def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
-        """See `check_only_reward`."""
-        check_only_reward(self.kind, self.model, rewards, before)
-
-    def build(self) -> ComparedShaping:
-        """See the class."""
-        return ComparedShaping(self)
 
     def compare(self, logits: Ragged, references: Ragged) -> Ragged:
         """The mean of sigmoid(steepness (logit - reference)) over the group's references, in float64."""
