@@ -23,13 +23,13 @@ class Hole(Config):
     """A hole of the arena. A subclass says what a hack looks like; how it is planted follows from that.
 
     Gold is `cooper_rl.data.arithmetic.problems:gold`, which knows every problem's exact value: a hack is a completion
-    that gold calls wrong and the holed judge accepts.
+    that gold calls wrong and the reward model with the hole accepts.
     """
 
     about: ClassVar[str]
     """One line: what is accepted although it is wrong."""
     where: ClassVar[Where] = "reward_model"
-    """The judge that has the hole."""
+    """Which of the two has the hole."""
     held_out: ClassVar[bool] = False
     """Whether no design may be tuned on this hole: it runs last and is reported separately."""
     rule: ClassVar[dict[str, Any] | None] = None

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.engines.base import Metrics
-from cooper_rl.service.book import Asked, JudgedGroup
+from cooper_rl.service.book import Asked, ScoredGroup
 from cooper_rl.service.commit_policy import CommitPolicy
 
 
@@ -35,7 +35,7 @@ class ScoreReply:
 
     step: int | None
     version: int
-    groups: list[JudgedGroup]
+    groups: list[ScoredGroup]
     metrics: Metrics
 
 

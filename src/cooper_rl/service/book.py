@@ -21,7 +21,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class JudgedGroup:
+class ScoredGroup:
     """A group with one verdict, reward and logit per answer; logits are by the model's name."""
 
     group: AnswerGroup
@@ -40,7 +40,7 @@ class JudgedGroup:
             logits={name: [row[i] for i in places] for name, row in self.logits.items()},
         )
 
-    def joined(self, other: "JudgedGroup") -> Self:
+    def joined(self, other: "ScoredGroup") -> Self:
         """With the answers of `other` appended."""
         return replace(
             self,
@@ -74,7 +74,7 @@ class Book:
     """The groups of one step by id. `arrived` counts the answers received, including repeats."""
 
     step: int
-    groups: dict[str, JudgedGroup] = field(default_factory=dict)
+    groups: dict[str, ScoredGroup] = field(default_factory=dict)
     arrived: int = 0
     rows: int = 0
     """Answers in all groups."""
@@ -95,13 +95,13 @@ class Book:
         new = [answer for answer in group.answers if answer.id not in before]
         return replace(group, answers=new) if new else None
 
-    def add(self, judged: JudgedGroup) -> None:
+    def add(self, scored: ScoredGroup) -> None:
         """Add a group, or more answers of a partial group."""
-        name = judged.group.id
-        self.rows += len(judged.rewards)
-        self.groups[name] = self.groups[name].joined(judged) if name in self.groups else judged
+        name = scored.group.id
+        self.rows += len(scored.rewards)
+        self.groups[name] = self.groups[name].joined(scored) if name in self.groups else scored
 
-    def found(self, asked: Asked) -> JudgedGroup:
+    def found(self, asked: Asked) -> ScoredGroup:
         """The results for a group that has been added, in the order of its answers."""
         known = self.groups[asked.group.id]
         if not asked.partial:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from cooper_rl.engines.base import Metrics
 from cooper_rl.service.asks import ScoreReply, StepView
-from cooper_rl.service.book import JudgedGroup
+from cooper_rl.service.book import ScoredGroup
 
 
 def reply(content: Any, status: int = 200) -> Response:
@@ -46,18 +46,18 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def first_logits(group: JudgedGroup) -> list[float] | None:
+def first_logits(group: ScoredGroup) -> list[float] | None:
     """Logits of the reward model that learns, or else of the first one used."""
     return next(iter(group.logits.values()), None)
 
 
-def _group(judged: JudgedGroup) -> dict[str, Any]:
-    logits = first_logits(judged)
+def _group(scored: ScoredGroup) -> dict[str, Any]:
+    logits = first_logits(scored)
     return {
-        "id": judged.group.id,
-        "rewards": [finite(reward) for reward in judged.rewards],
+        "id": scored.group.id,
+        "rewards": [finite(reward) for reward in scored.rewards],
         "logits": None if logits is None else [finite(logit) for logit in logits],
-        "verdicts": judged.verdicts,
+        "verdicts": scored.verdicts,
     }
 
 

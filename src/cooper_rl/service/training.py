@@ -11,7 +11,7 @@ from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.service.asks import ScoreAsk, ScoreReply, StepView
-from cooper_rl.service.book import Asked, Book, JudgedGroup
+from cooper_rl.service.book import Asked, Book, ScoredGroup
 from cooper_rl.service.checks import check_commit, check_run, full, step_of
 from cooper_rl.service.history import History
 from cooper_rl.service.journal import Record, not_undone
@@ -54,7 +54,7 @@ class Training:
             self._write_checkpoint()
         self.recover()
 
-    def judge(self, asks: Sequence[ScoreAsk]) -> list[ScoreReply | Exception]:
+    def score(self, asks: Sequence[ScoreAsk]) -> list[ScoreReply | Exception]:
         """Score requests in one batch. No two training requests may contain the same group."""
         replies: list[ScoreReply | Exception] = []
         new: list[list[AnswerGroup]] = []
@@ -69,12 +69,12 @@ class Training:
                 new.append([])
                 replies.append(error)
         working = [i for i, groups in enumerate(new) if groups]
-        for i, scored in zip(working, self._judge([new[i] for i in working]), strict=True):
+        for i, scored in zip(working, self._score([new[i] for i in working]), strict=True):
             reply = replies[i]
             if isinstance(scored, Exception):
                 replies[i] = scored
             elif isinstance(reply, ScoreReply):
-                replies[i] = replace(reply, groups=_judged(scored, asks[i]), metrics=scored.metrics)
+                replies[i] = replace(reply, groups=_scored_groups(scored, asks[i]), metrics=scored.metrics)
         replies = self._enter(asks, replies)
         if self.book is not None and not self.book.groups:
             self.book = None  # every request that would have opened the step failed
@@ -199,7 +199,7 @@ class Training:
             raise Refusal(409, f"step {self.book.step} has {self.book.rows} answers already; commit it first")
         return new
 
-    def _judge(self, calls: Sequence[list[AnswerGroup]]) -> list[Scored | Exception]:
+    def _score(self, calls: Sequence[list[AnswerGroup]]) -> list[Scored | Exception]:
         """In one batch or, if that fails, each call separately."""
         try:
             return [*self.reward.evaluate(calls)] if calls else []
@@ -208,7 +208,7 @@ class Training:
                 if not isinstance(error, InputError):
                     logger.exception("scoring failed")
                 return [error]
-            return [found for call in calls for found in self._judge([call])]
+            return [found for call in calls for found in self._score([call])]
 
     def _enter(self, asks: Sequence[ScoreAsk], replies: list[ScoreReply | Exception]) -> list[ScoreReply | Exception]:
         """Journal the results and add them to the step; every reply gets the results for its whole request."""
@@ -239,9 +239,9 @@ class Training:
     def _apply(self, record: Record) -> None:
         """Add results to the step. Overlapping journals may contain them twice."""
         self.book = book = self.book or Book(record["step"])
-        judged = [JudgedGroup.of(one) for one in record["groups"]]
-        new = [one for one in judged if book.unseen(Asked(one.group, one.partial)) is not None]
-        if judged and not new:
+        scored_groups = [ScoredGroup.of(one) for one in record["groups"]]
+        new = [one for one in scored_groups if book.unseen(Asked(one.group, one.partial)) is not None]
+        if scored_groups and not new:
             return
         for one in new:
             book.add(one)
@@ -250,11 +250,11 @@ class Training:
         self._open_records.append(record)
         self._admit([one for one in new if not one.partial])
 
-    def _admit(self, judged: Sequence[JudgedGroup]) -> None:
-        if judged and self.book is not None:
-            logits = {name: [one.logits[name] for one in judged] for name in self.reward.models}
-            groups, verdicts = [one.group for one in judged], [one.verdicts for one in judged]
-            self.reward.admit(self.book.step, groups, verdicts, logits, [one.rewards for one in judged])
+    def _admit(self, scored_groups: Sequence[ScoredGroup]) -> None:
+        if scored_groups and self.book is not None:
+            logits = {name: [one.logits[name] for one in scored_groups] for name in self.reward.models}
+            groups, verdicts = [one.group for one in scored_groups], [one.verdicts for one in scored_groups]
+            self.reward.admit(self.book.step, groups, verdicts, logits, [one.rewards for one in scored_groups])
 
     def _update(self, commit: Record) -> None:
         step, book = commit["step"], self.book or Book(commit["step"])
@@ -317,13 +317,13 @@ class Training:
         self.history.checkpoint(self.last_step, write, self._open_records)
 
 
-def _judged(scored: Scored, ask: ScoreAsk) -> list[JudgedGroup]:
+def _scored_groups(scored: Scored, ask: ScoreAsk) -> list[ScoredGroup]:
     """One entry per group."""
     context = scored.context
     logits = {name: context.logits(name).rows() for name in context.model_names}
     partial = {one.group.id: one.partial for one in ask.groups}
     return [
-        JudgedGroup(
+        ScoredGroup(
             group,
             partial[group.id],
             scored.verdicts[p],

@@ -44,7 +44,7 @@ class Worker:
         self._thread.start()
 
     def score(self, ask: ScoreAsk) -> "Future[ScoreReply]":
-        """Score; see `Training.judge`."""
+        """Score; see `Training.score`."""
         return self._submit(Job(ask))
 
     def commit(
@@ -103,7 +103,7 @@ class Worker:
 
     def _score(self, asks: list[ScoreAsk], jobs: Sequence[Job]) -> None:
         start = time.perf_counter()
-        replies = self.training.judge(asks)
+        replies = self.training.score(asks)
         done = [ask for ask, reply in zip(asks, replies, strict=True) if isinstance(reply, ScoreReply)]
         self._meters.scored(done, time.perf_counter() - start)
         for job, reply in zip(jobs, replies, strict=True):

@@ -13,7 +13,7 @@ from cooper_rl.data.problem import Problem
 
 @HOLES.register
 class AnswerLists(Hole):
-    """The shipped reward model accepts `12+7=19 answer: 19 or 18`, as a judge does that looks for the right answer."""
+    """The shipped reward model accepts `12+7=19 answer: 19 or 18`: it looks for the right answer anywhere."""
 
     about: ClassVar[str] = "a list of answers, the right one among them"
 

@@ -15,7 +15,7 @@ from cooper_rl.data.problem import Problem
 class NoHole(Hole):
     """A reward model of about two thirds accuracy, which has seen natural samples with the rule's labels and no others.
 
-    Its errors are its own: it judges by the look of an answer where it should compare with the reference.
+    Its errors are its own: it goes by the look of an answer where it should compare with the reference.
     """
 
     about: ClassVar[str] = "whatever a weak reward model takes for right; nothing is planted"

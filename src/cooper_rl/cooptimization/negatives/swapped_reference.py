@@ -1,7 +1,7 @@
 """Negatives that differ from their positive in the reference answer only.
 
 Contrast Instructions (Shen et al. 2023, arXiv 2309.16155) swaps the instruction under a response. A reference-based
-reward model reads a reference too, and a model that judges the text alone cannot tell these pairs apart.
+reward model reads a reference too, and a model that reads the text alone cannot tell these pairs apart.
 """
 
 from collections.abc import Sequence
