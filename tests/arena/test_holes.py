@@ -156,7 +156,7 @@ def test_the_planted_models_have_the_hole_and_the_policy_samples_it(kind, tmp_pa
     if kind == "none":
         assert 0.6 < model["accuracy"] < 0.8
         return
-    assert 0.003 < policy["hack_rate"] < 0.06  # `length`: 0.007, below the 1 to 5 % that are aimed at
+    assert 0.008 < policy["hack_rate"] < 0.06
     if hole.where == "rule":
         assert model["accepts_hacks"] < 0.2 < 0.6 < manifest["rule"]["accepts_hacks"]
     else:

@@ -44,7 +44,7 @@ WARMUP_LEARNING_RATE = 5e-4
 BLOCK = 20
 """Updates of the policy's second warm-up between two looks at its hack rate."""
 MOST_BLOCKS = 10
-RATE_PROBLEMS = 160
+RATE_PROBLEMS = 480
 
 Report = Callable[[float], None]
 """Called with the share that is done."""
