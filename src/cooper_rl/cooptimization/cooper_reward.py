@@ -21,7 +21,7 @@ from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.base import Remembers, Scores
+from cooper_rl.rewards.base import Closes, Remembers, Scores
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.kinds.sum import build_sum, read_by
 from cooper_rl.rewards.metrics import reward_metrics
@@ -231,8 +231,11 @@ class CooperReward:
             self._open = None
 
     def close(self) -> None:
-        """End the verifier's processes and the assistant's connections."""
+        """End the verifier's processes and all connections."""
         self.verifier.close()
+        for part in (self._reward, *self._shaping):
+            if isinstance(part, Closes):
+                part.close()
         if self._cooptimizer is not None:
             self._cooptimizer.close()
 

@@ -69,15 +69,17 @@ class References:
         self._accepted = state
 
 
-def check_solutions(shaping: Sequence[Any], problems: Sequence[Problem]) -> None:
-    """Raises InputError if a shaping compares with reference solutions and a problem has none."""
-    needing = [part.kind for part in shaping if getattr(part, "needs_solutions", False)]
+def check_solutions(parts: Sequence[Any], problems: Sequence[Problem]) -> None:
+    """Raises InputError if a reward or shaping compares with reference solutions and a problem has none."""
+    needing = [part for part in parts if getattr(part, "needs_solutions", False)]
     without = [problem.id for problem in problems if problem.solution is None]
     if needing and without:
+        setting = "references" if hasattr(needing[0], "references") else "opponents"
+        instead = "references: accepted" if setting == "references" else "opponents: group"
         raise InputError(
-            f"shaping: {needing[0]} with references: solution needs a solution for every problem, but {len(without)} "
-            f"of {len(problems)} problems have none, the first is {without[0]}; name the field with problems.solution, "
-            "leave these problems out, or use references: accepted"
+            f"{needing[0].kind} with {setting}: solution needs a solution for every problem, but {len(without)} of "
+            f"{len(problems)} problems have none, the first is {without[0]}; name the field with problems.solution, "
+            f"leave these problems out, or use {instead}"
         )
 
 

@@ -1,6 +1,6 @@
 """The assistant's prompt."""
 
-from cooper_rl.clients.chat import Message
+from cooper_rl.clients.chat_config import Message
 from cooper_rl.data.problem import Problem
 
 SYSTEM = (
