@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
@@ -118,6 +118,14 @@ class RunConfig(CooperRewardConfig):
         return self.steps
 
     @property
+    def used_models(self) -> dict[str, RewardModelConfig]:
+        """The reward models of the reward, and the one that scores steps."""
+        used, process = super().used_models, self.algorithm.process
+        if process is None or process.model in used:
+            return used
+        return {**used, process.model: self.reward_models[process.model]}
+
+    @property
     def has_adapters(self) -> bool:
         """Whether a model that is trained has an adapter (LoRA)."""
         trained = [self.policy, *(model for model in self.reward_models.values() if model.learns)]
@@ -132,6 +140,10 @@ class RunConfig(CooperRewardConfig):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
+        process = self.algorithm.process
+        if process is not None and process.model not in self.reward_models:
+            known = ", ".join(self.reward_models) or "none is configured"
+            raise ValueError(f"algorithm.process.model: no reward model is named {process.model!r} ({known})")
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
         best = self.checkpoint.keep_best or ""
