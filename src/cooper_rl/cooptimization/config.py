@@ -8,7 +8,7 @@ from cooper_rl.config.base import Config
 from cooper_rl.cooptimization.negatives.assistant import AssistantConfig
 
 NegativeOrigin = Literal["assistant", "on_policy", "swapped_reference"]
-PositiveOrigin = Literal["rollout", "reference_solution"]
+PositiveOrigin = Literal["rollout", "reference_solution", "repaired"]
 TieOrigin = Literal["two_right", "irrelevant_question"]
 Weighting = Literal["equal", "misranked", "overpaid"]
 
@@ -64,7 +64,8 @@ class CooptimizationConfig(Config):
     `swapped_reference` takes the positive itself under a reference answer that it does not match."""
     positives: tuple[PositiveOrigin, ...] = ("rollout", "reference_solution")
     """Sources of positives: `rollout` takes a rule-accepted completion; `reference_solution` takes the data set's
-    solution if the group has no accepted completion."""
+    solution if the group has no accepted completion; `repaired` adds pairs of a rule-rejected completion and its repair
+    by the assistant, also in groups without a positive of another source."""
     ties: tuple[TieOrigin, ...] = ()
     """Sources of pairs that should score the same: `two_right` takes two completions of a problem that the rule
     accepts; `irrelevant_question` takes a right and a wrong one under the question of another problem."""
@@ -73,7 +74,8 @@ class CooptimizationConfig(Config):
     on_policy: OnPolicyConfig = OnPolicyConfig()
     """Which completions become negatives."""
     assistant: AssistantConfig | None = None
-    """The model or function that writes the wrong solutions; needed if `negatives` lists `assistant`."""
+    """The model or function that writes the wrong solutions and the repairs; needed if `negatives` lists `assistant` or
+    `positives` lists `repaired`."""
     anchor: float = Field(default=0.5, ge=0)
     """Weight of a binary cross-entropy term added to the pairwise loss. It keeps sigmoid(logit) an absolute reward."""
     margin: float = Field(default=0.0, ge=0)
@@ -98,6 +100,11 @@ class CooptimizationConfig(Config):
     """Past pairs and VerifyRM's training data in each update."""
     epochs: int = Field(default=1, ge=1)
     """Updates per step on the step's pairs. Each update draws its own replay."""
+
+    @property
+    def needs_assistant(self) -> bool:
+        """Whether a source of negatives or positives is the assistant."""
+        return "assistant" in self.negatives or "repaired" in self.positives
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
