@@ -33,6 +33,15 @@ class OnPolicyConfig(Config):
     This helps against a rule that misses many; a hack that all the models accept is then never taught as wrong."""
 
 
+class PeerConfig(Config):
+    """A second reward model that picks the pairs."""
+
+    model: str
+    """Its name in `reward_models`, best a model trained from another seed or on other data."""
+    noise: float = Field(gt=0, lt=1)
+    """Share of a step's pairs to leave out, about the share whose labels are wrong."""
+
+
 class ReplayConfig(Config):
     """Past pairs and VerifyRM's training data, mixed into every update so that the reward model does not forget."""
 
@@ -96,6 +105,10 @@ class CooptimizationConfig(Config):
     accepts more than this share of what the rule calls wrong. The policy is then not paid for a hack that the step has
     already shown, but it waits for the assistant. Null trains the policy first in every step. It has no effect where
     another trainer calls `CooperReward`."""
+    peer: PeerConfig | None = None
+    """Leave out the share of a step's pairs that another reward model finds hardest, because their labels may be wrong.
+    It helps against a rule that is often wrong; a hole that both models have is then never closed, since its pairs are
+    the hardest. Null keeps all."""
     replay: ReplayConfig = ReplayConfig()
     """Past pairs and VerifyRM's training data in each update."""
     epochs: int = Field(default=1, ge=1)
