@@ -31,9 +31,9 @@ class AlgorithmConfig(Config):
     overlong: OverlongConfig = OverlongConfig()
     """What happens to completions cut at the length limit."""
     min_spread: float = Field(default=0.01, ge=0)
-    """Groups whose rewards differ by no more than this get advantage 0, because reward-model scores are never exactly
-    equal. These groups still count in the loss's denominators. If the loss has a KL term, they keep it; otherwise the
-    backward pass leaves them out."""
+    """Groups whose rewards (after shaping) differ by no more than this get advantage 0, because reward-model scores are
+    never exactly equal. These groups still count in the loss's denominators. If the loss has a KL term, they keep it;
+    otherwise the backward pass leaves them out."""
     max_advantage_z: float | None = Field(default=None, gt=0)
     """Completions whose advantage differs from the step's mean by more than this many standard deviations get advantage
     0. With 3, at least 11 completions are needed for it to act. Null keeps all."""

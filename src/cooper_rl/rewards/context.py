@@ -110,7 +110,15 @@ class StepContext:
 
         Raises InputError naming the group if its problem has no solution.
         """
-        return self._kept(f"solution logit {name}", lambda: self._models[name].logits(self._solutions()))
+        return self.logits_of(name, "solution", [[text] for text in self._solutions()])
+
+    def logits_of(self, name: str, what: str, texts: Sequence[Sequence[str]]) -> Ragged:
+        """The named reward model's logits of other answers, such as `what` says: one row of texts per group."""
+        groups = [
+            AnswerGroup(group.id, group.problem, [Answer(text) for text in own])
+            for group, own in zip(self.groups, texts, strict=True)
+        ]
+        return self._kept(f"{what} logit {name}", lambda: self._models[name].logits(groups))
 
     def probabilities(self, name: str) -> Ragged:
         """sigmoid(logit) of the named reward model."""
@@ -169,15 +177,15 @@ class StepContext:
                 joined._columns[name] = Ragged.of([one._columns[name].groups()[p] for one, p in picks])
         return joined
 
-    def _solutions(self) -> list[AnswerGroup]:
-        """Every group, with its problem's reference solution as the only answer."""
+    def _solutions(self) -> list[str]:
+        """The reference solution of every group's problem."""
         for group in self.groups:
             if group.problem.solution is None:
                 raise InputError(
                     f"group {group.id}: the shaping compares with the solution of problem "
                     f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
                 )
-        return [AnswerGroup(group.id, group.problem, [Answer(group.problem.solution or "")]) for group in self.groups]
+        return [group.problem.solution or "" for group in self.groups]
 
     def afresh(self) -> Self:
         """A context of the same answers with all that no reward model's weights change: verdicts, gold labels, what
