@@ -42,9 +42,10 @@ def planted():
     pairs = []
     for number, problem in enumerate(load_problems(ProblemsConfig.model_validate(data), fault=None).problems):
         assert problem.solution is not None
-        texts = [problem.solution, corrupt(problem, problem.solution)]
-        texts = texts[::-1] if number % 5 == 0 else texts
-        pairs.append(Pair(problem.id, problem.question, problem.answer, *texts, "rollout", "on_policy"))
+        first, second = problem.solution, corrupt(problem, problem.solution)
+        if number % 5 == 0:
+            first, second = second, first
+        pairs.append(Pair(problem.id, problem.question, problem.answer, first, second, "rollout", "on_policy"))
     return pairs
 
 
