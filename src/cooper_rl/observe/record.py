@@ -12,6 +12,8 @@ import yaml
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.results import Scored
 from cooper_rl.observe.revision import revisions
+from cooper_rl.observe.run_record import read_events as read_events
+from cooper_rl.observe.run_record import read_metrics as read_metrics
 from cooper_rl.observe.sinks import Sink, SinkConfig, SinkRun
 from cooper_rl.observe.sinks.tensorboard import TensorBoard
 from cooper_rl.observe.sinks.tolerant import Tolerant
@@ -160,23 +162,6 @@ class Recorder:
         text = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
         text += yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
         write_text(self.directory / "config.yaml", text)
-
-
-def read_metrics(directory: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `metrics.jsonl`. An incomplete last line is left out."""
-    return _read_lines(directory / "metrics.jsonl")
-
-
-def read_events(directory: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `events.jsonl`. An incomplete last line is left out."""
-    return _read_lines(directory / "events.jsonl")
-
-
-def _read_lines(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines[:-1] if line]
 
 
 def _cut_lines(path: Path, step: int) -> int:

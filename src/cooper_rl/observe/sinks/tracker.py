@@ -39,13 +39,20 @@ class TrackerConfig(SinkConfig):
         return self.rollouts_every > 0 and (step == 1 or step % self.rollouts_every == 0)
 
     def table(self, step: int, rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
-        """Column names and cells of a step's first completions. A value that is not finite becomes None."""
+        """Column names and cells of a step's first completions.
+
+        Values that are lists or mappings are left out. One that is not finite becomes None.
+        """
         completions = [
             {"step": step, "problem": row["problem"], "prompt": row["prompt"], "answer": row["answer"], **completion}
             for row in rows
             for completion in row["completions"]
         ][: self.rollouts_rows]
-        columns = list(dict.fromkeys(name for row in completions for name in row))
+        columns = list(
+            dict.fromkeys(
+                name for row in completions for name, value in row.items() if not isinstance(value, list | dict)
+            )
+        )
         return columns, [[_cell(row.get(name)) for name in columns] for row in completions]
 
     def tracked_id(self, run: SinkRun) -> str | None:
