@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from rich.console import Console
 
 from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config, load_run
@@ -158,8 +159,8 @@ def test_files_that_are_being_written_are_read_up_to_their_last_whole_line(run):
 
 def test_text_of_a_model_cannot_control_the_terminal(run):
     hostile = "\x1b]0;owned\x07\x1b[2J[bold red]loud[/]\r\u202egnirts\ud800\x9b31m\nnext"
-    row = {"problem": hostile, "question": hostile, "answer": "1", "prompt": "p"}
-    row["completions"] = [{"text": hostile, "reward": 9.0, "verdict": hostile, "tokens": 3}]
+    completion = {"text": hostile, "reward": 9.0, "verdict": hostile, "tokens": 3}
+    row = {"problem": hostile, "question": hostile, "answer": "1", "prompt": "p", "completions": [completion]}
     (run / "rollouts" / "000003.jsonl").write_text(json.dumps(row) + "\n")
     event = {"step": 3, "since": 3, "metric": "m", "action": "warn", "values": [], "message": hostile}
     (run / "events.jsonl").write_text(json.dumps(event) + "\n")
@@ -279,7 +280,7 @@ def test_load_run_draws_figures(finished, run):
     assert [axes.get_title() for axes in curves.axes] == ["test/gold_avg", "reward/mean"]
     assert isinstance(loaded.plot_agreement(), Figure)
     bars = loaded.plot_calibration(steps=[1, 2]).axes[1].patches
-    assert sum(bar.get_height() for bar in bars) == 2 * 4 * 4
+    assert sum(bar.get_height() for bar in bars if isinstance(bar, Rectangle)) == 2 * 4 * 4
     with pytest.raises(InputError, match="no completion has a reward model's score"):
         loaded.plot_calibration(steps=[9])
 

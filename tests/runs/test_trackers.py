@@ -6,6 +6,7 @@ import signal
 import struct
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +52,10 @@ def _killed_and_resumed(settings, folder: Path, sink: dict[str, Any]) -> Path:
 
 @pytest.mark.slow
 def test_mlflow_holds_a_run_that_was_killed_and_resumed(settings, tmp_path, monkeypatch):
-    pytest.importorskip("mlflow", reason="MLflow (the extra `mlflow`) is not installed")
-    from mlflow import MlflowClient
-
+    mlflow = pytest.importorskip("mlflow", reason="MLflow (the extra `mlflow`) is not installed")
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     folder = _killed_and_resumed(settings, tmp_path, {"kind": "mlflow", "project": "p", "tracking_uri": uri})
-    client = MlflowClient(tracking_uri=uri)
+    client = mlflow.MlflowClient(tracking_uri=uri)
     experiment = client.get_experiment_by_name("p")
     assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id])
@@ -125,8 +124,7 @@ def _wandb_records(path: Path) -> list[Any]:
 
     https://github.com/google/leveldb/blob/main/doc/log_format.md
     """
-    from wandb.proto import wandb_internal_pb2 as messages  # pyright: ignore[reportMissingImports]
-
+    messages = import_module("wandb.proto.wandb_internal_pb2")
     data, at, whole, found = path.read_bytes(), 7, b"", []
     while at + 7 <= len(data):
         left_in_block = 32768 - at % 32768

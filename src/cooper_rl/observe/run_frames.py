@@ -50,7 +50,7 @@ class Run:
     def evaluations(self) -> "DataFrame":
         """The rows and columns of `metrics` that were measured on held-out problems and completions."""
         columns = [name for name in self.metrics.columns if name.startswith(MEASURED)]
-        return self.metrics[columns].dropna(how="all")
+        return self.metrics.loc[:, columns].dropna(how="all")
 
     @cached_property
     def events(self) -> "DataFrame":

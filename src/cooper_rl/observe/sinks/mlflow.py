@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Literal
 
 from cooper_rl.errors import InputError
@@ -38,11 +39,10 @@ class MLflow(TrackerConfig):
         if uri is not None and uri.startswith(("http", "databricks")):
             return
         require("sqlalchemy", "mlflow", "SQLAlchemy, for a store on this machine,", packages)
-        from mlflow import MlflowClient, MlflowException  # noqa: PLC0415 - optional
-
+        mlflow = import_module("mlflow")
         try:
-            MlflowClient(tracking_uri=uri)
-        except MlflowException as error:
+            mlflow.MlflowClient(tracking_uri=uri)
+        except mlflow.MlflowException as error:
             raise InputError(f"sinks: kind: mlflow: tracking_uri {uri}: {error}") from error
 
     def open(self, run: SinkRun) -> Sink:
@@ -54,10 +54,9 @@ class MLflowSink(Sink):
     """Logs to a run through MLflow's client, which writes at once."""
 
     def __init__(self, config: MLflow, run: SinkRun):
-        from mlflow import MlflowClient  # noqa: PLC0415 - optional
-
         self._config = config
-        self._client = MlflowClient(tracking_uri=config.tracking_uri)
+        self._mlflow = import_module("mlflow")
+        self._client = self._mlflow.MlflowClient(tracking_uri=config.tracking_uri)
         self._steps, self._last_step = run.settings["steps"], 0
         known = config.tracked_id(run)
         self._id = known or self._new_run(run)
@@ -67,10 +66,8 @@ class MLflowSink(Sink):
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
         """See `Sink`."""
-        from mlflow.entities import Metric  # noqa: PLC0415 - optional
-
         now = int(1000 * time.time())
-        rows = [Metric(_allowed(name), value, now, step) for name, value in metrics.items()]
+        rows = [self._mlflow.entities.Metric(_allowed(name), value, now, step) for name, value in metrics.items()]
         for first in range(0, len(rows), METRICS_PER_BATCH):
             self._client.log_batch(self._id, metrics=rows[first : first + METRICS_PER_BATCH])
         self._last_step = step
@@ -96,23 +93,19 @@ class MLflowSink(Sink):
         self._client.set_terminated(self._id, "FINISHED" if self._last_step == self._steps else "KILLED")
 
     def _new_run(self, run: SinkRun) -> str:
-        from mlflow.entities import Param  # noqa: PLC0415 - optional
-
         identifier = self._client.create_run(self._experiment(), run_name=self._config.shown_name(run)).info.run_id
-        params = [Param(_allowed(name), value) for name, value in flat(run.settings)]
+        params = [self._mlflow.entities.Param(_allowed(name), value) for name, value in flat(run.settings)]
         for first in range(0, len(params), PARAMS_PER_BATCH):
             self._client.log_batch(identifier, params=params[first : first + PARAMS_PER_BATCH])
         self._config.remember_id(run, identifier)
         return identifier
 
     def _experiment(self) -> str:
-        from mlflow.exceptions import MlflowException  # noqa: PLC0415 - optional
-
         found = self._client.get_experiment_by_name(self._config.project)
         if found is None:
             try:
                 return self._client.create_experiment(self._config.project)
-            except MlflowException:  # another process has made it since; if not, the next line raises
+            except self._mlflow.MlflowException:  # another process has made it since; if not, the next line raises
                 found = self._client.get_experiment_by_name(self._config.project)
                 if found is None:
                     raise

@@ -4,6 +4,7 @@ import secrets
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from importlib import import_module
 from typing import Any, Literal
 
 from cooper_rl.observe.sinks import SINKS, Sink, SinkRun
@@ -37,14 +38,12 @@ class TrackioSink(Sink):
     """
 
     def __init__(self, config: Trackio, run: SinkRun):
-        import trackio  # noqa: PLC0415 - optional
-
         self._config = config
-        self._trackio = trackio
+        self._trackio = import_module("trackio")
         new_name = f"{config.shown_name(run).replace('/', '-')}-{secrets.token_hex(2)}"
         name = config.tracked_id(run) or new_name
         with redirect_stdout(sys.stderr):  # the library prints; standard output is for results
-            self._run = trackio.init(
+            self._run = self._trackio.init(
                 project=config.project,
                 name=name,
                 group=config.group,

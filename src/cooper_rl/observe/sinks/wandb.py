@@ -3,6 +3,7 @@
 import os
 import secrets
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Literal
 
 from cooper_rl.errors import InputError
@@ -33,8 +34,7 @@ class Wandb(TrackerConfig):
         require("wandb", "wandb", "Weights & Biases", "wandb")
         if (self.mode or os.environ.get("WANDB_MODE") or "online") != "online":
             return
-        import wandb  # noqa: PLC0415 - optional
-
+        wandb = import_module("wandb")
         try:
             wandb.login(verify=False)
         except wandb.errors.UsageError as error:
@@ -55,10 +55,9 @@ class WandbSink(Sink):
     """
 
     def __init__(self, config: Wandb, run: SinkRun):
-        import wandb  # noqa: PLC0415 - optional
-
+        wandb = import_module("wandb")
         self._config = config
-        self._wandb = wandb
+        self._table = wandb.Table
         identifier = config.tracked_id(run) or secrets.token_hex(4)
         options: dict[str, Any] = {"mode": config.mode} if config.mode else {}
         if "x_transaction_log_flush_interval" in wandb.Settings.model_fields:
@@ -89,7 +88,7 @@ class WandbSink(Sink):
         """See `Sink`."""
         if self._config.wants_rollouts(step):
             columns, data = self._config.table(step, rows)
-            self._run.log({"step": step, "rollouts": self._wandb.Table(columns=columns, data=data)}, commit=False)
+            self._run.log({"step": step, "rollouts": self._table(columns=columns, data=data)}, commit=False)
 
     def event(self, event: dict[str, Any]) -> None:
         """See `Sink`."""
