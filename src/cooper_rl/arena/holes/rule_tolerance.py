@@ -14,7 +14,7 @@ from cooper_rl.rewards.rule.verdict import UserVerdict
 
 
 def about_right(problem: Problem, completion_text: str) -> UserVerdict:
-    """A rule that accepts what is off by at most one, or by a tenth. It misses the forms that the default rule misses."""
+    """A rule that accepts what is off by at most one, or by a tenth. Like the default rule it misses some forms."""
     expected = read_answer(problem.answer)
     stated = find_answer(completion_text)
     answer = completion_text[stated.start : stated.end]
