@@ -16,7 +16,7 @@ Judged = tuple[bool, bool]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="How often rule and reward model err against gold.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--design", nargs="*", default=[], help="designs to show; all by default")
     arguments = parser.parse_args()
