@@ -18,6 +18,7 @@ from cooper_rl.observe.first_screen import best_example, describe_example, descr
 from cooper_rl.observe.folder import check_folder
 from cooper_rl.observe.progress import TRAINING_METRICS, ProgressLines, log_to_stderr
 from cooper_rl.observe.record import Recorder, read_events, read_metrics
+from cooper_rl.observe.sessions import record_session
 from cooper_rl.observe.watch.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.persist.folder_lock import FolderLock
@@ -69,6 +70,9 @@ class CooperTrainer:
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
+        test_set = parts.test_set
+        facts = {} if test_set is None else {"test_problems": len(test_set.problems)}
+        record_session(self.directory, self.completed_steps, facts)
 
     @classmethod
     def from_config(cls, config: RunConfig, resume: bool = False, inputs: Inputs | None = None) -> "CooperTrainer":
