@@ -12,24 +12,30 @@ PAIRS = 12
 LOGITS = ("positive_logit_before", "negative_logit_before", "positive_logit_after", "negative_logit_after")
 
 
-def add_corrections(run: RunFolder, gallery: Sequence[Row]) -> None:
+def read_pairs(run: RunFolder, gallery: Sequence[Row]) -> dict[int, dict[str, int]]:
     """Give every item a `pair`: the first pair, from its step on, that has its text as the negative of its problem.
 
-    An item that no pair holds gets none. Texts are compared in the form that the reward model reads.
+    An item that no pair holds gets none. Texts are compared in the form that the reward model reads. Returns, by step,
+    the number of pairs of every origin.
     """
+    counts: dict[int, dict[str, int]] = {}
     waiting: dict[tuple[str, str], list[Row]] = {}
     for item in gallery:
         waiting.setdefault((item.get("problem", ""), item["digest"]), []).append(item)
     problems = {problem for problem, _ in waiting}
     for path in run.pair_files():
         step = int(path.stem)
+        origins = counts.setdefault(step, {})
         for pair in lines_of(path):
+            origin = str(pair.get("negative_origin", "unknown"))
+            origins[origin] = origins.get(origin, 0) + 1
             problem = str(pair.get("problem_id", ""))
             if problem not in problems or "negative" not in pair:
                 continue
             for item in waiting.get((problem, digest(str(pair["negative"]))), ()):
                 if "pair" not in item and step >= item["step"]:
                     item["pair"] = shown_pair(step, pair)
+    return counts
 
 
 def last_pairs(run: RunFolder) -> list[Row]:

@@ -34,6 +34,8 @@ class Panel:
     note: str = ""
     prefix: str = ""
     """Metrics whose names begin so are drawn too, each called by the rest of its name."""
+    leave_out: tuple[str, ...] = ()
+    """Metrics with that prefix which are not drawn."""
 
 
 STORY = (
@@ -107,7 +109,7 @@ SECTIONS: dict[str, tuple[Panel, ...]] = {
     ),
     "Time": (
         Panel("Seconds a step", {"time/step": ""}),
-        Panel("Seconds by stage", {}, prefix="time/", by_run=False),
+        Panel("Seconds by stage", {}, prefix="time/", leave_out=("time/step",), by_run=False),
         Panel("Tokens a step", {"rollout/tokens": ""}),
         Panel("Memory by stage", {}, prefix="memory/", by_run=False, note="GB"),
     ),

@@ -91,7 +91,9 @@ def verdict_of(run: RunFolder, test_problems: int | None = None) -> Verdict:
     state = found.state
     if state == "healthy" and not truth.is_gold and alarm.first is not None:
         state = "hacked" if alarm.lasts else "recovered"
-    first = found.hacked_at if found.hacked_at is not None else alarm.first if state in ("hacked", "recovered") else None
+    first = (
+        found.hacked_at if found.hacked_at is not None else alarm.first if state in ("hacked", "recovered") else None
+    )
     signals = [_truth_signal(truth, found), *_more_truths(run, truth), *alarm.signals]
     return Verdict(state, _sentence(state, truth, found, alarm), signals, truth, first, alarm.first)
 
@@ -113,7 +115,9 @@ class _Falls:
 
     @property
     def text(self) -> str:
-        return f"{self.start:.2f} at the start, {self.best[1]:.2f} at its best (step {self.best[0]}), {self.end:.2f} now"
+        return (
+            f"{self.start:.2f} at the start, {self.best[1]:.2f} at its best (step {self.best[0]}), {self.end:.2f} now"
+        )
 
 
 def _falls(truth: Points, reward: Points, margin: float) -> _Falls:
