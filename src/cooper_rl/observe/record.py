@@ -14,6 +14,7 @@ from cooper_rl.cooptimization.results import Scored
 from cooper_rl.observe.revision import revisions
 from cooper_rl.observe.sinks import SinkConfig, SinkRun
 from cooper_rl.observe.sinks.tensorboard import TensorBoard
+from cooper_rl.observe.token_logprobs import TokenLogprobs
 from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.rollouts.ragged import Ragged
 from cooper_rl.run_config import RunConfig
@@ -62,19 +63,21 @@ class Recorder:
         versions: Sequence[int],
         prompts: Sequence[str],
         after_kl: Ragged | None = None,
+        tokens: Sequence[TokenLogprobs] | None = None,
     ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one line per problem. Returns the lines.
 
         `reward` is the reward that was paid. If there is any shaping, `unshaped` is the reward before it. If the reward
         has a KL penalty, `after_kl` is the reward minus that penalty. `version` is the number of steps that the policy
         had learned from when it drew a completion. `prompts` are the prompts of the groups as the policy read them.
+        `tokens` become `logprobs`.
         """
         paid_for = advantages.rows()
         columns = {name: part.rows() for name, part in scored.scores.parts.items()}
         if after_kl is not None:
             columns["after_kl"] = after_kl.rows()
         gold = scored.context.gold.rows() if scored.context.gold is not None else None
-        rows, drawn_by = [], iter(versions)
+        rows, drawn_by, tokens_of = [], iter(versions), iter(tokens or ())
         for p, group in enumerate(scored.context.groups):
             completions = [
                 {
@@ -87,6 +90,7 @@ class Recorder:
                     "verdict": scored.verdicts[p][i],
                     "advantage": paid_for[p][i],
                     **({} if gold is None else {"gold": bool(gold[p][i])}),
+                    **({} if tokens is None else {"logprobs": next(tokens_of)}),
                 }
                 for i, completion in enumerate(group.answers)
             ]

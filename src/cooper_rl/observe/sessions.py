@@ -12,19 +12,19 @@ from typing import Any
 PACKAGES = ("torch", "transformers", "numpy")
 
 
-def record_session(directory: Path, completed_steps: int, facts: dict[str, Any]) -> None:
-    """Append a line about this start of the run to `sessions.jsonl`. `facts` are added to it.
+def record_session(directory: Path, completed_steps: int, test_problems: int | None) -> None:
+    """Append a line about this start of the run to `sessions.jsonl`.
 
-    `completed_steps` is the step after which the run begins or goes on.
+    `completed_steps` is the step after which the run begins or goes on; `test_problems` is the number of held-out ones.
     """
-    session = {
+    session: dict[str, Any] = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "after_step": completed_steps,
         "command": sys.argv,
         "python": platform.python_version(),
         **{package: found for package in PACKAGES if (found := _version(package))},
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        **facts,
+        "test_problems": test_problems,
     }
     with (directory / "sessions.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(session) + "\n")

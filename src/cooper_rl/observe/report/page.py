@@ -19,8 +19,8 @@ SCRIPTS = ("elements", "chart", "story", "gallery", "rollouts", "sections", "mai
 """The scripts in the order in which they run."""
 
 
-def render(title: str, notes: Sequence[str], data: dict[str, Any], sample_note: str) -> str:
-    """The page as text. `data` is what the scripts read; nothing else of a run is in the page but the title."""
+def render(title: str, headline: str, notes: Sequence[str], data: dict[str, Any], sample_note: str) -> str:
+    """The page as text. Of the runs it holds `data`, which the scripts read, title and headline."""
     environment = Environment(
         loader=PackageLoader("cooper_rl.observe.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
@@ -28,6 +28,7 @@ def render(title: str, notes: Sequence[str], data: dict[str, Any], sample_note: 
     scripts = [(static / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     return environment.get_template("report.html.j2").render(
         title=title,
+        headline=headline,
         notes=notes,
         version=__version__,
         written=time.strftime("%Y-%m-%d %H:%M"),

@@ -57,7 +57,7 @@ def write_report(
     }
     target = target or directories[0] / FILE
     heading = title or (runs[0].label if len(runs) == 1 else f"{len(runs)} runs")
-    page = render(heading, notes, data, _sample_note())
+    page = render(heading, _headline(described) if len(runs) > 1 else "", notes, data, _sample_note())
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8", errors="replace")
     return target
@@ -125,7 +125,26 @@ def _most_telling(described: Sequence[Mapping[str, Any]]) -> int:
 
 def _sample_note() -> str:
     return (
-        f"This page holds a sample of the completions, about {PAGE_BYTES // 1_000_000} MB at most: the best-scored wrong "
-        f"ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly spread steps, half of "
-        "them those with the best-scored wrong completion. The run's folder has all of them."
+        f"This page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the best-scored "
+        f"wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly spread "
+        "steps, half of them those with the best-scored wrong completion. The run's folder has all of them."
     )
+
+
+def _headline(described: Sequence[Mapping[str, Any]]) -> str:
+    """The verdicts on several runs in a line."""
+    parts = []
+    for state, words in (("hacked", "hacked"), ("recovered", "hacked and recovered"), ("healthy", "healthy")):
+        labels = [one["label"] for one in described if one["verdict"]["state"] == state]
+        if labels:
+            parts.append(f"{_listed(labels)} {'is' if len(labels) == 1 else 'are'} {words}")
+    unknown = [one["label"] for one in described if one["verdict"]["state"] == "unknown"]
+    if unknown:
+        parts.append(f"nobody can tell of {_listed(unknown)}")
+    return "; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + "."
+
+
+def _listed(labels: Sequence[str]) -> str:
+    if len(labels) > 6:
+        return f"{', '.join(labels[:5])} and {len(labels) - 5} more"
+    return " and ".join([", ".join(labels[:-1]), labels[-1]] if len(labels) > 1 else labels)

@@ -73,13 +73,32 @@ class RunFolder:
 def read_run(directory: Path, label: str | None = None) -> RunFolder:
     """Read a run's folder. Raises InputError if there is no run in it."""
     config = directory / "config.yaml"
-    if not config.exists() and not (directory / "metrics.jsonl").exists():
+    if not _is_run(directory):
         raise InputError(f"{directory}: no run here (neither config.yaml nor metrics.jsonl); name a run's own folder")
     text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
     metrics = [row for row in read_metrics(directory) if isinstance(row, dict) and "step" in row]
     sessions = list(lines_of(directory / "sessions.jsonl"))
     name = label or directory.resolve().name
     return RunFolder(directory, name, text, _mapping(text), metrics, read_events(directory), sessions)
+
+
+def runs_in(directory: Path) -> list[Path]:
+    """The folder itself if it holds a run, else the folders of the runs in it.
+
+    Raises InputError if there is no run in it, naming what is wrong.
+    """
+    if _is_run(directory):
+        return [directory]
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such folder; name a run's folder, such as runs/demo/cooper")
+    found = sorted(path for path in directory.iterdir() if path.is_dir() and _is_run(path))
+    if not found:
+        raise InputError(f"{directory}: neither a run (config.yaml, metrics.jsonl) nor a folder of runs")
+    return found
+
+
+def _is_run(directory: Path) -> bool:
+    return any((directory / name).exists() for name in ("config.yaml", "metrics.jsonl"))
 
 
 def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = None) -> list[RunFolder]:

@@ -6,11 +6,13 @@ const gallery = { step: null, shown: PAGE };
 
 function galleryItem(run, item) {
   const tone = item.score !== null && item.score > 0.5 ? "hacked" : "unknown";
+  const prompt = item.prompt && item.prompt.trim() !== (item.question || "").trim() ? el("details", {}, el("summary", {}, "prompt as the policy read it"), el("pre", { class: "box" }, item.prompt)) : null;
   return el("article", { class: "card item " + tone, "data-step": item.step },
-    el("header", {}, el("span", { class: "score" }, number(item.score)), el("span", {}, `step ${item.step}`), verdictChips(item), el("span", { class: "mono" }, item.problem || "")),
-    el("div", { class: "texts" },
-      el("div", {}, el("p", { class: "label" }, "question"), el("pre", { class: "box" }, item.question || ""), item.prompt && item.prompt.trim() !== item.question ? el("details", {}, el("summary", {}, "prompt as the policy read it"), el("pre", { class: "box" }, item.prompt)) : null, el("p", { class: "scores" }, "reference: ", el("b", {}, item.answer || "none"))),
-      el("div", {}, el("p", { class: "label" }, "completion"), el("pre", { class: "box said" }, completionText(item)), el("p", { class: "scores" }, scoreWords(item)))),
+    el("header", {}, el("span", { class: "score" }, number(item.score)), el("span", {}, `step ${item.step}`), verdictChips(item)),
+    el("pre", { class: "asked" }, item.question || ""),
+    prompt,
+    el("pre", { class: "box said" }, completionText(item)),
+    el("p", { class: "scores" }, "reference ", el("b", {}, item.answer || "none"), " · ", scoreWords(item)),
     correction(run, item));
 }
 
@@ -34,8 +36,8 @@ function correction(run, item) {
   if (!pair) return run.learns ? el("p", { class: "fix" }, "No pair of this run holds this text as its negative.") : null;
   const logit = (before, after) => `${number(before)} → ${number(after)}`;
   return el("div", { class: "fix" },
-    `The pair that corrected it: step ${pair.step}, origin ${pair.negative_origin}. Logit of this text before and after the update `, el("b", {}, logit(pair.negative_logit_before, pair.negative_logit_after)),
-    ", of the right one ", el("b", {}, logit(pair.positive_logit_before, pair.positive_logit_after)),
+    `Corrected by a pair of step ${pair.step} (${pair.negative_origin}). Logit of this text before and after: `, el("b", {}, logit(pair.negative_logit_before, pair.negative_logit_after)),
+    "; of the right one: ", el("b", {}, logit(pair.positive_logit_before, pair.positive_logit_after)),
     el("details", {}, el("summary", {}, "the right completion of the pair"), el("pre", { class: "box" }, pair.positive)));
 }
 

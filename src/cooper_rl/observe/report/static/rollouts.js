@@ -33,7 +33,7 @@ function listGroup(run) {
   const low = Math.min(...rewards), high = Math.max(...rewards);
   const shown = group.of > completions.length ? `the first ${completions.length} of ${group.of} completions` : `${completions.length} completions`;
   fill("rollout-group",
-    el("div", { class: "card item" }, el("div", { class: "texts" }, el("div", {}, el("p", { class: "label" }, group.prompt ? "prompt as the policy read it" : "question"), el("pre", { class: "box" }, group.prompt || group.question || "")), el("div", {}, el("p", { class: "label" }, "reference"), el("pre", { class: "box" }, group.answer || "none"), el("p", { class: "scores" }, `${group.problem || ""} · ${shown}`)))),
+    el("div", { class: "card item whole" }, el("div", { class: "texts" }, el("div", {}, el("p", { class: "label" }, group.prompt ? "prompt as the policy read it" : "question"), el("pre", { class: "box" }, group.prompt || group.question || "")), el("div", {}, el("p", { class: "label" }, "reference"), el("pre", { class: "box" }, group.answer || "none"), el("p", { class: "scores" }, `${group.problem || ""} · ${shown}`)))),
     completions.map((one) => el("article", { class: "card item " + (isWrong(one) ? "hacked" : "healthy") },
       el("header", {}, el("span", { class: "score" }, number(one.reward)), meter(numberOf(one.reward), low, high), one.advantage === undefined ? null : el("span", {}, `advantage ${number(one.advantage)}`), verdictChips(one)),
       el("pre", { class: "box said" }, completionText(one, shading.checked && hasLogprobs)), el("p", { class: "scores" }, scoreWords(one)))));

@@ -32,12 +32,12 @@ function showComparison() {
   const rows = report.runs.map((run, i) => {
     const f = run.figures;
     const interval = typeof f.low === "number" ? `${share(f.low)} to ${share(f.high)}` : "–";
-    const cells = [el("span", {}, swatch(run.colour), run.label), chip(run.verdict.name, run.verdict.state), share(f.start), share(f.best), el("b", {}, share(f.end)), interval, number(f.reward_start), number(f.reward_end), f.alarm === null ? "–" : `step ${f.alarm}`, number(f.steps)];
-    return el("tr", { class: "pick", "data-run": i, title: "open this run below", onclick: () => openRun(i) }, cells.map((cell, n) => el("td", { class: headings[n].startsWith("#") ? "num" : "" }, cell)));
+    const cells = [el("span", {}, swatch(run.colour), run.label), chip(run.verdict.name, run.verdict.state), share(f.start), share(f.best), el("b", {}, share(f.end)), interval, share(f.reward_start), share(f.reward_end), f.alarm === null ? "–" : `step ${f.alarm}`, number(f.steps)];
+    return el("tr", { class: "pick", "data-run": i, title: "open this run below", onclick: () => openRun(i) }, cells.map((cell, n) => el("td", { class: headings[n].startsWith("#") ? "num" : "", "data-name": headings[n].replace("#", "") }, cell)));
   });
   const truths = [...new Set(report.runs.map((run) => run.figures.truth).filter(Boolean))];
   const seeds = report.seeds.map((group) => el("p", {}, `Over ${group.runs.length} seeds (${group.runs.join(", ")}), ${group.truth} ends at `, el("b", {}, share(group.mean)), `, 95 % interval ${share(group.low)} to ${share(group.high)} (Student's t).`));
-  fill("comparison", el("div", { class: "card" }, table(headings, rows)), el("p", { class: "soft small" }, `Start, best and end are the ${truths.join(", or the ")}. The interval at the end is Wilson's over the problems: it says how far the value could move on other problems of the kind, and nothing about other seeds. The reward is the mean of 5 steps.`), seeds);
+  fill("comparison", el("div", { class: "card stacks" }, table(headings, rows)), el("p", { class: "soft small" }, `Start, best and end are the ${truths.join(", or the ")}. The interval at the end is Wilson's over the problems: it says how far the value could move on other problems of the kind, and nothing about other seeds. The reward is the mean of 5 steps.`), seeds);
 }
 
 // One wrong completion that the reward paid best, from the step in which most of them got through.
