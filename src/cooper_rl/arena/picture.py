@@ -12,9 +12,9 @@ LABELS = {"rule": "rule", "static": "static reward model", "paper": "Cooper, pap
 COLOURS = {"rule": "#7a828e", "static": "#d9480f", "paper": "#2f7ed8", "cooper": "#2b8a3e"}
 TITLE = "Reward hacking, and its cure"
 FIVE_SEEDS = (
-    "This is one seed. Over seeds 0 to 4 Cooper ended at 0.90 on average and the rule at 0.88: Cooper was ahead on three "
-    "of the five, and the difference is within noise. The static reward model and the paper preset ended at 0.03 or "
-    "below on average (docs/reward-hacking.md)."
+    "This is one seed. Over seeds 0 to 4 Cooper ended at 0.90 on average and the rule at 0.88: Cooper was ahead on "
+    "three of the five, and the difference is within noise. The static reward model and the paper preset ended at "
+    "0.03 or below on average (docs/reward-hacking.md)."
 )
 
 

@@ -5,8 +5,8 @@ const PAGE = 24;
 const gallery = { step: null, shown: PAGE };
 
 function galleryItem(run, item) {
-  const tone = item.score !== null && item.score > 0.5 ? "hacked" : "unknown";
-  const prompt = item.prompt && item.prompt.trim() !== (item.question || "").trim() ? el("details", {}, el("summary", {}, "prompt as the policy read it"), el("pre", { class: "box" }, item.prompt)) : null;
+  const tone = !isWrong(item) ? "healthy" : item.score !== null && item.score > 0.5 ? "hacked" : "unknown";
+  const prompt = item.prompt && item.prompt.trim() !== (item.question || "").trim() ? el("details", { class: "prompt" }, el("summary", {}, "prompt as the policy read it"), el("pre", { class: "box" }, item.prompt)) : null;
   return el("article", { class: "card item " + tone, "data-step": item.step },
     el("header", {}, el("span", { class: "score" }, number(item.score)), el("span", {}, `step ${item.step}`), verdictChips(item)),
     el("pre", { class: "asked" }, item.question || ""),
@@ -33,7 +33,7 @@ function scoreWords(one) {
 
 function correction(run, item) {
   const pair = item.pair;
-  if (!pair) return run.learns ? el("p", { class: "fix" }, "No pair of this run holds this text as its negative.") : null;
+  if (!pair) return run.learns && isWrong(item) ? el("p", { class: "fix" }, "No pair of this run holds this text as its negative.") : null;
   const logit = (before, after) => `${number(before)} → ${number(after)}`;
   return el("div", { class: "fix" },
     `Corrected by a pair of step ${pair.step} (${pair.negative_origin}). Logit of this text before and after: `, el("b", {}, logit(pair.negative_logit_before, pair.negative_logit_after)),

@@ -40,12 +40,21 @@ function showComparison() {
   fill("comparison", el("div", { class: "card stacks" }, table(headings, rows)), el("p", { class: "soft small" }, `Start, best and end are the ${truths.join(", or the ")}. The interval at the end is Wilson's over the problems: it says how far the value could move on other problems of the kind, and nothing about other seeds. The reward is the mean of 5 steps.`), seeds);
 }
 
-// One wrong completion that the reward paid best, from the step in which most of them got through.
+// Of a hacked run a wrong completion that the reward paid best, from the step in which most of them got through. Of
+// any other run what it pays for in its first step.
 function showExample(run) {
   const candidates = run.gallery.filter((item) => item.score !== null && item.score > 0.5);
-  if (!["hacked", "recovered"].includes(run.verdict.state) || !candidates.length) { fill("example"); return; }
+  if (!["hacked", "recovered"].includes(run.verdict.state) || !candidates.length) { showFirst(run); return; }
   const worst = candidates.reduce((best, item) => (fooledAt(run, item.step) > fooledAt(run, best.step) ? item : best));
   fill("example", el("p", { class: "label" }, `What the hack looks like in ${run.label}: ${Math.round(100 * fooledAt(run, worst.step))} % of the completions of step ${worst.step} are wrong and accepted, such as this one`), galleryItem(run, worst));
+}
+
+function showFirst(run) {
+  const step = Object.keys(run.steps)[0];
+  const all = step === undefined ? [] : run.steps[step].flatMap((group) => group.completions.map((one) => ({ ...group, ...one, step, score: one.reward })));
+  if (!all.length) { fill("example"); return; }
+  const best = all.reduce((found, one) => (numberOf(one.reward) > numberOf(found.reward) ? one : found));
+  fill("example", el("p", { class: "label" }, `What the policy of ${run.label} is asked, and a completion that step ${step} paid most for`), galleryItem(run, best));
 }
 
 function fooledAt(run, step) {
