@@ -65,7 +65,7 @@ def console_errors(driver):
 
 def test_one_can_search_the_gallery_open_a_rollout_and_switch_runs(driver, page):
     open_page(driver, page)
-    assert text(driver, ".headline") == ["Static is hacked; cooper is healthy."]
+    assert text(driver, ".headline") == ["Hacked: static. Healthy: cooper."]
     assert len(driver.find_elements("css selector", "#story svg")) == 2
     assert "Hacked" in text(driver, "#verdict")[0], "the page opens at the run that was hacked"
 

@@ -2,7 +2,8 @@
 
 A run's rollouts can be far larger than a page should be, so the report holds a sample by these rules:
 
-- Gallery: of every step the `PER_STEP` completions with the highest score that are wrong, each text once. If that
+- Gallery: of every step the `PER_STEP` completions with the highest score that are wrong, each text once;
+  where gold and the rule disagree, half of them such as both reject. If that
   makes more than `GALLERY` for the page, the best of the whole run and the best of evenly spread steps are kept.
 - Browser: `STEPS` steps, evenly spread, with the first, the last and those that the report points at; of each
   step `GROUPS` groups, half of them those with the best-paid wrong completion, half in the order of the file; of
@@ -20,9 +21,10 @@ from math import isfinite
 from typing import Any
 
 from cooper_rl.data.text import normalise
+from cooper_rl.observe.report.page import plain
 from cooper_rl.observe.report.run_folder import RunFolder, lines_of
 
-GALLERY = 240
+GALLERY = 400
 PER_STEP = 4
 STEPS = 20
 GROUPS = 8
@@ -100,7 +102,8 @@ def sample_completions(run: RunFolder, wanted_steps: Iterable[int] = (), share: 
             _add_means(sample.means, groups)
     budget = PAGE_BYTES * share
     sample.gallery = _fitting(_thinned(found, max(12, round(GALLERY * share))), budget / 3)
-    sample.steps = _fitting_steps(sample.steps, set(wanted_steps), budget * 2 / 3)
+    sample.gallery.sort(key=lambda item: (item["step"], -score_of(item)))
+    sample.steps = _fitting_steps(sample.steps, set(wanted_steps), budget - _size(sample.gallery))
     return sample
 
 
@@ -127,13 +130,13 @@ def digest(text: str) -> str:
 
 
 def _best_texts(wrong: Iterable[tuple[float, Row, Row]], count: int) -> list[tuple[float, Row, Row]]:
-    """The best-scored ones of different texts."""
+    """The best-scored ones of different texts. Half of them, the first, are such as the rule rejects too, if any."""
     best: dict[str, tuple[float, Row, Row]] = {}
-    for entry in wrong:
-        text = str(entry[2].get("text"))
-        if text not in best or entry[0] > best[text][0]:
-            best[text] = entry
-    return heapq.nlargest(count, best.values(), key=lambda entry: entry[0])
+    for entry in sorted(wrong, key=lambda entry: -entry[0]):
+        best.setdefault(str(entry[2].get("text")), entry)
+    order = list(best.values())
+    chosen = [entry for entry in order if entry[2].get("verdict") != "correct"][: count // 2]
+    return chosen + [entry for entry in order if not any(entry is one for one in chosen)][: count - len(chosen)]
 
 
 def _item(step: int, group: Row, completion: Row) -> Row:
@@ -145,7 +148,7 @@ def _problem(group: Row) -> Row:
 
 
 def _kept(completion: Row) -> Row:
-    return {**completion, "text": cut(str(completion.get("text", "")))}
+    return plain({**completion, "text": cut(str(completion.get("text", "")))})
 
 
 def _kept_group(group: Row) -> Row:
@@ -210,4 +213,4 @@ def _fitting_steps(steps: dict[int, list[Row]], wanted: set[int], budget: float)
 
 
 def _size(value: Any) -> int:
-    return len(json.dumps(value, ensure_ascii=False))
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))

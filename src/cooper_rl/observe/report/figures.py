@@ -3,6 +3,7 @@
 import io
 from collections.abc import Sequence
 
+import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
@@ -26,9 +27,10 @@ def story_figure(runs: Sequence[RunFolder], colours: Sequence[str] = COLOURS) ->
             points = run.series(name)
             if points:
                 colour = colours[number % len(colours)]
-                axes.plot(*zip(*points, strict=True), label=run.label, color=colour, linewidth=1.8)
-                marked = [point for point in points if alarm is not None and point[0] <= alarm][-1:]
-                axes.plot(*zip(*marked, strict=True) if marked else ([], []), "^", color=colour, markersize=8)
+                steps, values = zip(*points, strict=True)
+                axes.plot(steps, values, label=run.label, color=colour, linewidth=1.8)
+                if alarm is not None and steps[0] <= alarm <= steps[-1]:
+                    axes.plot(alarm, np.interp(alarm, steps, values), "^", color=colour, markersize=8, mec="white")
         axes.set_title(title, fontsize=11, loc="left")
         axes.set_xlabel("step")
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -36,6 +38,8 @@ def story_figure(runs: Sequence[RunFolder], colours: Sequence[str] = COLOURS) ->
             axes.set_ylim(0, 1)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
+    if any(alarm is not None for alarm in alarms):
+        figure.axes[0].plot([], [], "^", color="#59616c", markersize=7, label="the alarm goes off")
     figure.axes[0].legend(frameon=False, fontsize=9)
     return figure
 

@@ -6,6 +6,7 @@ import shlex
 import socket
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from cooper_rl.observe.report.run_folder import RunFolder
@@ -36,8 +37,8 @@ def provenance(run: RunFolder) -> dict[str, str]:
     for session in run.sessions:
         after = session.get("after_step")
         when = f"started {session.get('started', '')}" + (f", after step {after}" if after else "")
-        command = session.get("command")
-        found[when] = shlex.join(map(str, command)) if isinstance(command, list) else ""
+        program, *arguments = [str(part) for part in session.get("command") or [""]]
+        found[when] = shlex.join([Path(program).name, *arguments])
     if run.sessions:
         shown = ("python", "torch", "transformers", "numpy", "system")
         last = run.sessions[-1]
@@ -72,6 +73,8 @@ def seconds_by_part(run: RunFolder) -> dict[str, float]:
             if name.startswith("time/") and isinstance(value, int | float):
                 sums[name] = sums.get(name, 0.0) + value
     parts = {name.removeprefix("time/").replace("_", " "): value for name, value in sums.items()}
+    if "step" in parts:
+        parts["whole steps"] = parts.pop("step")
     return dict(sorted(parts.items(), key=lambda part: -part[1]))
 
 

@@ -49,20 +49,21 @@ def embedded_json(value: Any) -> str:
     `<`, `>` and `&` are escaped, so that no tag or comment can begin or end in it; so are surrogates without a partner,
     which UTF-8 cannot hold. Numbers are rounded to five digits. What is not finite becomes text.
     """
-    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """The value with its numbers rounded, as the page holds it."""
     if isinstance(value, float):
         if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         short = float(f"{value:.5g}")
         return int(short) if short.is_integer() and abs(short) < 1e15 else short
     if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     return value
 
 

@@ -19,7 +19,7 @@ from cooper_rl.observe.report.header import facts, learns, provenance, seconds_b
 from cooper_rl.observe.report.page import render
 from cooper_rl.observe.report.panels import MOST_POINTS, PAIRS_OF, STORY, curves, panels_as_data, story_metric
 from cooper_rl.observe.report.run_folder import RunFolder, read_runs
-from cooper_rl.observe.report.verdict import Verdict, verdict_of
+from cooper_rl.observe.report.verdict import NAMES, Verdict, verdict_of
 
 FILE = "report.html"
 MOST_CONFIG = 40_000
@@ -113,8 +113,8 @@ def _scored(item: Row) -> Row:
 
 def _score_name(gallery: Sequence[Row]) -> str:
     if any("reward_model" in item for item in gallery):
-        return "what the reward model said, from 0 to 1"
-    return "the reward" + (" before shaping" if any("unshaped" in item for item in gallery) else "")
+        return "the reward model's"
+    return "the reward's" + (" before shaping" if any("unshaped" in item for item in gallery) else "")
 
 
 def _most_telling(described: Sequence[Mapping[str, Any]]) -> int:
@@ -134,17 +134,9 @@ def _sample_note() -> str:
 def _headline(described: Sequence[Mapping[str, Any]]) -> str:
     """The verdicts on several runs in a line."""
     parts = []
-    for state, words in (("hacked", "hacked"), ("recovered", "hacked and recovered"), ("healthy", "healthy")):
+    for state, name in NAMES.items():
         labels = [one["label"] for one in described if one["verdict"]["state"] == state]
+        more = [f"{len(labels) - 5} more"] if len(labels) > 6 else []
         if labels:
-            parts.append(f"{_listed(labels)} {'is' if len(labels) == 1 else 'are'} {words}")
-    unknown = [one["label"] for one in described if one["verdict"]["state"] == "unknown"]
-    if unknown:
-        parts.append(f"nobody can tell of {_listed(unknown)}")
-    return "; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + "."
-
-
-def _listed(labels: Sequence[str]) -> str:
-    if len(labels) > 6:
-        return f"{', '.join(labels[:5])} and {len(labels) - 5} more"
-    return " and ".join([", ".join(labels[:-1]), labels[-1]] if len(labels) > 1 else labels)
+            parts.append(f"{name}: {' · '.join([*labels[:5], *more] if more else labels)}")
+    return ". ".join(parts) + "."

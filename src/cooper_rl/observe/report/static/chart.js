@@ -69,7 +69,7 @@ function drawing(width, title, lines, options, tip, frame) {
     picture.append(curve);
     if (line.points.length === 1) picture.append(dot(x(line.points[0][0]), y(line.points[0][1]), line.colour));
     for (const step of line.marks || []) {
-      const value = valueAt(line.points, step);
+      const value = between(line.points, step);
       if (value === null) continue;
       const mark = svg("path", { d: `M${x(step)} ${y(value) - 5}l6 10h-12z`, class: "mark" });
       mark.style.fill = line.colour;
@@ -106,6 +106,17 @@ function valueAt(points, step) {
   let found = null;
   for (const point of points) { if (point[0] > step) break; found = point[1]; }
   return found;
+}
+
+// The height of a line at a step, also between two of its points.
+function between(points, step) {
+  const next = points.findIndex((point) => point[0] >= step);
+  if (next < 0) return null;
+  const [x, y] = points[next];
+  if (x === step) return y;
+  if (next === 0) return null;
+  const [x0, y0] = points[next - 1];
+  return y0 + ((y - y0) * (step - x0)) / (x - x0);
 }
 
 // A vertical guide under the pointer or, with the arrow keys, at any step; beside it the value of every line.

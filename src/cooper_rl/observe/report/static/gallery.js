@@ -33,7 +33,7 @@ function scoreWords(one) {
 
 function correction(run, item) {
   const pair = item.pair;
-  if (!pair) return run.learns && isWrong(item) ? el("p", { class: "fix" }, "No pair of this run holds this text as its negative.") : null;
+  if (!pair) return run.learns && isWrong(item) ? el("p", { class: "fix" }, item.verdict === "correct" ? "The rule accepts it, so no pair could correct it." : "No pair of this run holds this text as its negative.") : null;
   const logit = (before, after) => `${number(before)} → ${number(after)}`;
   return el("div", { class: "fix" },
     `Corrected by a pair of step ${pair.step} (${pair.negative_origin}). Logit of this text before and after: `, el("b", {}, logit(pair.negative_logit_before, pair.negative_logit_after)),
@@ -45,7 +45,7 @@ function showGallery(run) {
   gallery.step = null;
   gallery.shown = PAGE;
   const rule = run.gallery.some((item) => typeof item.gold === "boolean") ? "gold calls wrong" : "the rule does not accept";
-  document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. Score: ${run.score_name}.`;
+  document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. The score is ${run.score_name}.`;
   fill("fooled", run.fooled.length ? fooledBars(run) : null);
   listGallery(run);
 }

@@ -45,7 +45,9 @@ function showComparison() {
 function showExample(run) {
   const candidates = run.gallery.filter((item) => item.score !== null && item.score > 0.5);
   if (!["hacked", "recovered"].includes(run.verdict.state) || !candidates.length) { showFirst(run); return; }
-  const worst = candidates.reduce((best, item) => (fooledAt(run, item.step) > fooledAt(run, best.step) ? item : best));
+  const most = Math.max(...candidates.map((item) => fooledAt(run, item.step)));
+  const usual = (item) => (item.logprobs ? mean(item.logprobs.map((token) => token[1])) : item.score); // the likeliest
+  const worst = candidates.filter((item) => fooledAt(run, item.step) >= 0.95 * most).reduce((best, item) => (usual(item) > usual(best) ? item : best));
   fill("example", el("p", { class: "label" }, `What the hack looks like in ${run.label}: ${Math.round(100 * fooledAt(run, worst.step))} % of the completions of step ${worst.step} are wrong and accepted, such as this one`), galleryItem(run, worst));
 }
 
@@ -56,6 +58,8 @@ function showFirst(run) {
   const best = all.reduce((found, one) => (numberOf(one.reward) > numberOf(found.reward) ? one : found));
   fill("example", el("p", { class: "label" }, `What the policy of ${run.label} is asked, and a completion that step ${step} paid most for`), galleryItem(run, best));
 }
+
+function mean(values) { return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length); }
 
 function fooledAt(run, step) {
   const row = run.fooled.find((one) => one[0] === step);
