@@ -29,12 +29,12 @@ def metrics(end):
 
 
 def groups(step):
-    tokens = [["4", -0.1], [" or", -3.0], [" 5", -0.5]]
+    tokens = {"pieces": ["4", " or", " 5"], "logprobs": [-0.1, -3.0, -0.5]}
     return [
         group(
             f"{step} + {n}",
-            completion(f"{step} or {n}", 0.9, gold=False, advantage=1.0, logprobs=tokens),
-            completion("4", 0.4, gold=True, verdict="correct", advantage=-1.0, logprobs=[["4", -0.2]]),
+            completion(f"{step} or {n}", 0.9, gold=False, advantage=1.0, **tokens),
+            completion("4", 0.4, gold=True, verdict="correct", advantage=-1.0, pieces=["4"], logprobs=[-0.2]),
         )
         for n in range(3)
     ]
@@ -121,7 +121,7 @@ def test_hostile_text_is_shown_and_does_not_run(driver, tmp_path):
     """In every place where a model, a data set or a file can put text."""
 
     def hostile(step):
-        said = completion(HOSTILE, 0.9, gold=False, logprobs=[[HOSTILE, -1.0]], **{HOSTILE: 0.5})
+        said = completion(HOSTILE, 0.9, gold=False, pieces=[HOSTILE], logprobs=[-1.0], **{HOSTILE: 0.5})
         long = completion("<b>" + "x" * 100_000, 0.8, gold=False, verdict=HOSTILE)
         return [{**group(HOSTILE, said, long), "answer": HOSTILE}]
 

@@ -71,7 +71,7 @@ class Recorder:
         `reward` is the reward that was paid. If there is any shaping, `unshaped` is the reward before it. If the reward
         has a KL penalty, `after_kl` is the reward minus that penalty. `version` is the number of steps that the policy
         had learned from when it drew a completion. `prompt` is the prompt as the policy read it; `decode` turns token
-        ids into text. `logprobs` are there in the steps that `record.logprobs_every` asks for.
+        ids into text. `pieces` and their `logprobs` are there in the steps that `record.logprobs_every` asks for.
         """
         tokens = token_logprobs(rollouts, decode) if self._wanted.is_due(step) else None
         prompts, versions = [decode(prompt.tolist()) for prompt in rollouts.prompts], rollouts.versions
@@ -93,7 +93,7 @@ class Recorder:
                     "verdict": scored.verdicts[p][i],
                     "advantage": paid_for[p][i],
                     **({} if gold is None else {"gold": bool(gold[p][i])}),
-                    **({} if tokens is None else {"logprobs": next(tokens_of)}),
+                    **({} if tokens is None else next(tokens_of)),
                 }
                 for i, completion in enumerate(group.answers)
             ]

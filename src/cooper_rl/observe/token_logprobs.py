@@ -3,15 +3,13 @@
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from cooper_rl.config.base import Config
 from cooper_rl.rollouts.rollouts import Rollouts
-
-TokenLogprobs = list[tuple[str, float]]
-"""The tokens of one completion: text and log-probability in nats."""
 
 
 class RecordConfig(Config):
@@ -26,15 +24,16 @@ class RecordConfig(Config):
         return self.logprobs_every > 0 and step % self.logprobs_every == 0
 
 
-def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> list[TokenLogprobs]:
-    """The tokens of each completion, in the order of the rollouts.
+def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> list[dict[str, Any]]:
+    """For each completion, in the order of the rollouts: its `pieces`, the texts of its tokens, and their `logprobs`.
 
-    A token is decoded by itself, so one that holds part of a character shows as a replacement character.
+    Log-probabilities are in nats. A token is decoded by itself, so one that holds part of a character shows as a
+    replacement character.
     """
     text_of = cache(lambda token: decode([token]))
-    offsets, logprobs = rollouts.token_ids.offsets, np.round(rollouts.logprobs.astype(float), 3).tolist()
-    ids = rollouts.token_ids.values.tolist()
+    logprobs = np.round(rollouts.logprobs.astype(float), 3).tolist()
+    pieces = [text_of(token) for token in rollouts.token_ids.values.tolist()]
     return [
-        [(text_of(token), logprob) for token, logprob in zip(ids[start:end], logprobs[start:end], strict=True)]
-        for start, end in pairwise(offsets.tolist())
+        {"pieces": pieces[start:end], "logprobs": logprobs[start:end]}
+        for start, end in pairwise(rollouts.token_ids.offsets.tolist())
     ]

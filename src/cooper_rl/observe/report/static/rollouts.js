@@ -52,7 +52,8 @@ function meter(value, low, high) {
 // The text, or its tokens shaded by how unlikely each was.
 function completionText(one, shaded = false) {
   if (!shaded || !one.logprobs) return one.text === "" ? el("span", { class: "soft" }, "(empty)") : one.text;
-  return one.logprobs.map(([piece, logprob]) => {
+  return one.pieces.map((piece, i) => {
+    const logprob = numberOf(one.logprobs[i]);
     const token = el("span", { class: "token", title: `log-probability ${number(logprob)}, probability ${number(Math.exp(logprob))}` }, piece);
     token.style.background = `rgb(217 72 15 / ${Math.min(0.75, (1 - Math.exp(logprob)) * 0.75).toFixed(2)})`;
     return token;
