@@ -111,7 +111,6 @@ SECTIONS: dict[str, tuple[Panel, ...]] = {
         Panel("Seconds a step", {"time/step": ""}),
         Panel("Seconds by stage", {}, prefix="time/", leave_out=("time/step",), by_run=False),
         Panel("Tokens a step", {"rollout/tokens": ""}),
-        Panel("Memory by stage", {}, prefix="memory/", by_run=False, note="GB"),
     ),
 }
 """The charts below the story, by section."""

@@ -25,7 +25,7 @@ function verdictChips(one) {
 
 // Every number of a completion: rewards, scores, advantage, length.
 function scoreWords(one) {
-  const words = Object.entries(one).filter(([name, value]) => !["score", "step", "tokens", "version"].includes(name) && (typeof value === "number" || ["NaN", "Infinity", "-Infinity"].includes(value))).map(([name, value]) => `${name} ${number(value)}`);
+  const words = Object.entries(one).filter(([name, value]) => !["score", "step", "tokens", "version", "of"].includes(name) && (typeof value === "number" || ["NaN", "Infinity", "-Infinity"].includes(value))).map(([name, value]) => `${name} ${number(value)}`);
   if (one.tokens !== undefined) words.push(`${one.tokens} tokens`);
   if (one.stop_reason) words.push(one.stop_reason === "stop" ? "ended by itself" : "cut off at the limit");
   return words.join(" · ");
