@@ -1,15 +1,13 @@
 """What stands at the head of a run's report: kind, models, data, time, state; and what it takes to run it again."""
 
-import os
-import re
 import shlex
-import socket
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from cooper_rl.observe.report.run_folder import RunFolder
+from cooper_rl.persist.folder_lock import holder_of
 
 WALL = ("time/step", "time/evaluate", "time/held_out_monitor")
 """Parts of a run's time that do not contain one another."""
@@ -56,7 +54,7 @@ def state(run: RunFolder) -> str:
         return "finished"
     if run.events and run.events[-1].get("action") == "stop":
         return "stopped by a watch rule"
-    return "under way" if _is_held(run) else "interrupted"
+    return "under way" if holder_of(run.directory) is not None else "interrupted"
 
 
 def learns(run: RunFolder) -> bool:
@@ -88,23 +86,6 @@ def _time(run: RunFolder) -> str:
     if state(run) == "under way" and planned is not None:
         text += f", about {timedelta(seconds=round((planned - run.last_step) * total / len(steps)))} to go"
     return text
-
-
-def _is_held(run: RunFolder) -> bool:
-    """Whether the process named in the run's lock lives. The lock is not tried: closing it would release it."""
-    lock = run.directory / ".lock"
-    holder = re.match(
-        r"process (\d+) on (.+)", lock.read_text(encoding="utf-8", errors="replace") if lock.exists() else ""
-    )
-    if holder is None or holder[2] != socket.gethostname():
-        return holder is not None
-    try:
-        os.kill(int(holder[1]), 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:  # it lives, and belongs to somebody else
-        return True
-    return True
 
 
 def _reward_models(run: RunFolder) -> list[str]:

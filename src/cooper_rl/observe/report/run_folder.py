@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ class RunFolder:
         return steps if isinstance(steps, int) else None
 
     def series(self, metric: str) -> list[tuple[int, float]]:
-        """Step and value of every line that records the metric."""
+        """Step and value of every line with a finite value of the metric."""
         return [(int(row["step"]), float(row[metric])) for row in self.metrics if _is_number(row.get(metric))]
 
     def rollout_files(self) -> list[Path]:
@@ -135,4 +136,4 @@ def _mapping(text: str) -> Mapping[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
