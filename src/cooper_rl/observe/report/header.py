@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cooper_rl.observe.report.run_folder import RunFolder
-from cooper_rl.persist.folder_lock import holder_of
+from cooper_rl.observe.run_record import RunRecord
+from cooper_rl.observe.run_status import status_of
 
 WALL = ("time/step", "time/evaluate", "time/held_out_monitor")
 """Parts of a run's time that do not contain one another."""
@@ -49,12 +50,9 @@ def provenance(run: RunFolder) -> dict[str, str]:
 
 
 def state(run: RunFolder) -> str:
-    """Whether the run is finished, under way, stopped by a watch rule, or interrupted."""
-    if run.planned_steps is not None and run.last_step >= run.planned_steps:
-        return "finished"
-    if run.events and run.events[-1].get("action") == "stop":
-        return "stopped by a watch rule"
-    return "under way" if holder_of(run.directory) is not None else "interrupted"
+    """Whether the run is running, finished, stopped by a watch rule, or interrupted, as `cooper runs` says it."""
+    record = RunRecord(run.directory, {"steps": run.planned_steps or 0}, run.metrics, run.events)
+    return status_of(record).state
 
 
 def learns(run: RunFolder) -> bool:
@@ -83,7 +81,7 @@ def _time(run: RunFolder) -> str:
         return ""
     text = f"{timedelta(seconds=round(total))} in steps and evaluations, {sum(steps) / len(steps):.3g} s a step"
     planned = run.planned_steps
-    if state(run) == "under way" and planned is not None:
+    if state(run) == "running" and planned is not None:
         text += f", about {timedelta(seconds=round((planned - run.last_step) * total / len(steps)))} to go"
     return text
 
