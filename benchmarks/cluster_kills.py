@@ -3,12 +3,14 @@
     python benchmarks/cluster_kills.py 30
 
 Eighteen steps of the embedded world on two processes of the policy and one of the reward model. At random moments a
-process of each role is killed in turn (SIGKILL; `hanging policy` is stopped for ever, SIGSTOP). The killed driver, and
-the one that has lost its raylet, are started again with --resume. Compared are the metrics of every step, every
-rollout and pair, and every file of the checkpoints: weights, optimizers, random states.
+process of each role is killed in turn (SIGKILL; `hanging policy` is stopped for ever, SIGSTOP; `policy twice` is killed
+again while it starts). The killed driver, and the one that has lost its raylet, are started again with --resume.
+Compared are the metrics of every step, every rollout and pair, and every file of the checkpoints: weights, optimizers,
+random states.
 """
 
 import argparse
+import shutil
 import statistics
 import sys
 import tempfile
@@ -40,6 +42,7 @@ def main() -> None:
             run, kills = disturbed(Path(folder) / f"run{len(done)}", wanted, random, step_s)
             found = run.differences(alone)
             done += [(kill, not found) for kill in kills]
+            shutil.rmtree(run.folder)
             told = ", ".join(f"{kill.role} after step {kill.after} ({kill.seconds:.0f} s)" for kill in kills)
             print(f"{told}: {'; '.join(found) or 'equal'}", flush=True)
     print("| role | kills | runs equal | seconds to the next step, median (most) |\n|---|---|---|---|")

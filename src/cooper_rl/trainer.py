@@ -55,9 +55,8 @@ class CooperTrainer:
         self.config = config
         self.parts = parts
         self.directory = Path(config.output_dir) / config.name
-        self.completed_steps = 0
+        self.completed_steps = self._saved_steps = 0
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
-        self._saved_steps = 0
         self._failed_checkpoints = 0
         self._lost_after: list[int] = []  # steps
         seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
@@ -141,11 +140,14 @@ class CooperTrainer:
             raise lost
         logger.error("ENGINE LOST after step %d, it is started anew: %s", self.completed_steps, lost)
         self._close()
-        self.parts = assemble(self.config)
-        if not self._restore():
-            self.completed_steps = self._saved_steps = 0
-            seed_random_state(self.config.seed)
-        self._open_record(resume=True)
+        try:
+            self.parts = assemble(self.config)
+            if not self._restore():
+                self.completed_steps = self._saved_steps = 0
+                seed_random_state(self.config.seed)
+            self._open_record(resume=True)
+        except EngineLost as again:  # a process can also die while it starts
+            self._recover(again)
 
     def _begin(self, on_step: OnStep) -> None:
         """Show the first prompt, and evaluate the policy before the first step."""

@@ -34,7 +34,8 @@ SETTINGS = {
     },
 }
 """Changes to the demo's Cooper arm, whose models and data these are."""
-ROLES = ("policy", "reward_model", "driver", "raylet", "hanging policy")
+ROLES = ("raylet", "reward_model", "policy", "driver", "hanging policy", "policy twice")
+"""`policy twice` is killed a second time while it starts again."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,12 @@ class ClusterRun:
         at = self._step()
         if victim is None or at >= SETTINGS["steps"] - 1:
             return None
+        before = self._ranks("policy")
         self._deaths_to_come += role in ("driver", "raylet")
         os.kill(victim, signal.SIGSTOP if role.startswith("hanging") else signal.SIGKILL)
         begin = time.monotonic()
+        if role == "policy twice":
+            os.kill(self._next_victim(before), signal.SIGKILL)
         self._reaches(at + 1)
         return Kill(role, at, time.monotonic() - begin)
 
@@ -120,11 +124,17 @@ class ClusterRun:
             return self._driver.pid
         if role == "raylet":
             return next((pid for pid in _children(self._driver.pid) if _program(pid) == "raylet"), None)
-        found = self._ranks(role.split()[-1])
+        found = self._ranks("policy" if "policy" in role else role)
         return found[-1] if found else None
 
+    def _next_victim(self, before: Sequence[int]) -> int:
+        """The first new process of the policy."""
+        while not (found := [pid for pid in self._ranks("policy") if pid not in before]):
+            time.sleep(0.05)
+        return found[0]
+
     def _ranks(self, name: str) -> list[int]:
-        """The processes whose output goes to a group's logs."""
+        """The processes whose output goes to a group's logs, oldest first."""
         found = []
         for entry in Path("/proc").iterdir():
             try:
@@ -133,11 +143,17 @@ class ClusterRun:
                 continue
             if output.startswith(str((self.directory / "logs" / f"{name}-").absolute())):
                 found.append(int(entry.name))
-        return sorted(found)
+        return sorted(found, key=_started)
 
 
 def _children(pid: int) -> list[int]:
     return [int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
+
+
+def _started(pid: int) -> int:
+    """In ticks since the machine was started; 0 for a process that has ended."""
+    file = Path(f"/proc/{pid}/stat")
+    return int(file.read_text(encoding="utf-8").rpartition(")")[2].split()[19]) if file.exists() else 0
 
 
 def _program(pid: int) -> str:
