@@ -37,7 +37,7 @@ PAPER = {
 """Lag, seconds of the parts on paper (docs/plan.md), and whether the reward model has devices of its own."""
 TOKENS = 1024
 COMPLETIONS_A_PROBLEM = 8
-STEPS = 5
+STEPS = 4
 SENTENCES = (
     "We add {} and {} to get {}. ",
     "Then {} times {} is {}, so we carry the {}. ",
@@ -71,9 +71,10 @@ class Step:
 
     @property
     def waits(self) -> float:
-        """Seconds from the end of the policy's update to that of everything the reward model does in this step."""
-        ends = {span.name: span.end for span in self.spans}
-        return max(0.0, max(ends["score"], ends["update reward model"]) - ends["update policy"])
+        """Seconds that the reward model's devices work after the policy's update has ended."""
+        begin = max(span.end for span in self.spans if span.name == "update policy")
+        late = [span for span in self.spans if span.name in ("score", "update reward model") and span.end > begin]
+        return sum(span.end - max(span.begin, begin) for span in late)
 
 
 def prepare(settings: dict[str, Any]) -> None:
