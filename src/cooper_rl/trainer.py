@@ -254,8 +254,7 @@ class CooperTrainer:
 
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""
-        found = self._checkpoints.latest()
-        if found is None:
+        if (found := self._checkpoints.latest()) is None:
             return False
         folder, state = found
         restore_state(self.config, self.parts, folder, state)
@@ -320,8 +319,7 @@ class CooperTrainer:
     def _roll_back(self, firings: Sequence[Firing]) -> bool:
         """Go back to a checkpoint if a rule asks for it and there is one. Returns whether the run went back."""
         checkpoints = [int(path.name) for path in self._checkpoints.list()]
-        target = rollback_target(firings, checkpoints, self._rollbacks)
-        if target is None:
+        if (target := rollback_target(firings, checkpoints, self._rollbacks)) is None:
             return False
         firing = next(firing for firing in firings if firing.rule.action == "rollback")
         self._checkpoints.drop_after(target)  # first, so that a run killed here rolls back to the same step
@@ -332,8 +330,7 @@ class CooperTrainer:
         return True
 
     def _stop_for(self, firings: Sequence[Firing]) -> None:
-        ending = [firing for firing in firings if firing.rule.action in ("stop", "rollback")]
-        if ending:
+        if ending := [firing for firing in firings if firing.rule.action in ("stop", "rollback")]:
             self.stopped_by = ending[0]
             self.request_stop()
 
