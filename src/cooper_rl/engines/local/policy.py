@@ -10,10 +10,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import Metrics, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.frozen_start import FrozenStart
 from cooper_rl.engines.kernels.logprobs import gather_logprobs, has_plain_head, token_logprobs
 from cooper_rl.engines.local.adapter import adapter_off, check_targets, four_bit
 from cooper_rl.engines.local.batches import length_mask, pad_tokens, padded_places
+from cooper_rl.engines.local.frozen_start import FrozenStart
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import check_vocabulary, load_policy, load_tokenizer, policy_shape
 from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
