@@ -56,9 +56,8 @@ class CooperTrainer:
         self.config = config
         self.parts = parts
         self.directory = Path(config.output_dir) / config.name
-        self.completed_steps = 0
+        self.completed_steps = self._saved_steps = 0
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
-        self._saved_steps = 0
         self._failed_checkpoints = 0
         self._lost_after: list[int] = []  # steps
         seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
@@ -143,11 +142,14 @@ class CooperTrainer:
             raise lost
         logger.error("ENGINE LOST after step %d, it is started anew: %s", self.completed_steps, lost)
         self._close()
-        self.parts = assemble(self.config)
-        if not self._restore():
-            self.completed_steps = self._saved_steps = 0
-            seed_random_state(self.config.seed)
-        self._open_record(resume=True)
+        try:
+            self.parts = assemble(self.config)
+            if not self._restore():
+                self.completed_steps = self._saved_steps = 0
+                seed_random_state(self.config.seed)
+            self._open_record(resume=True)
+        except EngineLost as again:  # a process can also die while it starts
+            self._recover(again)
 
     def _begin(self, on_step: OnStep) -> None:
         """Show the first prompt, and evaluate the policy before the first step."""
@@ -253,8 +255,7 @@ class CooperTrainer:
 
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""
-        found = self._checkpoints.latest()
-        if found is None:
+        if (found := self._checkpoints.latest()) is None:
             return False
         folder, state = found
         restore_state(self.config, self.parts, folder, state)
@@ -319,8 +320,7 @@ class CooperTrainer:
     def _roll_back(self, firings: Sequence[Firing]) -> bool:
         """Go back to a checkpoint if a rule asks for it and there is one. Returns whether the run went back."""
         checkpoints = [int(path.name) for path in self._checkpoints.list()]
-        target = rollback_target(firings, checkpoints, self._rollbacks)
-        if target is None:
+        if (target := rollback_target(firings, checkpoints, self._rollbacks)) is None:
             return False
         firing = next(firing for firing in firings if firing.rule.action == "rollback")
         self._checkpoints.drop_after(target)  # first, so that a run killed here rolls back to the same step
@@ -331,8 +331,7 @@ class CooperTrainer:
         return True
 
     def _stop_for(self, firings: Sequence[Firing]) -> None:
-        ending = [firing for firing in firings if firing.rule.action in ("stop", "rollback")]
-        if ending:
+        if ending := [firing for firing in firings if firing.rule.action in ("stop", "rollback")]:
             self.stopped_by = ending[0]
             self.request_stop()
 

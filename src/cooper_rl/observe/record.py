@@ -142,7 +142,9 @@ class Recorder:
             sink.event(event)
 
     def close(self) -> None:
-        """Close the open files and the sinks."""
+        """Close the open files and the sinks. A second call does nothing."""
+        if self._metrics_file.closed:
+            return
         self._metrics_file.close()
         for sink in self._sinks:
             sink.close()
