@@ -121,7 +121,7 @@ def test_hostile_text_is_shown_and_does_not_run(driver, tmp_path):
     """In every place where a model, a data set or a file can put text."""
 
     def hostile(step):
-        said = completion(HOSTILE, 0.9, gold=False, pieces=[HOSTILE], logprobs=[-1.0], **{HOSTILE: 0.5})
+        said = completion(HOSTILE, 0.9, gold=False, pieces=[HOSTILE], logprobs=[-1.0]) | {HOSTILE: 0.5}
         long = completion("<b>" + "x" * 100_000, 0.8, gold=False, verdict=HOSTILE)
         return [{**group(HOSTILE, said, long), "answer": HOSTILE}]
 
