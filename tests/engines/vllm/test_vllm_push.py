@@ -1,6 +1,7 @@
 """What a vLLM engine draws after weights were handed over, and after a hand-over that was cut."""
 
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,10 +28,9 @@ PROMPTS = [LONG, [*LONG[:140], 70], [50, 40, 30]]
 DRAWN = SamplingParams(max_tokens=24)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def tied_qwen2(folder: Path) -> Path:
     """A Qwen2 whose head is tied to its embeddings, with biases that are not zero."""
-    folder, tokenizer = tmp_path_factory.mktemp("qwen2"), build_tokenizer()
+    tokenizer = build_tokenizer()
     shape = {
         "vocab_size": len(tokenizer),
         "hidden_size": 128,
@@ -47,6 +47,11 @@ def folder(tmp_path_factory):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tied_qwen2(tmp_path_factory.mktemp("qwen2"))
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,10 @@ class VllmConfig(Config):
             raise ValueError("transfer: ipc works inside one machine and one process tree only; use nccl for a server")
         return self
 
+    def at_most(self, max_rows: int) -> Self:
+        """These settings with `max_num_seqs` bounded by `max_rows`, where that is not 0."""
+        return self.model_copy(update={"max_num_seqs": min(max_rows or self.max_num_seqs, self.max_num_seqs)})
+
     def check_model(self, model: str) -> None:
         """Raises InputError as `check`, for a model folder or a name on the hub."""
         check_version(self.url is not None)

@@ -27,6 +27,7 @@ class OfflineEngine:
     """
 
     elsewhere = False
+    restarts = 0
 
     def __init__(self, model: str, config: VllmConfig, backend: str = "gloo"):
         on_cpu = not torch.cuda.is_available()
@@ -35,6 +36,8 @@ class OfflineEngine:
         self._llm = LLM(
             model,
             tensor_parallel_size=config.tensor_parallel,
+            # Under Ray vLLM would ask Ray for devices, beside those that this process has.
+            distributed_executor_backend="mp" if config.tensor_parallel > 1 else None,
             dtype=engine_dtype(config),
             max_num_seqs=config.max_num_seqs,
             max_model_len=config.max_model_len,
