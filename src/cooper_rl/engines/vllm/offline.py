@@ -45,6 +45,8 @@ class OfflineEngine:
             kv_cache_memory_bytes=int(kv_cache_gib * GIB) if kv_cache_gib else None,
             enforce_eager=config.enforce_eager,
             enable_prefix_caching=config.prefix_caching,
+            # Where a prompt is computed in two parts, vLLM sets a request's generator back, and a CPU's cannot be.
+            enable_chunked_prefill=False if on_cpu else None,
             generation_config="vllm",
             logprobs_mode="processed_logprobs",
             trust_remote_code=False,

@@ -73,7 +73,7 @@ class VllmSampler:
         self._pushes = 0
         self._learner: PolicyLearner | None = None
         self._push_seconds = 0.0
-        self._told: Metrics = {}
+        self._told: Metrics = {"engine/restarts": float(engine.restarts)}  # those before belong to another sampler
         self._thread = ThreadPoolExecutor(1, "vllm-sampler")
 
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
