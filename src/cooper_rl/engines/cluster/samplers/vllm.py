@@ -9,12 +9,10 @@ from pydantic import Field, model_validator
 from cooper_rl.engines.cluster.resources import Resources
 from cooper_rl.engines.cluster.samplers import SAMPLERS
 from cooper_rl.engines.vllm.config import VllmConfig
-from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.cluster.session import Session
     from cooper_rl.engines.config import LearnerConfig
-    from cooper_rl.engines.sampling import SamplingParams
     from cooper_rl.engines.vllm.sampler import VllmSampler
 
 
@@ -41,15 +39,6 @@ class VllmSamplers(VllmConfig):
         if self.url is not None and self.engines > 1:
             raise ValueError("engines: url names one server, which may itself hold several; leave engines out")
         return self
-
-    def check(self, policy: LearnerConfig, sampling: SamplingParams | None = None) -> None:
-        """See `Samplers`. Raises InputError and MissingExtraError as `VllmConfig.check`, and for an adapter."""
-        if policy.lora is not None:
-            raise InputError(
-                "policy.lora: the engines of a cluster take whole models; remove it, use samplers: {kind: native}, "
-                "or engine: {kind: vllm}"
-            )
-        super().check(policy, sampling)
 
     def processes(self, on_gpus: bool) -> tuple[int, Resources]:
         """See `Samplers`."""
