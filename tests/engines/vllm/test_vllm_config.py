@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from cooper_rl import InputError, build_config
 from cooper_rl.engines.cluster import ClusterEngine
+from cooper_rl.engines.cluster.inference.process import check_same
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm import VllmEngine
@@ -127,6 +128,12 @@ def test_what_engines_of_a_cluster_do_not_take(installed, model):
 def test_settings_that_no_cluster_can_have(settings, told):
     with pytest.raises(ValidationError, match=re.escape(told)):
         in_a_cluster(**settings)
+
+
+def test_machines_with_different_versions_are_told_which():
+    check_same("0.32.0", "0.32.0")
+    with pytest.raises(InputError, match=r"vLLM is 0.33.0 on .* and 0.32.0 where the run was started; install the sa"):
+        check_same("0.33.0", "0.32.0")
 
 
 def test_an_architecture_and_a_size_of_heads_that_vllm_does_not_take(model):

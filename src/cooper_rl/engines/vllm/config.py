@@ -87,8 +87,8 @@ class VllmConfig(Config):
             )
 
 
-def check_version(for_server: bool = False) -> None:
-    """Raises MissingExtraError without vLLM, InputError where it is too old.
+def check_version(for_server: bool = False) -> str:
+    """The version of vLLM. Raises MissingExtraError without it, InputError where it is too old.
 
     The weights of a server are sent through the code of the vLLM that is installed here.
     """
@@ -104,6 +104,7 @@ def check_version(for_server: bool = False) -> None:
         raise InputError(
             f"engine kind vllm: vLLM {found} is too old, its weight-transfer API is another one; install vllm>={wanted}"
         )
+    return found
 
 
 def check_model(path: str, config: VllmConfig) -> None:

@@ -14,7 +14,7 @@ from cooper_rl.engines.cluster.inference.actors import EngineActors, results
 from cooper_rl.engines.cluster.inference.process import EngineProcess
 from cooper_rl.engines.cluster.placement import Placement
 from cooper_rl.engines.cluster.resources import Resources
-from cooper_rl.engines.vllm.config import VllmConfig
+from cooper_rl.engines.vllm.config import VllmConfig, check_version
 from cooper_rl.engines.vllm.requests import Drawn, Request
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Engines:
         self._actors: dict[int, Any] = {}
 
     def start(self, model: str, config: VllmConfig, backend: str) -> None:
-        """Have every engine load a model, unless they have it. Raises InputError for a machine without its vLLM."""
+        """Have every engine load a model, unless they have it. Raises InputError where a machine's vLLM is not fit."""
         if self._given != (model, config, backend):
             self._given = (model, config, backend)
             self._start(range(self._count))
@@ -83,7 +83,8 @@ class Engines:
             self._actors[i] = self._placement.start(EngineProcess, i, log, threads, sys.path)
         actors = [self._actors[i] for i in numbers]
         assert self._given is not None
-        calls = [actor.start.remote(*self._given) for actor in actors]
+        version = check_version()
+        calls = [actor.start.remote(*self._given, version) for actor in actors]
         self.context, self.dtype = results(calls, actors, self._call_timeout_s)[0]
 
 
