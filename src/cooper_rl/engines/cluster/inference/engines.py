@@ -39,9 +39,11 @@ class Engines:
 
     def start(self, model: str, config: VllmConfig, backend: str) -> None:
         """Have every engine load a model, unless they have it. Raises InputError where a machine's vLLM is not fit."""
-        if self._given != (model, config, backend):
-            self._given = (model, config, backend)
-            self._start(range(self._count))
+        wanted = (model, config, backend)
+        if self._given != wanted:
+            self._given = None  # until all have it
+            self._start(range(self._count), wanted)
+            self._given = wanted
 
     def receiver(self) -> EngineActors:
         """The engines of now, for a sender of weights; it can be pickled."""
@@ -65,7 +67,8 @@ class Engines:
         if lost := self.receiver().lost():
             logger.error("VLLM ENGINE LOST, another one is started: %s", ", ".join(map(str, lost)))
             self.restarts += len(lost)
-            self._start(lost)
+            assert self._given is not None
+            self._start(lost, self._given)
 
     def close(self) -> None:
         """End the processes and free their devices."""
@@ -73,7 +76,7 @@ class Engines:
             ray.kill(actor)
         self._placement.release()
 
-    def _start(self, numbers: Iterable[int]) -> None:
+    def _start(self, numbers: Iterable[int], given: tuple[str, VllmConfig, str]) -> None:
         numbers = list(numbers)
         threads = max(1, int(self._each.cpus))
         for i in numbers:
@@ -82,9 +85,8 @@ class Engines:
             log = str(self._logs / f"engine-{i}.log")
             self._actors[i] = self._placement.start(EngineProcess, i, log, threads, sys.path)
         actors = [self._actors[i] for i in numbers]
-        assert self._given is not None
         version = check_version()
-        calls = [actor.start.remote(*self._given, version) for actor in actors]
+        calls = [actor.start.remote(*given, version) for actor in actors]
         self.context, self.dtype = results(calls, actors, self._call_timeout_s)[0]
 
 
