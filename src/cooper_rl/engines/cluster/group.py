@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import RayError, RayTaskError
 
 from cooper_rl.engines.base import EngineLost
 from cooper_rl.engines.cluster.placement import Placement
@@ -94,11 +94,11 @@ def _results(group: str, references: list[Any], timeout_s: float) -> list[Any]:
             break
         try:
             ray.get(done[0])
-        except RayActorError as error:
-            reason = str(error).strip().splitlines()
-            raise EngineLost(f"a process of {group} is dead ({reason[0]} {reason[-1]})") from error
         except RayTaskError as error:
             failure, deadline = failure or error, min(deadline, time.monotonic() + GRACE_S)
+        except RayError as error:  # it died, or Ray has ended it where memory was short
+            reason = str(error).strip().splitlines()
+            raise EngineLost(f"a process of {group} is dead ({reason[0]} {reason[-1]})") from error
     if failure is not None:
         raise failure.cause from failure
     if waiting:

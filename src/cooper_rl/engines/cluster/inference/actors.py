@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import RayError, RayTaskError
 
 from cooper_rl.engines.base import EngineLost
 
@@ -93,12 +93,12 @@ def results(calls: Sequence[Any], actors: Sequence[Any], timeout_s: float, settl
             raise EngineLost(f"vLLM engine {_numbers(silent)} has not answered for {timeout_s:g} s")
         try:
             ray.get(done[0])
-        except RayActorError as error:
+        except RayTaskError as error:
+            raise error.cause from error
+        except RayError as error:  # it died, or Ray has ended it where memory was short
             reason = str(error).strip().splitlines()
             dead = [calls.index(done[0])]
             raise EngineLost(f"vLLM engine {_numbers(dead)} is dead ({reason[0]} {reason[-1]})") from error
-        except RayTaskError as error:
-            raise error.cause from error
     return ray.get(list(calls))
 
 
@@ -109,6 +109,8 @@ def _numbers(engines: Sequence[int]) -> str:
 def _is_dead(reference: Any) -> bool:
     try:
         ray.get(reference)
-    except RayActorError:
+    except RayTaskError:
+        raise
+    except RayError:
         return True
     return False
