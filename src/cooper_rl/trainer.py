@@ -124,6 +124,7 @@ class CooperTrainer:
             metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
             metrics["engine/recoveries"] = float(len(self._lost_after))
             metrics |= self.parts.sampler.take_metrics() if isinstance(self.parts.sampler, Measured) else {}
+            metrics |= self.recorder.sink_metrics()
             firings = self._record(self.completed_steps, metrics, on_step)
             if self._roll_back(firings):
                 continue
