@@ -107,7 +107,7 @@ class Setup:
 def layout_of(engine: Any) -> Layout:
     """Of a configuration's engine: one device, or as many as the engine has processes (`policy_ranks`, `samplers`)."""
     ranks, reward_model = getattr(engine, "policy_ranks", 1), getattr(engine, "reward_model_ranks", 0)
-    samplers = getattr(engine, "samplers", None)
+    samplers: Any = getattr(engine, "samplers", None)
     if getattr(samplers, "kind", "native") == "native":
         return Layout(policy=ranks, reward_model=reward_model)
     tensor_parallel = samplers.tensor_parallel

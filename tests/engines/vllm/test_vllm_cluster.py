@@ -47,7 +47,9 @@ def disturb(learner, seed: int, by: float = 0.02) -> None:
 
 def pids() -> list[int]:
     """Of the engines."""
-    actors = two_ranks_and_vllm().engines.receiver().actors
+    engines = two_ranks_and_vllm().engines
+    assert engines is not None
+    actors = engines.receiver().actors
     return ray.get([actor.__ray_call__.remote(lambda _: os.getpid()) for actor in actors])
 
 
