@@ -6,11 +6,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.observe.sinks import AnySink
+from cooper_rl.observe.token_logprobs import RecordConfig
 from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.overlong import OverlongConfig
@@ -72,9 +73,9 @@ class RunConfig(CooperRewardConfig):
     """Folder of the run inside `output_dir`. Nested folders such as `sweep/first` are allowed."""
     output_dir: str = "runs"
     """Folder in which runs are written."""
-    preset: Literal["cooper", "paper"] = "cooper"
-    """Defaults of stage 2 and of the algorithm: ours (`cooper`) or the paper's published behaviour (`paper`). Explicit
-    settings win."""
+    preset: Literal["cooper", "cooper_robust", "paper"] = "cooper"
+    """Defaults of stage 2 and of the algorithm: ours (`cooper`), ours for a weak or easily fooled reward model
+    (`cooper_robust`), or the paper's published behaviour (`paper`). Explicit settings win."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work. The default is OMP_NUM_THREADS or, if that is not set, the number of cores this
     process may use."""
@@ -104,6 +105,8 @@ class RunConfig(CooperRewardConfig):
     """Held-out accuracy and attack rate of the reward model during the run."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     """Checkpoints."""
+    record: RecordConfig = RecordConfig()
+    """What the rollouts on disk hold."""
     sinks: tuple[AnySink, ...] = ()
     """Further places that metrics are sent to, besides the run's folder and, if it is installed, TensorBoard."""
     watch: tuple[WatchRule, ...] = ()
@@ -121,6 +124,14 @@ class RunConfig(CooperRewardConfig):
     def planned_steps(self) -> int | None:
         """`steps`."""
         return self.steps
+
+    @property
+    def used_models(self) -> dict[str, RewardModelConfig]:
+        """The reward models of the reward, and the one that scores steps."""
+        used, process = super().used_models, self.algorithm.process
+        if process is None or process.model in used:
+            return used
+        return {**used, process.model: self.reward_models[process.model]}
 
     @property
     def test_sets(self) -> dict[str, ProblemsConfig]:
@@ -144,6 +155,10 @@ class RunConfig(CooperRewardConfig):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
+        process = self.algorithm.process
+        if process is not None and process.model not in self.reward_models:
+            known = ", ".join(self.reward_models) or "none is configured"
+            raise ValueError(f"algorithm.process.model: no reward model is named {process.model!r} ({known})")
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
         if self.more_test_problems and self.test_problems is None:

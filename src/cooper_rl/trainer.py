@@ -18,6 +18,7 @@ from cooper_rl.observe.first_screen import best_example, describe_example, descr
 from cooper_rl.observe.folder import check_folder
 from cooper_rl.observe.progress import TRAINING_METRICS, ProgressLines, log_to_stderr
 from cooper_rl.observe.record import Recorder, read_events, read_metrics
+from cooper_rl.observe.sessions import record_session
 from cooper_rl.observe.watch.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.persist.folder_lock import FolderLock
@@ -69,6 +70,7 @@ class CooperTrainer:
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
+        record_session(self.directory, self.completed_steps, [len(one.problems) for one in parts.test_sets])
 
     @classmethod
     def from_config(cls, config: RunConfig, resume: bool = False, inputs: Inputs | None = None) -> "CooperTrainer":
@@ -91,9 +93,8 @@ class CooperTrainer:
         # run that rolled back samples something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
-        prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.rollouts.prompts]
-        scored, versions = done.scored, done.rollouts.versions
-        rollouts = self.recorder.rollouts(step, scored, done.advantages, versions, prompts, done.after_kl)
+        decode = self.parts.prompt_encoder.decode
+        rollouts = self.recorder.rollouts(step, done.rollouts, done.scored, done.advantages, decode, done.after_kl)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)

@@ -7,8 +7,8 @@ from typing import Any
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-OF_ITS_OWN = {"config.yaml", "report.html"}
-"""Files that contain the run's folder or timings."""
+OF_ITS_OWN = {"config.yaml", "report.html", "sessions.jsonl"}
+"""Files that contain the run's folder, timings or starts."""
 
 
 def differences(one: Path, other: Path) -> list[str]:
