@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from cooper_rl.build import Parts, assemble
 from cooper_rl.clock import Clock
-from cooper_rl.engines.base import EngineLost, Measured, Metrics
+from cooper_rl.engines.base import EngineLost, Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
 from cooper_rl.model_cards.run import write_model_cards
@@ -124,8 +124,7 @@ class CooperTrainer:
             metrics = self._step_and_measure()
             metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
             metrics["engine/recoveries"] = float(len(self._lost_after))
-            metrics |= self.parts.sampler.take_metrics() if isinstance(self.parts.sampler, Measured) else {}
-            metrics |= self.recorder.sink_metrics()
+            metrics |= self.parts.sampler_metrics() | self.recorder.sink_metrics()
             firings = self._record(self.completed_steps, metrics, on_step)
             if self._roll_back(firings):
                 continue
