@@ -31,7 +31,7 @@ $(VLLM_INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_BIN)/python -m pip install --quiet --upgrade pip
 	$(VLLM_BIN)/python -m pip install --quiet torch==2.13.0
-	$(VLLM_BIN)/python -m pip install --quiet '$(VLLM)' ray==2.60.0 pytest pytest-xdist --editable .
+	$(VLLM_BIN)/python -m pip install --quiet '$(VLLM)' ray==2.60.0 pytest pytest-xdist hypothesis --editable .
 	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $(VLLM_INSTALLED)
 

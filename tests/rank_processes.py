@@ -1,4 +1,4 @@
-"""Two processes under Ray that all tests of this process share: starting them takes most of what such a test takes."""
+"""Processes under Ray that all tests of this process share: starting them takes most of what such a test takes."""
 
 import atexit
 import tempfile
@@ -27,7 +27,24 @@ def two_ranks() -> ClusterEngine:
     return engine
 
 
-def on_ranks(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+@cache
+def two_ranks_and_vllm() -> ClusterEngine:
+    """Two processes of a policy and two vLLM engines; skips the test where vLLM is absent."""
+    pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
+    folder = tempfile.TemporaryDirectory()
+    samplers = {"kind": "vllm", "engines": 2, "cpus_per_engine": 0.1, "timeout_s": 30, **SMALL_VLLM}
+    settings = {"policy_ranks": 2, "cpus_per_rank": 0.1, "call_timeout_s": 600, "samplers": samplers}
+    engine = ClusterEngine.model_validate(settings)
+    engine.open(Path(folder.name))
+    atexit.register(folder.cleanup)
+    atexit.register(engine.close)
+    return engine
+
+
+SMALL_VLLM = {"enforce_eager": True, "kv_cache_gib": 0.1, "max_num_seqs": 256}
+
+
+def on_ranks(function: Callable[..., Any], *arguments: Any, engine: ClusterEngine | None = None) -> list[Any]:
     """What a function returns that is called in both, with the `Rank` as its first argument."""
-    actors = two_ranks().policy_group.actors
+    actors = (engine or two_ranks()).policy_group.actors
     return ray.get([actor.__ray_call__.remote(function, *arguments) for actor in actors])

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from cooper_rl.cli.main import commands
 from cooper_rl.config_loading import load_config
+from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.local.models import load_policy, load_reward_model
 from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.errors import InputError
@@ -156,6 +157,9 @@ def test_advice_is_the_fewest_changes_that_help():
 def test_layouts_come_from_the_engine():
     assert layout_of(load_config(CONFIGS / "7b-8gpu.yaml").engine) == Layout(policy=1)
     assert layout_of(SimpleNamespace(policy_ranks=6, reward_model_ranks=2)) == Layout(policy=6, reward_model=2)
+    samplers = {"kind": "vllm", "engines": 2, "tensor_parallel": 4}
+    engine = ClusterEngine.model_validate({"policy_ranks": 32, "reward_model_ranks": 8, "samplers": samplers})
+    assert layout_of(engine) == Layout(32, 8, sampler=8, tensor_parallel=4, sampler_kind="vllm")
 
 
 @pytest.mark.parametrize(

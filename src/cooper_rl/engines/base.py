@@ -163,6 +163,15 @@ class AheadSampler(Sampler, Protocol):
         ...
 
 
+@runtime_checkable
+class Measured(Protocol):
+    """What a sampler has as well that counts faults, or takes time for something besides drawing."""
+
+    def take_metrics(self) -> Metrics:
+        """Counts and seconds since this was called last, under their full names."""
+        ...
+
+
 def sample_at_once(
     sampler: Sampler, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int
 ) -> "Future[Samples]":

@@ -105,9 +105,14 @@ class Setup:
 
 
 def layout_of(engine: Any) -> Layout:
-    """Of a configuration's engine: one device, or as many as the engine has processes (`policy_ranks`)."""
-    ranks = getattr(engine, "policy_ranks", 1)
-    return Layout(policy=ranks, reward_model=getattr(engine, "reward_model_ranks", 0))
+    """Of a configuration's engine: one device, or as many as the engine has processes (`policy_ranks`, `samplers`)."""
+    ranks, reward_model = getattr(engine, "policy_ranks", 1), getattr(engine, "reward_model_ranks", 0)
+    samplers: Any = getattr(engine, "samplers", None)
+    if getattr(samplers, "kind", "native") == "native":
+        return Layout(policy=ranks, reward_model=reward_model)
+    tensor_parallel = samplers.tensor_parallel
+    own = samplers.engines * tensor_parallel
+    return Layout(ranks, reward_model, sampler=own, tensor_parallel=tensor_parallel, sampler_kind="vllm")
 
 
 def setup_of(config: RunConfig, layout: Layout, prompt: int, completion: int | None, stands_for: str = "") -> Setup:

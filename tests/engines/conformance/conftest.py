@@ -34,7 +34,7 @@ from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.engines.model_folder import adapter_base
-from rank_processes import on_ranks, together, two_ranks
+from rank_processes import on_ranks, together, two_ranks, two_ranks_and_vllm
 from tiny_size import TINY
 
 LORA = {"rank": 3, "alpha": 5.0}
@@ -132,8 +132,21 @@ ENGINES = [
     ),
 ]
 
+
+def cluster_vllm_policy(config: LearnerConfig, steps: int, trainable: bool) -> PolicyLearner:
+    return two_ranks_and_vllm().policy(config, steps, trainable)
+
+
 SAMPLERS = [
     *ENGINES,
+    Engine(
+        name="cluster-vllm",
+        policy=cluster_vllm_policy,
+        reward_model=TorchRewardModelLearner.from_config,
+        sampler=lambda folder: two_ranks_and_vllm().sampler(LearnerConfig(model=str(folder)), 0),
+        unfiltered_logprobs=False,
+        marks=(together,),
+    ),
     Engine(
         name="vllm",
         policy=TorchPolicyLearner.from_config,

@@ -7,6 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from cooper_rl import InputError, build_config
+from cooper_rl.engines.cluster import ClusterEngine
+from cooper_rl.engines.cluster.inference.process import check_same
+from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm import VllmEngine
 from cooper_rl.engines.vllm import config as vllm_config
@@ -71,8 +74,6 @@ def test_a_context_that_the_model_does_not_have(installed, model):
 
 
 def test_filters_in_training_are_refused_as_log_probabilities_would_not_compare(installed, model):
-    from cooper_rl.engines.config import LearnerConfig
-
     installed(vllm="0.32.0")
     policy = LearnerConfig(model=model())
     engine = VllmEngine(url="http://localhost:8000")
@@ -93,6 +94,46 @@ def test_filters_in_training_are_refused_as_log_probabilities_would_not_compare(
 def test_settings_that_cannot_be(settings, told):
     with pytest.raises(ValidationError, match=told):
         VllmEngine(**settings)
+
+
+def in_a_cluster(**samplers) -> ClusterEngine:
+    return ClusterEngine.model_validate({"samplers": {"kind": "vllm", **samplers}})
+
+
+def test_a_cluster_with_vllm_is_told_what_is_missing_before_its_model_is_read(installed, settings):
+    installed()
+    run = {**settings, "kind": "rule", "engine": {"kind": "cluster", "samplers": {"kind": "vllm"}}}
+    with pytest.raises(MissingExtraError, match=r"vLLM is not installed \(the extra `vllm`\)"):
+        read_inputs(build_config(run))
+
+
+def test_what_engines_of_a_cluster_do_not_take(installed, model):
+    installed(vllm="0.32.0")
+    engine, policy = in_a_cluster(tensor_parallel=4), LearnerConfig(model=model())
+    with pytest.raises(InputError, match=r"4 devices cannot share the 6 attention heads"):
+        engine.check(policy, SamplingParams())
+    with pytest.raises(InputError, match=r"rollout \(top_p: 0.9\)"):
+        in_a_cluster(url="http://localhost:8000").check(policy, SamplingParams(top_p=0.9))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"transfer": "ipc"}, "use nccl, or engine: {kind: vllm}"),
+        ({"url": "http://localhost:8000", "engines": 2}, "url names one server"),
+        ({"engines": 0}, "greater than or equal to 1"),
+        ({"kind": "vlm"}, "no sampler of kind 'vlm'; kinds: native, vllm"),
+    ],
+)
+def test_settings_that_no_cluster_can_have(settings, told):
+    with pytest.raises(ValidationError, match=re.escape(told)):
+        in_a_cluster(**settings)
+
+
+def test_machines_with_different_versions_are_told_which():
+    check_same("0.32.0", "0.32.0")
+    with pytest.raises(InputError, match=r"vLLM is 0.33.0 on .* and 0.32.0 where the run was started; install the sa"):
+        check_same("0.33.0", "0.32.0")
 
 
 def test_an_architecture_and_a_size_of_heads_that_vllm_does_not_take(model):

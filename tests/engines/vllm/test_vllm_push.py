@@ -1,6 +1,7 @@
 """What a vLLM engine draws after weights were handed over, and after a hand-over that was cut."""
 
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,10 +28,9 @@ PROMPTS = [LONG, [*LONG[:140], 70], [50, 40, 30]]
 DRAWN = SamplingParams(max_tokens=24)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def tied_qwen2(folder: Path) -> Path:
     """A Qwen2 whose head is tied to its embeddings, with biases that are not zero."""
-    folder, tokenizer = tmp_path_factory.mktemp("qwen2"), build_tokenizer()
+    tokenizer = build_tokenizer()
     shape = {
         "vocab_size": len(tokenizer),
         "hidden_size": 128,
@@ -47,6 +47,11 @@ def folder(tmp_path_factory):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tied_qwen2(tmp_path_factory.mktemp("qwen2"))
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +78,10 @@ def disturb(model, by: float, generator=None) -> None:
         parameter.add_(by * torch.randn(parameter.shape, generator=generator))
 
 
-def gap(samples: Samples, learner) -> float:
+def gap(samples: Samples, learner, prompts: list[list[int]] = PROMPTS) -> float:
     """Largest distance in nats between sampler and learner."""
-    n = len(samples) // len(PROMPTS)
-    rows = [[*PROMPTS[i // n], *row.tolist()] for i, row in enumerate(samples.token_ids)]
+    n = len(samples) // len(prompts)
+    rows = [[*prompts[i // n], *row.tolist()] for i, row in enumerate(samples.token_ids)]
     return float(np.abs(samples.logprobs - learner.logprobs(Column.of(rows), samples.token_ids.lengths)).max())
 
 
@@ -111,6 +116,13 @@ def test_the_same_weights_and_seed_draw_the_same_after_another_push(sampler, lea
     again = sampler.sample(PROMPTS, 8, DRAWN, seed=5)
     np.testing.assert_array_equal(again.token_ids.values, first.token_ids.values)
     assert len({tuple(row) for row in first.token_ids}) > len(PROMPTS) * 4  # a seed for each completion
+
+
+def test_more_prompt_tokens_than_fit_into_one_pass_are_drawn_from_too(sampler, learner):
+    """On a CPU vLLM could not draw after a prompt that it had divided between two passes."""
+    prompts = [[5 + i * j % 97 for j in range(1, 121)] for i in range(40)]  # no block of the prefix cache in common
+    sampler.load_weights(learner)
+    assert gap(sampler.sample(prompts, 1, DRAWN, seed=0), learner, prompts) < 1e-4
 
 
 @pytest.mark.parametrize("after", [0, 1, 9])

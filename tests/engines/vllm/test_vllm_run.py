@@ -1,5 +1,7 @@
 """`engine: {kind: vllm}`: a run on one machine, completions drawn by vLLM."""
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
@@ -13,16 +15,20 @@ from cooper_rl.observe.record import read_metrics
 ENGINE = {"kind": "vllm", "enforce_eager": True, "kv_cache_gib": 0.1, "max_num_seqs": 32}
 
 
-@pytest.fixture
-def policy(tmp_path):
+def small_policy(folder: Path) -> str:
     """As small as vLLM takes them on a CPU."""
     tokenizer = build_tokenizer()
     shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1}
     ids = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None}
     config = Qwen2Config(**shape, **ids, num_key_value_heads=1, vocab_size=len(tokenizer), max_position_embeddings=256)
-    Qwen2ForCausalLM(config).save_pretrained(tmp_path / "policy")
-    tokenizer.save_pretrained(tmp_path / "policy")
-    return str(tmp_path / "policy")
+    Qwen2ForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def policy(tmp_path):
+    return small_policy(tmp_path / "policy")
 
 
 def test_a_run_trains_with_ratios_of_one_and_evaluates_with_filters(settings, policy):

@@ -16,6 +16,7 @@ from vllm_server import VllmServer
 
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.arena.tokenizer import build_tokenizer
+from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.sampling import SamplingParams
@@ -116,6 +117,21 @@ def test_a_run_at_lag_one_draws_on_the_server_while_it_learns(server, settings, 
     rows = read_metrics(trainer.directory)[1:]
     assert [row["rollout/lag"] for row in rows] == [0, 1, 1, 1]
     assert rows[0]["policy/mismatch_kl"] < 1e-7
+
+
+def test_a_cluster_hands_its_weights_to_the_server(server, folder, learner, tmp_path):
+    disturb(learner.model, 0.1)
+    learner.save(tmp_path / "other")
+    samplers = {"kind": "vllm", "url": server.url, "timeout_s": 400}
+    engine = ClusterEngine.model_validate({"policy_ranks": 2, "cpus_per_rank": 0.1, "samplers": samplers})
+    try:
+        engine.open(tmp_path)
+        sharded = engine.policy(LearnerConfig(model=str(tmp_path / "other"), device="cpu"), 10)
+        sampler = engine.sampler(LearnerConfig(model=str(folder)), 0)
+        sampler.load_weights(sharded)
+        assert gap(sampler.sample(PROMPTS, 6, SamplingParams(max_tokens=20), seed=1), learner) < 1e-4
+    finally:
+        engine.close()
 
 
 @pytest.fixture

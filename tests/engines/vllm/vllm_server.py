@@ -31,6 +31,7 @@ class VllmServer:
             *("--dtype", "float32", "--enforce-eager", "--kv-cache-memory-bytes", "100000000"),
             *("--logprobs-mode", "processed_logprobs", "--generation-config", "vllm", "--enable-scale-out"),
             *("--weight-transfer-config", '{"backend": "gloo"}'),
+            "--no-enable-chunked-prefill",
             *("--worker-extension-cls", "cooper_rl.engines.vllm.transfer.Extension"),
         ]
         command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *arguments]

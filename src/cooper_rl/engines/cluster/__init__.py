@@ -10,12 +10,15 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.engines import ENGINES
+from cooper_rl.engines.cluster.samplers import SamplersConfig
+from cooper_rl.engines.cluster.samplers.native import NativeSamplers
 from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from cooper_rl.engines.base import Sampler
     from cooper_rl.engines.cluster.group import RankGroup
+    from cooper_rl.engines.cluster.inference.engines import Engines
     from cooper_rl.engines.cluster.learners import RemotePolicyLearner, RemoteRewardModelLearner
-    from cooper_rl.engines.cluster.sampler import RemoteSampler
     from cooper_rl.engines.cluster.session import Session
     from cooper_rl.engines.config import LearnerConfig
     from cooper_rl.engines.sampling import SamplingParams
@@ -30,7 +33,7 @@ class ClusterEngine(Config):
     address: str | None = None
     """`auto` or host:port of a Ray cluster that is running; null starts Ray on this machine, for this run alone."""
     policy_ranks: int = Field(default=1, ge=1)
-    """Processes that the policy is sharded over; its reference shares them, and each samples."""
+    """Processes that the policy is sharded over; its reference shares them."""
     reward_model_ranks: int = Field(default=0, ge=0)
     """Processes with devices of their own for the reward models, whose update then runs while the policy's does; 0
     puts them beside the policy, into its processes."""
@@ -39,6 +42,8 @@ class ClusterEngine(Config):
     of the reward models share a device."""
     cpus_per_rank: float = Field(default=1, gt=0)
     """CPU cores reserved for a process, and, rounded down, its threads for tensor work."""
+    samplers: SamplersConfig = NativeSamplers()
+    """What draws: `native`, in the policy's processes, or `vllm`, engines with devices of their own."""
     start_timeout_s: float = Field(default=300, gt=0)
     """Seconds to wait for free devices and for the processes to start."""
     call_timeout_s: float = Field(default=1800, gt=0)
@@ -61,10 +66,11 @@ class ClusterEngine(Config):
         return self.reward_model_ranks > 0
 
     def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
-        """See `Engine`. Raises InputError for 4-bit weights, and MissingExtraError without Ray."""
+        """See `Engine`. Raises InputError for 4-bit weights, MissingExtraError without Ray, and as its samplers do."""
         if find_spec("ray") is None:
             raise MissingExtraError("engine: kind: cluster needs Ray (the extra `cluster`): pip install ray")
         _check_adapter(policy)
+        self.samplers.check(policy, sampling)
 
     def open(self, directory: Path) -> None:
         """See `LongLived`. Raises InputError for more processes than devices, and where none are free."""
@@ -95,11 +101,9 @@ class ClusterEngine(Config):
             _check_adapter(config)
         return RemoteRewardModelLearner(self.reward_model_group, config, total_steps, trainable)
 
-    def sampler(self, policy: LearnerConfig, max_rows: int) -> RemoteSampler:
+    def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
         """See `Engine`."""
-        from cooper_rl.engines.cluster.sampler import RemoteSampler  # noqa: PLC0415
-
-        return RemoteSampler(self.policy_group, policy, max_rows)
+        return self.samplers.build(self._opened(), policy, max_rows)
 
     @property
     def is_open(self) -> bool:
@@ -115,6 +119,11 @@ class ClusterEngine(Config):
     def reward_model_group(self) -> RankGroup:
         """The processes of the reward models."""
         return self._opened().groups[-1]
+
+    @property
+    def engines(self) -> Engines | None:
+        """The vLLM engines, if they are the samplers."""
+        return self._opened().engines
 
     def _opened(self) -> Session:
         if self._session is None:

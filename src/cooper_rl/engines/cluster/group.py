@@ -4,26 +4,17 @@ import logging
 import sys
 import time
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import ray
-from ray.exceptions import (
-    GetTimeoutError,
-    ObjectLostError,
-    ObjectStoreFullError,
-    OutOfDiskError,
-    RayActorError,
-    RayTaskError,
-)
-from ray.util.placement_group import placement_group, remove_placement_group
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from ray.exceptions import ObjectStoreFullError, OutOfDiskError, RayError, RayTaskError
 
 from cooper_rl.engines.base import EngineLost
+from cooper_rl.engines.cluster.placement import Placement
 from cooper_rl.engines.cluster.rank import Rank
-from cooper_rl.errors import InputError
+from cooper_rl.engines.cluster.resources import Resources
 
 logger = logging.getLogger(__name__)
 
@@ -31,14 +22,6 @@ GRACE_S = 90.0
 """After an error in one process the others get this long: they may wait for it in a collective, or one may be dead.
 Ray tells at once of a process that is dead, but only after a minute of a machine that is gone."""
 _FULL = (ObjectStoreFullError, OutOfDiskError)
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What one process reserves."""
-
-    cpus: float
-    gpus: float
 
 
 class RankGroup:
@@ -53,25 +36,9 @@ class RankGroup:
         self._lock = Lock()
         self._keys = 0
         self._forgotten: deque[str] = deque()
-        bundle = {"CPU": each.cpus} | ({"GPU": each.gpus} if each.gpus else {})
-        self._bundles = placement_group([bundle] * ranks, strategy="PACK")
-        try:
-            ray.get(self._bundles.ready(), timeout=start_timeout_s)
-        except GetTimeoutError as error:
-            remove_placement_group(self._bundles)
-            raise InputError(
-                f"engine: the devices of {name} are taken by others; none were free within {start_timeout_s:g} s "
-                "(start_timeout_s)"
-            ) from error
+        self._placement = Placement(name, ranks, each, start_timeout_s)
         self.actors: list[Any] = [
-            ray.remote(Rank)
-            .options(
-                num_cpus=each.cpus,
-                num_gpus=each.gpus,
-                max_restarts=0,
-                scheduling_strategy=PlacementGroupSchedulingStrategy(self._bundles, i),
-            )
-            .remote(str(logs / f"{name}-{i}.log"), max(1, int(each.cpus)), sys.path)
+            self._placement.start(Rank, i, str(logs / f"{name}-{i}.log"), max(1, int(each.cpus)), sys.path)
             for i in range(ranks)
         ]
 
@@ -120,7 +87,7 @@ class RankGroup:
         """End the processes and free their devices."""
         for actor in self.actors:
             ray.kill(actor)
-        remove_placement_group(self._bundles)
+        self._placement.release()
 
 
 def _results(group: str, references: list[Any], timeout_s: float) -> list[Any]:
@@ -132,11 +99,11 @@ def _results(group: str, references: list[Any], timeout_s: float) -> list[Any]:
             break
         try:
             ray.get(done[0])
-        except (RayActorError, ObjectLostError) as error:
-            reason = str(error).strip().splitlines()
-            raise EngineLost(f"a process of {group} is dead ({reason[0]} {reason[-1]})") from error
         except RayTaskError as error:
             failure, deadline = failure or error, min(deadline, time.monotonic() + GRACE_S)
+        except RayError as error:  # it died, or Ray has ended it where memory was short
+            reason = str(error).strip().splitlines()
+            raise EngineLost(f"a process of {group} is dead ({reason[0]} {reason[-1]})") from error
     if failure is not None and isinstance(failure.cause, _FULL):
         raise EngineLost(_no_room(group)) from failure
     if failure is not None:

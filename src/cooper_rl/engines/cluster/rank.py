@@ -1,9 +1,6 @@
 """One process of a group: shards of learners, and a copy of the policy to sample from. It decides nothing."""
 
-import logging
-import os
 import socket
-import sys
 from datetime import timedelta
 from typing import Any
 
@@ -12,11 +9,11 @@ import torch
 import torch.distributed as dist
 
 from cooper_rl.engines.cluster.local_sampler import LocalSampler
+from cooper_rl.engines.cluster.process import begin_process
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.learner import ShardedLearner
 from cooper_rl.engines.fsdp2.policy import ShardedPolicyLearner
 from cooper_rl.engines.fsdp2.reward_model import ShardedRewardModelLearner
-from cooper_rl.engines.local.device import set_threads
 
 KINDS: dict[str, Any] = {"policy": ShardedPolicyLearner, "reward_model": ShardedRewardModelLearner}
 
@@ -25,14 +22,8 @@ class Rank:
     """A Ray actor. Verbs take their arguments as one tuple, which Ray brings to each machine once."""
 
     def __init__(self, log: str, threads: int, path: list[str]) -> None:
-        """Everything that the process prints and logs goes to the file `log`; `path` is the driver's `sys.path`."""
-        sys.path.extend(place for place in path if place not in sys.path)  # a loss may be a user's own
-        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        for stream in (1, 2):
-            os.dup2(file, stream)
-        os.close(file)
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True)
-        set_threads(threads)
+        """See `begin_process`."""
+        begin_process(log, threads, path)
         self.learners: dict[str, ShardedLearner] = {}
         self._samplers: dict[str, LocalSampler] = {}
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import ray
 import torch
 
-from cooper_rl.engines.cluster.group import RankGroup, Resources
+from cooper_rl.engines.cluster.group import RankGroup
+from cooper_rl.engines.cluster.inference.engines import Engines
+from cooper_rl.engines.cluster.resources import Demand, Resources, check_room
 from cooper_rl.engines.local.device import available_cores
 from cooper_rl.errors import InputError
 
@@ -27,20 +29,24 @@ class Session:
         """Logs of all processes go to `directory/logs`. Raises InputError as `ClusterEngine.open` says."""
         self.groups: list[RankGroup] = []
         """The policy's, then that of the reward models where it is another."""
+        self.engines: Engines | None = None
+        """The vLLM engines, which have devices but no model yet."""
         self._started_ray = not ray.is_initialized()
         if self._started_ray:
             _start(engine.address)
         try:
             each = _resources(engine)
+            self.on_gpus = each.gpus > 0 or _gpus() > 0
+            """Whether the processes have GPUs, or could have some."""
             sizes = {"policy": engine.policy_ranks, "reward_model": engine.reward_model_ranks}
-            _check_room(each, sum(sizes.values()))
+            engines, of_engine = engine.samplers.processes(self.on_gpus)
+            check_room(_demands(sum(sizes.values()), each, engines, of_engine), _nodes())
             logs = directory.absolute() / "logs"
             logs.mkdir(parents=True, exist_ok=True)
-            for name, ranks in sizes.items():
-                if ranks:
-                    self.groups.append(
-                        RankGroup(name, ranks, each, logs, engine.start_timeout_s, engine.call_timeout_s)
-                    )
+            timeouts = (engine.start_timeout_s, engine.call_timeout_s)
+            self.groups += [RankGroup(name, ranks, each, logs, *timeouts) for name, ranks in sizes.items() if ranks]
+            if engines:
+                self.engines = Engines(engines, of_engine, logs, *timeouts)
             for group in self.groups:
                 group.join()
         except BaseException:
@@ -49,6 +55,8 @@ class Session:
 
     def close(self) -> None:
         """End all processes."""
+        if self.engines is not None:
+            self.engines.close()
         for group in self.groups:
             group.close()
         if self._started_ray:
@@ -80,19 +88,25 @@ def _start(address: str | None) -> None:
         ) from error
 
 
+def _nodes() -> list[dict[str, float]]:
+    """What each machine of the cluster has."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def _gpus() -> float:
+    return sum(node.get("GPU", 0.0) for node in _nodes())
+
+
 def _resources(engine: ClusterEngine) -> Resources:
     gpus = engine.gpus_per_rank
-    if gpus is None:
-        gpus = 1.0 if ray.cluster_resources().get("GPU", 0) else 0.0
-    return Resources(cpus=engine.cpus_per_rank, gpus=gpus)
+    return Resources(cpus=engine.cpus_per_rank, gpus=float(_gpus() > 0) if gpus is None else gpus)
 
 
-def _check_room(each: Resources, ranks: int) -> None:
-    found = ray.cluster_resources()
-    for kind, setting, needed in (("GPU", "gpus_per_rank", each.gpus), ("CPU", "cpus_per_rank", each.cpus)):
-        total = found.get(kind, 0.0)
-        if needed * ranks > total + 1e-9:
-            raise InputError(
-                f"engine: {ranks} processes with {needed:g} {kind}s each need {needed * ranks:g}, and the cluster has "
-                f"{total:g}; lower policy_ranks, reward_model_ranks or {setting}"
-            )
+def _demands(ranks: int, each: Resources, engines: int, of_engine: Resources) -> list[Demand]:
+    sizes = ("policy_ranks", "reward_model_ranks")
+    of_ranks = {"GPU": (*sizes, "gpus_per_rank"), "CPU": (*sizes, "cpus_per_rank")}
+    own = {
+        "GPU": ("samplers.engines", "samplers.tensor_parallel"),
+        "CPU": ("samplers.engines", "samplers.cpus_per_engine"),
+    }
+    return [Demand("processes", ranks, each, of_ranks), Demand("vLLM engines", engines, of_engine, own)]

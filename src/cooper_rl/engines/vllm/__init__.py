@@ -34,5 +34,4 @@ class VllmEngine(VllmConfig):
         """See `Engine`. `max_rows`, where it is set, bounds `max_num_seqs`."""
         from cooper_rl.engines.vllm.build import build_sampler  # noqa: PLC0415 - settings are checked without torch
 
-        fewer = min(max_rows or self.max_num_seqs, self.max_num_seqs)
-        return build_sampler(policy.model, self.model_copy(update={"max_num_seqs": fewer}))
+        return build_sampler(policy.model, self.at_most(max_rows))

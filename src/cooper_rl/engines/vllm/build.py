@@ -10,10 +10,12 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.stops import end_of_sequence_ids
 from cooper_rl.engines.model_source import local_folder
 from cooper_rl.engines.vllm.config import VllmConfig
+from cooper_rl.engines.vllm.handover import Handover, HandoverFromHere
 from cooper_rl.engines.vllm.sampler import InferenceEngine, VllmSampler
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
+    from cooper_rl.engines.vllm.offline import OfflineEngine
     from cooper_rl.engines.vllm.remote import RemoteEngine
 
 
@@ -29,18 +31,28 @@ def build_sampler(model: str, config: VllmConfig) -> VllmSampler:
 
         engine = OfflineEngine(model, config, backend)
     else:
-        from cooper_rl.engines.vllm.remote import RemoteEngine  # noqa: PLC0415
-
-        engine = RemoteEngine(config, backend)
-        _check_served(engine, model)
+        engine = server(model, config, backend)
     return sampler_of(engine, model, config, backend)
 
 
-def sampler_of(engine: InferenceEngine, model: str, config: VllmConfig, backend: str) -> VllmSampler:
-    """A sampler that draws with an engine of this model."""
+def sampler_of(engine: "OfflineEngine | RemoteEngine", model: str, config: VllmConfig, backend: str) -> VllmSampler:
+    """A sampler that draws with an engine of this model, for learners in this process."""
+    return sampler_with(engine, model, HandoverFromHere(engine, engine.dtype, config, backend))
+
+
+def sampler_with(engine: InferenceEngine, model: str, handover: Handover) -> VllmSampler:
+    """A sampler that draws with an engine of this model, which gets its weights over `handover`."""
     tokenizer = load_tokenizer(model)
-    end_of_sequence = end_of_sequence_ids(_generation_config(model), tokenizer)
-    return VllmSampler(engine, tokenizer, end_of_sequence, config, backend)
+    return VllmSampler(engine, tokenizer, end_of_sequence_ids(_generation_config(model), tokenizer), handover)
+
+
+def server(model: str, config: VllmConfig, backend: str) -> "RemoteEngine":
+    """The server at `config.url`. Raises InputError for one that does not serve this model."""
+    from cooper_rl.engines.vllm.remote import RemoteEngine  # noqa: PLC0415
+
+    engine = RemoteEngine(config, backend)
+    _check_served(engine, model)
+    return engine
 
 
 def _check_served(engine: "RemoteEngine", model: str) -> None:

@@ -63,6 +63,10 @@ class VllmConfig(Config):
             raise ValueError("transfer: ipc works inside one machine and one process tree only; use nccl for a server")
         return self
 
+    def at_most(self, max_rows: int) -> Self:
+        """These settings with `max_num_seqs` bounded by `max_rows`, where that is not 0."""
+        return self.model_copy(update={"max_num_seqs": min(max_rows or self.max_num_seqs, self.max_num_seqs)})
+
     def check_model(self, model: str) -> None:
         """Raises InputError as `check`, for a model folder or a name on the hub."""
         check_version(self.url is not None)
@@ -83,8 +87,8 @@ class VllmConfig(Config):
             )
 
 
-def check_version(for_server: bool = False) -> None:
-    """Raises MissingExtraError without vLLM, InputError where it is too old.
+def check_version(for_server: bool = False) -> str:
+    """The version of vLLM. Raises MissingExtraError without it, InputError where it is too old.
 
     The weights of a server are sent through the code of the vLLM that is installed here.
     """
@@ -100,6 +104,7 @@ def check_version(for_server: bool = False) -> None:
         raise InputError(
             f"engine kind vllm: vLLM {found} is too old, its weight-transfer API is another one; install vllm>={wanted}"
         )
+    return found
 
 
 def check_model(path: str, config: VllmConfig) -> None:

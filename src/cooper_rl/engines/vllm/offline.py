@@ -27,6 +27,7 @@ class OfflineEngine:
     """
 
     elsewhere = False
+    restarts = 0
 
     def __init__(self, model: str, config: VllmConfig, backend: str = "gloo"):
         on_cpu = not torch.cuda.is_available()
@@ -35,6 +36,8 @@ class OfflineEngine:
         self._llm = LLM(
             model,
             tensor_parallel_size=config.tensor_parallel,
+            # Under Ray vLLM would ask Ray for devices, beside those that this process has.
+            distributed_executor_backend="mp" if config.tensor_parallel > 1 else None,
             dtype=engine_dtype(config),
             max_num_seqs=config.max_num_seqs,
             max_model_len=config.max_model_len,
@@ -42,6 +45,8 @@ class OfflineEngine:
             kv_cache_memory_bytes=int(kv_cache_gib * GIB) if kv_cache_gib else None,
             enforce_eager=config.enforce_eager,
             enable_prefix_caching=config.prefix_caching,
+            # Where a prompt is computed in two parts, vLLM sets a request's generator back, and a CPU's cannot be.
+            enable_chunked_prefill=False if on_cpu else None,
             generation_config="vllm",
             logprobs_mode="processed_logprobs",
             trust_remote_code=False,

@@ -26,12 +26,13 @@ class RemoteEngine:
     """One server as an engine (`InferenceEngine`). Verbs raise EngineLost where it does not answer."""
 
     elsewhere = True
+    restarts = 0
 
     def __init__(self, config: VllmConfig, backend: str):
         """Raises InputError for a server that does not answer, is too old, or was started with other settings."""
         assert config.url is not None
         self.url = config.url.rstrip("/")
-        self._config = config
+        self._config, self._backend = config, backend
         self._http = httpx.Client(base_url=self.url, timeout=config.timeout_s)
         self._loop = EventLoop()
         try:
@@ -52,6 +53,9 @@ class RemoteEngine:
         self.workers: int = (
             described["parallel_config"]["world_size"] * described["parallel_config"]["data_parallel_size"]
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteEngine, (self._config, self._backend)  # another process opens connections of its own
 
     def generate(self, requests: Sequence[Request]) -> list[Drawn]:
         """Draw every completion; the order is that of the requests."""

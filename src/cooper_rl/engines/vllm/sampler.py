@@ -1,35 +1,37 @@
 """A `Sampler` that draws with vLLM."""
 
 import logging
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 from uuid import uuid4
 
-import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-from cooper_rl.engines.base import EngineLost, PolicyLearner, sample_at_once
+from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, sample_at_once
 from cooper_rl.engines.local.stops import StopRule
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.engines.vllm.config import VllmConfig
+from cooper_rl.engines.vllm.handover import Handover
 from cooper_rl.engines.vllm.requests import Drawn, Request, check_versions, requests, samples
-from cooper_rl.engines.vllm.transfer import ModelWeights, Receiver, WeightPushError, WeightSender
+from cooper_rl.engines.vllm.transfer import WeightPushError
 from cooper_rl.rollouts.samples import Samples
 
 logger = logging.getLogger(__name__)
 
 
-class InferenceEngine(Receiver, Protocol):
-    """One vLLM engine, or several behind one call."""
+class InferenceEngine(Protocol):
+    """What draws: one vLLM engine, or several behind one call."""
 
     elsewhere: bool
     """Whether it draws in another process, so that this one can do something else meanwhile."""
+    restarts: int
+    """How many engines this side has started in place of lost ones."""
 
-    context: int
-    """Tokens that a prompt and its completion may have together."""
-    dtype: torch.dtype
-    """Of its weights."""
+    @property
+    def context(self) -> int:
+        """Tokens that a prompt and its completion may have together."""
+        ...
 
     def generate(self, requests: list[Request]) -> list[Drawn]:
         """Draw every completion, in the order of the requests. Raises EngineLost where it is gone."""
@@ -37,6 +39,10 @@ class InferenceEngine(Receiver, Protocol):
 
     def wait_until_back(self) -> None:
         """Wait for an engine that is being started again. Raises EngineLost where it does not come back."""
+
+    def weight_versions(self) -> list[str]:
+        """See `Receiver`."""
+        ...
 
 
 class VllmSampler:
@@ -51,23 +57,23 @@ class VllmSampler:
         engine: InferenceEngine,
         tokenizer: PreTrainedTokenizerBase,
         end_of_sequence: set[int],
-        config: VllmConfig,
-        backend: str,
+        handover: Handover,
     ):
         self.tokenizer = tokenizer
         self.version: str | None = None
         """Of the weights in the engine; None where they are not the learner's."""
         self.reconnections = 0
         """How often the engine had lost its weights or its connection."""
+        self.failed_pushes = 0
+        """How many hand-overs failed."""
         self._engine = engine
         self._end_of_sequence = end_of_sequence
-        self._config = config
-        self._backend = backend
+        self._handover = handover
         self._name = uuid4().hex[:8]  # another run's weights in the same engine have other versions
         self._pushes = 0
-        self._sender: WeightSender | None = None
-        self._sends: PreTrainedModel | None = None
         self._learner: PolicyLearner | None = None
+        self._push_seconds = 0.0
+        self._told: Metrics = {"engine/restarts": float(engine.restarts)}  # those before belong to another sampler
         self._thread = ThreadPoolExecutor(1, "vllm-sampler")
 
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
@@ -103,22 +109,33 @@ class VllmSampler:
     def load_weights(self, learner: PolicyLearner) -> None:
         """Hand the learner's weights over, and check that the engine has them.
 
-        Raises TypeError for a learner without a Hugging Face model in this process, and WeightPushError where the
-        hand-over fails; the engine is not sampled from then until another one succeeds.
+        A hand-over that fails is made once more, over a new connection. Raises TypeError for a learner whose weights
+        cannot be sent from here, and WeightPushError where it fails again (EngineLost if the engine is elsewhere); the
+        engine is not sampled from then until another one succeeds.
         """
-        model = getattr(learner, "model", None)
-        if not isinstance(model, PreTrainedModel):
-            raise TypeError(f"the vLLM sampler needs a learner with a `model` in this process, not {learner!r}")
+        start = time.perf_counter()
+        try:
+            self._hand_over(learner)
+        except WeightPushError as first:
+            logger.warning("a hand-over of weights failed and is made again: %s", first)
+            self.failed_pushes += 1
+            try:
+                self._hand_over(learner)
+            except WeightPushError as error:
+                if self._engine.elsewhere:
+                    raise EngineLost(str(error)) from error
+                raise
+        self._push_seconds += time.perf_counter() - start
+
+    def _hand_over(self, learner: PolicyLearner) -> None:
         self._notice_lost_weights()
         self.version, self._pushes = None, self._pushes + 1
         version = f"{self._name}-{self._pushes}"
         try:
-            self._sender_of(model).send(version)
-        except Exception as error:
-            self._disconnect()
-            if isinstance(error, WeightPushError):
-                raise
-            raise WeightPushError(f"the engine could not be reached for version {version}: {error}") from error
+            self._handover.send(learner, version)
+        except Exception:
+            self._handover.close()
+            raise
         self.version, self._learner = version, learner
 
     def _notice_lost_weights(self) -> None:
@@ -130,22 +147,17 @@ class VllmSampler:
         if found != {self.version}:
             self.reconnections += 1
             logger.warning("engine at weights %s, expected %s: connecting again", ", ".join(found), self.version)
-            self._disconnect()
+            self._handover.close()
 
-    def _sender_of(self, model: PreTrainedModel) -> WeightSender:
-        if self._sender is None or self._sends is not model:
-            self._disconnect()
-            self._sender = WeightSender(
-                self._backend,
-                ModelWeights(model, self._engine.dtype),
-                self._engine,
-                host=self._config.transfer_host,
-                timeout_s=self._config.timeout_s,
-            )
-            self._sends = model
-        return self._sender
-
-    def _disconnect(self) -> None:
-        if self._sender is not None:
-            self._sender.close()
-        self._sender = self._sends = None
+    def take_metrics(self) -> Metrics:
+        """See `Measured`: hand-overs of weights, their seconds and their faults, since this was called last."""
+        told, self._told = (
+            self._told,
+            {
+                "engine/restarts": float(self._engine.restarts),
+                "engine/reconnections": float(self.reconnections),
+                "engine/failed_pushes": float(self.failed_pushes),
+                "time/push_weights": self._push_seconds,
+            },
+        )
+        return {name: total - told.get(name, 0.0) for name, total in self._told.items()}

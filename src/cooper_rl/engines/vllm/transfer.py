@@ -1,38 +1,28 @@
-"""The hand-over of weights to vLLM engines. All that this package uses of vLLM's weight-transfer API is in this file.
+"""The hand-over of weights to vLLM engines. Of vLLM's weight-transfer API this package uses what is here and in `gloo`.
 
 The API has four verbs (`init_weight_transfer_engine`, `start_weight_update`, `update_weights`,
 `finish_weight_update`) and a backend on both sides, which the engine's worker and the trainer look up by name. `nccl`
-and `ipc` are vLLM's own. `gloo` is made here, for CPUs: the protocol of `nccl` over another communicator. A worker
-knows it from `worker_extension_cls="cooper_rl.engines.vllm.transfer.Extension"`.
+and `ipc` are vLLM's own; `gloo`, for CPUs, is ours. A worker knows it from
+`worker_extension_cls="cooper_rl.engines.vllm.transfer.Extension"`.
 """
 
 # vLLM has an environment of its own, where types are not checked.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportPrivateImportUsage=false
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from datetime import timedelta
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from vllm.distributed.weight_transfer import WeightTransferTrainerFactory
 from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource
-from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
-from vllm.distributed.weight_transfer.nccl_common import NCCLWeightTransferInitInfo, worker_init_payload
-from vllm.distributed.weight_transfer.nccl_engine import (
-    NCCLTrainerInitInfo,
-    NCCLTrainerWeightTransferEngine,
-    NCCLWeightTransferEngine,
-    NCCLWeightTransferUpdateInfo,
-)
+from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
 from vllm.utils.network_utils import get_open_port
 
 from cooper_rl.engines.local.adapter import plain_weights
+from cooper_rl.engines.vllm.gloo import GlooTrainerInitInfo
 
 EXTENSION = f"{__name__}.Extension"
 UNFINISHED = "unfinished "
@@ -118,11 +108,11 @@ class WeightSender:
         port: int | None = None,
         timeout_s: float = 600.0,
     ):
+        """Raises WeightPushError where the engines cannot be reached."""
         self._receiver = receiver
         self._client = _Client(receiver)
         self._rank = rank
-        if rank == 0 and any(version.startswith(UNFINISHED) for version in receiver.weight_versions()):
-            _clear_away(receiver)
+        self._source = _WholePasses(source)
         address: dict[str, Any] = {"master_address": host, "master_port": get_open_port() if port is None else port}
         world_size = 1 + receiver.workers
         if backend == "ipc":
@@ -131,7 +121,12 @@ class WeightSender:
             info = NCCLTrainerInitInfo(**address, world_size=world_size, rank=rank)
         else:
             info = GlooTrainerInitInfo(**address, world_size=world_size, rank=rank, timeout_s=timeout_s)
-        self._engine = WeightTransferTrainerFactory.trainer_init(info, client=self._client, source=source)
+        try:
+            if rank == 0 and any(version.startswith(UNFINISHED) for version in receiver.weight_versions()):
+                _clear_away(receiver)
+            self._engine = WeightTransferTrainerFactory.trainer_init(info, client=self._client, source=self._source)
+        except Exception as error:
+            raise WeightPushError(f"the engines could not be reached for their weights: {error}") from error
 
     def send(self, version: str) -> None:
         """Hand over all weights as they are now; afterwards every engine says `version`.
@@ -139,6 +134,7 @@ class WeightSender:
         Raises WeightPushError where it failed on the way, or an engine says something else.
         """
         self._client.version = version
+        self._source.begin()
         try:
             if self._rank == 0:
                 self._receiver.update_weight_version(UNFINISHED + version)
@@ -147,6 +143,8 @@ class WeightSender:
                 self._receiver.reset_prefix_cache()
                 found = self._receiver.weight_versions()
         except Exception as error:
+            self.close()  # engines that still receive would wait for what does not come
+            self._source.end()
             raise WeightPushError(f"the weights of version {version} were not handed over: {error}") from error
         if self._rank == 0 and set(found) != {version}:
             raise WeightPushError(f"engines say weights of version {', '.join(found)} after a push of {version}")
@@ -154,6 +152,36 @@ class WeightSender:
     def close(self) -> None:
         """Leave the group."""
         self._engine.shutdown()
+
+
+class _WholePasses(WeightSource):
+    """A source that is gone through to the end in every round.
+
+    All ranks of a sharded model make each weight whole together. Where rank 0 stopped in the middle because an engine
+    has died, the others would wait for it.
+    """
+
+    def __init__(self, source: WeightSource):
+        self._source = source
+        self._pass: Iterator[tuple[str, Tensor]] | None = None
+
+    def metadata(self) -> list[ParamMeta]:
+        return self._source.metadata()
+
+    def __iter__(self) -> Iterator[tuple[str, Tensor]]:
+        self._pass = iter(self._source)
+        for item in self._pass:  # noqa: UP028 - `yield from` would close it together with this one
+            yield item
+
+    def begin(self) -> None:
+        """A round begins."""
+        self._pass = None
+
+    def end(self) -> None:
+        """Go through what is left of a round that has failed."""
+        with suppress(Exception):  # the round's own error says more
+            for _ in iter(self) if self._pass is None else self._pass:
+                pass
 
 
 class _Client:
@@ -180,143 +208,5 @@ def _clear_away(receiver: Receiver) -> None:
     receiver.finish_weight_update(UNFINISHED + "cut")
 
 
-class _Group:
-    """What the `nccl` engines call on their communicator, over gloo."""
-
-    def __init__(self, host: str, port: int, rank: int, world_size: int, timeout_s: float):
-        self._timeout = timedelta(seconds=timeout_s)
-        # Not vLLM's own function, which points the process's standard output elsewhere meanwhile: where both sides are
-        # in one process, two threads do so at once, and it stays there.
-        store = dist.TCPStore(host, port, world_size, is_master=rank == 0, timeout=self._timeout)
-        self._group: Any = dist.ProcessGroupGloo(dist.PrefixStore("weights", store), rank, world_size, self._timeout)
-
-    def broadcast(self, tensor: Tensor, src: int) -> None:
-        options = dist.BroadcastOptions()
-        options.rootRank = src
-        self._group.broadcast([tensor], options).wait(self._timeout)
-
-    def destroy(self) -> None:
-        """Close the connections, which ends the others' waiting."""
-        self._group = None
-
-
-@dataclass(kw_only=True)
-class GlooInitInfo(NCCLWeightTransferInitInfo):
-    """What a worker needs to join the group."""
-
-    timeout_s: float = 600.0
-
-
-class GlooEngine(NCCLWeightTransferEngine):
-    """The receiving half, in every worker."""
-
-    init_info_cls = GlooInitInfo
-
-    def init_transfer_engine(self, init_info: GlooInitInfo) -> None:
-        """Join the sender's group, after leaving an earlier one."""
-        self.shutdown()
-        parallel = self.parallel_config
-        rank = init_info.rank_offset + parallel.data_parallel_index * parallel.world_size + parallel.rank
-        assert init_info.master_address is not None
-        assert init_info.master_port is not None
-        address = (init_info.master_address, init_info.master_port)
-        self.model_update_group = _Group(*address, rank, init_info.world_size, init_info.timeout_s)
-
-    def receive_weights(self, update_info: NCCLWeightTransferUpdateInfo) -> None:
-        """Take every tensor as it comes."""
-        group: Any = self.model_update_group
-        if group is None:
-            raise RuntimeError("no group to receive weights from: the sender has to open one again")
-        try:
-            for name, dtype, shape in zip(update_info.names, update_info.dtype_names, update_info.shapes, strict=True):
-                weight = torch.empty(shape, dtype=getattr(torch, dtype))
-                group.broadcast(weight, src=0)
-                self.model.load_weights([(name, weight)])
-        except BaseException:
-            self.shutdown()  # or the sender would wait for a worker that no longer receives
-            raise
-
-    def finish_weight_update(self) -> None:
-        """Put the weights in place."""
-        super().finish_weight_update()
-        head: Any = getattr(self.model, "lm_head", None)
-        if hasattr(head, "cpu_linear"):
-            # On a CPU vLLM multiplies by a repacked copy, which a reload does not refresh where head and embeddings are
-            # the same tensor. (The configuration's `tie_word_embeddings` may be false by then.)
-            head.quant_method.process_weights_after_loading(head)
-
-
-@dataclass
-class GlooTrainerInitInfo(NCCLTrainerInitInfo):
-    """What the sender needs to open the group."""
-
-    backend: ClassVar[str] = "gloo"
-    packed: bool = False
-    timeout_s: float = 600.0
-
-
-class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
-    """The sending half: rank 0 broadcasts, the other ranks only take part in making each tensor whole."""
-
-    init_info_cls = GlooTrainerInitInfo
-
-    @classmethod
-    def trainer_init(
-        cls, init_info: GlooTrainerInitInfo, *, client: Any, source: WeightSource | None = None
-    ) -> "GlooTrainerEngine":
-        """Open the group; returns when every worker is in it."""
-        assert source is not None
-        engine = cls(client=client, source=source, is_sender=init_info.is_sender, packed=False)
-        if engine.is_sender:
-            address = (init_info.master_address, init_info.master_port)
-            worker = GlooInitInfo(
-                master_address=address[0],
-                master_port=address[1],
-                rank_offset=1,
-                world_size=init_info.world_size,
-                timeout_s=init_info.timeout_s,
-            )
-            with ThreadPoolExecutor(1) as pool:
-                joined = pool.submit(client.init_weight_transfer_engine, worker_init_payload(worker))
-                engine.model_update_group = _Group(*address, 0, init_info.world_size, init_info.timeout_s)
-                joined.result()
-        return engine
-
-    def send_weights(self) -> None:
-        """One round: the workers receive while this side sends."""
-        assert self.source is not None
-        declared = self.source.metadata()
-        if not self.is_sender:
-            for _ in self.source:
-                pass
-            return
-        names = [meta.name for meta in declared]
-        dtypes = [str(meta.dtype).removeprefix("torch.") for meta in declared]
-        update = NCCLWeightTransferUpdateInfo(names, dtypes, [list(meta.shape) for meta in declared])
-        group: Any = self.model_update_group
-        if group is None:
-            raise RuntimeError("this sender has left its group; make another")
-        self.client.start_weight_update()
-        with ThreadPoolExecutor(1) as pool:
-            receiving = pool.submit(self.client.update_weights, asdict(update))
-            try:
-                for _, tensor in self._checked_iter(self.source, declared):
-                    if receiving.done():
-                        break  # it failed, as there is more to come
-                    group.broadcast(tensor.contiguous().cpu(), src=0)
-            except BaseException:
-                a_worker_failed_first = receiving.done()
-                self.shutdown()  # or the workers would wait for a sender that no longer sends
-                if a_worker_failed_first:
-                    receiving.result()  # its error says more
-                raise
-            receiving.result()
-        self.client.finish_weight_update()
-
-
 class Extension:
     """Nothing. Naming it as a worker's extension makes vLLM import this module there."""
-
-
-WeightTransferEngineFactory.register_engine("gloo", GlooEngine)
-WeightTransferTrainerFactory.register_engine("gloo", GlooTrainerEngine)

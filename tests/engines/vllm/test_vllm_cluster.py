@@ -1,0 +1,131 @@
+"""vLLM engines under Ray, with weights from two processes of a sharded policy: pushes, kills, hangs."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import ray
+import torch
+
+pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
+
+from test_vllm_push import DRAWN, PROMPTS, gap, tied_qwen2
+
+from cooper_rl.engines.cluster.inference.engines import shares
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.vllm.requests import Request
+from rank_processes import on_ranks, two_ranks_and_vllm
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tied_qwen2(tmp_path_factory.mktemp("qwen2"))
+
+
+@pytest.fixture
+def learner(folder):
+    return two_ranks_and_vllm().policy(LearnerConfig(model=str(folder), device="cpu"), 10)
+
+
+@pytest.fixture
+def sampler(folder):
+    return two_ranks_and_vllm().sampler(LearnerConfig(model=str(folder)), 0)
+
+
+def disturb(learner, seed: int, by: float = 0.02) -> None:
+    """Change the weights of every process's shard."""
+
+    @torch.no_grad()
+    def change(rank, key):
+        for i, parameter in enumerate(rank.learners[key].learner.model.parameters()):
+            local = parameter.to_local()
+            local.add_(by * torch.randn(local.shape, generator=torch.Generator().manual_seed(seed * 1000 + i)))
+
+    on_ranks(change, learner.key, engine=two_ranks_and_vllm())
+
+
+def pids() -> list[int]:
+    """Of the engines."""
+    engines = two_ranks_and_vllm().engines
+    assert engines is not None
+    actors = engines.receiver().actors
+    return ray.get([actor.__ray_call__.remote(lambda _: os.getpid()) for actor in actors])
+
+
+def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner):
+    gaps, texts, versions = [], set(), set()
+    for push in range(20):
+        disturb(learner, push)
+        sampler.load_weights(learner)
+        samples = sampler.sample(PROMPTS, 4, DRAWN, seed=push)
+        gaps.append(gap(samples, learner))
+        texts.add(tuple(samples.texts))
+        versions.add(sampler.version)
+    assert max(gaps) < 1e-4, "nats after each push: " + " ".join(f"{g:.1e}" for g in gaps)
+    assert len(texts) == len(versions) == 20
+
+
+def test_an_engine_that_is_killed_is_replaced_and_draws_the_same(sampler, learner):
+    disturb(learner, 1)
+    sampler.load_weights(learner)
+    before = sampler.sample(PROMPTS, 4, DRAWN, seed=3)
+    first = pids()
+    os.kill(first[1], signal.SIGKILL)
+    after = sampler.sample(PROMPTS, 4, DRAWN, seed=3)
+    assert pids()[0] == first[0]
+    assert pids()[1] != first[1]
+    np.testing.assert_array_equal(after.token_ids.values, before.token_ids.values)
+    assert gap(after, learner) < 1e-4
+    counted = sampler.take_metrics()
+    assert counted["engine/restarts"] == counted["engine/reconnections"] == 1
+    assert sampler.take_metrics()["engine/restarts"] == 0
+
+
+def test_a_push_that_an_engine_does_not_survive_is_made_again(sampler, learner):
+    """It dies after five tensors; the policy's processes, which gather each tensor together, go on."""
+    sampler.load_weights(learner)
+    disturb(learner, 2)
+
+    def arm(rank, key, victim):
+        """Have the first process kill the engine in the middle of the next push, once."""
+        model = rank.learners[key].learner.model
+        whole, done = model.named_parameters, []
+
+        def deadly(*arguments, **settings):
+            for i, item in enumerate(whole(*arguments, **settings)):
+                if len(done) == 1 and i == 5:
+                    os.kill(victim, signal.SIGKILL)
+                    done.append("killed")
+                yield item
+            done.append("described")  # the first pass is that of the metadata
+
+        model.named_parameters = deadly
+
+    actor, victim = learner.group.actors[0], pids()[0]
+    ray.get(actor.__ray_call__.remote(arm, learner.key, victim))
+    sampler.load_weights(learner)
+    assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
+    counted = sampler.take_metrics()
+    assert counted["engine/failed_pushes"] == counted["engine/restarts"] == 1
+    assert victim not in pids()
+
+
+def test_an_engine_that_hangs_is_ended_and_replaced(sampler, learner):
+    """It is noticed by the next push, `timeout_s` later."""
+    sampler.load_weights(learner)
+    before = pids()
+    os.kill(before[0], signal.SIGSTOP)
+    sampler.load_weights(learner)
+    assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
+    assert sampler.take_metrics()["engine/restarts"] == 1
+    assert before[0] not in pids()
+
+
+def test_all_samples_of_a_prompt_go_to_one_engine():
+    asked = [Request([prompt], {"seed": i}) for prompt in (7, 8, 9, 8, 5) for i in range(3)]
+    first, second = shares(asked, 2)
+    assert first + second == asked
+    assert [len(first), len(second)] == [6, 9]
+    assert shares(asked[:3], 2) == [[], asked[:3]]
+    assert shares([], 2) == [[], []]
