@@ -12,8 +12,12 @@ def serve(
 ) -> None:
     """Serve a reward that learns to trainers in other processes; see docs/serve.md."""
     from cooper_rl.cooptimization.reward_inputs import read_reward_inputs  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.service.config import check_extra, load_serve_config, read_token  # noqa: PLC0415
-    from cooper_rl.service.listening import listen  # noqa: PLC0415
+    from cooper_rl.service.config import (  # noqa: PLC0415
+        check_extra,
+        listen,
+        load_serve_config,
+        read_token,
+    )
 
     settings = load_serve_config(config, overrides or [])
     check_extra()
