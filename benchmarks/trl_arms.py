@@ -124,7 +124,7 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
         before = processor_seconds()
         trainer.train()
         used = [after - start for after, start in zip(processor_seconds(), before, strict=True)]
-        print(f"{arm}-{seed}: processor seconds of training: trainer {used[0]:.1f}, server {used[1]:.1f}")
+        print(f"{arm}-{seed}: processor seconds of training: trainer {used[0]:.1f}, its other processes {used[1]:.1f}")
     rows: dict[int, dict[str, Any]] = {}
     for row in trainer.state.log_history:
         rows.setdefault(row["step"], {"step": row["step"]}).update(row)

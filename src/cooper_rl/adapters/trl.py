@@ -91,8 +91,7 @@ class GRPOReward:
         if self._open is not None and self.scorer is not None:
             start = perf_counter()
             learned = self.scorer.update(self._open)
-            known = {"version": float(learned.version), "time/update": perf_counter() - start}
-            self.learned = learned.metrics | known
+            self.learned = {**learned.metrics, "version": float(learned.version), "time/update": perf_counter() - start}
             self._open, self._groups = None, 0
 
     def _score(self, rows: list[Row], size: int, step: int | None) -> tuple[list[float], Metrics]:
@@ -100,10 +99,8 @@ class GRPOReward:
             raise InputError("the first process has no scorer; give it a CooperReward or the service's client")
         groups, start = consecutive(rows, size, self._groups), perf_counter()
         scored = self.scorer.score(groups, step=step, train=step is not None)
-        metrics = scored.metrics | {
-            "scored_by_version": float(scored.version),
-            "time/score": perf_counter() - start,
-        }
+        metrics = {**scored.metrics, "scored_by_version": float(scored.version)}
+        metrics["time/score"] = perf_counter() - start
         if step is not None:
             self._open, self._groups = step, self._groups + len(groups)
             metrics = {**self.learned, **metrics}
