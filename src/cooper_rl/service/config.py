@@ -148,13 +148,6 @@ def check_extra() -> None:
         )
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def listen(config: ServerConfig) -> socket.socket:
     """Bind to host and port. Raises InputError if that fails. Connections are refused until the server runs."""
     try:
@@ -168,3 +161,10 @@ def listen(config: ServerConfig) -> socket.socket:
             "another port, or 0 for a free one"
         ) from error
     return listener
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

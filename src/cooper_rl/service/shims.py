@@ -116,20 +116,6 @@ def asks_of(answers: Sequence[tuple[Label, Answer]], policy: CommitPolicy | None
     return asks
 
 
-def _read(text: str, record: type[Any], what: str) -> Any:
-    try:
-        return parse_body(text.encode(), record)
-    except Refusal as error:
-        example = '{"question": …, "answer": …, "split": "train"}'
-        if record is Completion:
-            example = example.replace('"split"', '"completion": …, "split"')
-        raise Refusal(422, f"{what}: write it as JSON text {example} ({error})") from error
-
-
-def _name(texts: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:20]
-
-
 def shim_routes(service: Service) -> APIRouter:
     """`?commit=count:1024` or `?commit=idle:5s` in the URL says when to train."""
     routes = APIRouter()
@@ -166,6 +152,20 @@ def shim_routes(service: Service) -> APIRouter:
         return reply({**content, "data": data, "usage": usage})
 
     return routes
+
+
+def _read(text: str, record: type[Any], what: str) -> Any:
+    try:
+        return parse_body(text.encode(), record)
+    except Refusal as error:
+        example = '{"question": …, "answer": …, "split": "train"}'
+        if record is Completion:
+            example = example.replace('"split"', '"completion": …, "split"')
+        raise Refusal(422, f"{what}: write it as JSON text {example} ({error})") from error
+
+
+def _name(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:20]
 
 
 def _reward(found: ScoreReply) -> float | None:

@@ -24,6 +24,9 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
+Checked = TypeVar("Checked", bound=Body)
+
+
 class ProblemBody(Body):
     """The problem that the completions answer."""
 
@@ -125,9 +128,6 @@ def _group(body: GroupBody) -> AnswerGroup:
     return AnswerGroup(body.id, Problem(**body.problem.model_dump()), answers)
 
 
-Checked = TypeVar("Checked", bound=Body)
-
-
 async def read_body(request: Request, record: type[Checked]) -> Checked:
     """The body as a record. Raises Refusal: 400 if it is not UTF-8 or not JSON, 422 if it does not fit the record."""
     data = await request.body()
@@ -166,7 +166,7 @@ def scores(found: ScoreReply) -> dict[str, Any]:
     return {
         "step": found.step,
         "version": found.version,
-        "groups": [_group(one) for one in found.groups],
+        "groups": [_scored(one) for one in found.groups],
         "metrics": _metrics(found.metrics),
     }
 
@@ -195,13 +195,13 @@ def first_logits(group: ScoredGroup) -> list[float] | None:
     return next(iter(group.logits.values()), None)
 
 
-def _group(scored: ScoredGroup) -> dict[str, Any]:
-    logits = first_logits(scored)
+def _scored(group: ScoredGroup) -> dict[str, Any]:
+    logits = first_logits(group)
     return {
-        "id": scored.group.id,
-        "rewards": [finite(reward) for reward in scored.rewards],
+        "id": group.group.id,
+        "rewards": [finite(reward) for reward in group.rewards],
         "logits": None if logits is None else [finite(logit) for logit in logits],
-        "verdicts": scored.verdicts,
+        "verdicts": group.verdicts,
     }
 
 
