@@ -57,7 +57,12 @@ ON_A_CPU = {
     "+ray_kwargs.ray_init.resources": "{NPU: 1}",
     "+ray_kwargs.ray_init.include_dashboard": False,
 }
-PROCESSES = {"VERL_PLATFORM": "cpu", "VERL_USE_EXTERNAL_MODULES": "verl_on_cpu", "VERL_ENGINE_DEVICE": "cuda"}
+PROCESSES = {
+    "VERL_PLATFORM": "cpu",
+    "VERL_USE_EXTERNAL_MODULES": "verl_on_cpu",
+    "VERL_ENGINE_DEVICE": "cuda",
+    "RAY_memory_monitor_refresh_ms": "0",  # Ray ends workers where other programs have filled the memory
+}
 
 
 def train(folder: Path, steps: int) -> str:
