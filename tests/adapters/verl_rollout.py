@@ -60,7 +60,7 @@ class Replica(RolloutReplica):
 
     async def launch_servers(self) -> None:
         server = ray.remote(Server).options(name=_name(self.replica_rank))
-        handle = server.remote(self.model_config.path, self.config.response_length)
+        handle: Any = server.remote(self.model_config.path, self.config.response_length)
         self.servers, self._server_handle, self._server_address = [handle], handle, _name(self.replica_rank)
         await handle.nothing.remote()
 
