@@ -80,7 +80,8 @@ class Adapter(BaseRollout):
         self, weights: Iterable[tuple[str, torch.Tensor]], global_steps: int | None = None, **unused: Any
     ) -> None:
         copies = {name: tensor.detach().cpu().clone() for name, tensor in weights}
-        await ray.get_actor(_name(int(os.environ["RANK"]))).load.remote(copies, global_steps)
+        server: Any = ray.get_actor(_name(int(os.environ["RANK"])))
+        await server.load.remote(copies, global_steps)
 
 
 def _name(rank: int) -> str:
