@@ -69,6 +69,7 @@ def train(folder: Path, steps: int) -> str:
     """What verl has said."""
     files = {"data.train_files": folder / "train.parquet", "data.val_files": folder / "train.parquet"}
     places = {"actor_rollout_ref.model.path": folder / "policy", "trainer.default_local_dir": folder / "checkpoints"}
+    places["hydra.run.dir"] = folder / "hydra"
     settings = {**REWARD, **SMALL, **ON_A_CPU, **files, **places, "trainer.total_training_steps": steps}
     command = [sys.executable, "-m", "verl.trainer.main_ppo", *(f"{name}={value}" for name, value in settings.items())]
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
