@@ -5,8 +5,9 @@
 
 Arms: `rule`, `static` reward model, `cooper` in TRL's process, `service`: the same over HTTP from `cooper serve`. All
 of them go through `cooper_rl.adapters.trl`, with the settings of `arena/arithmetic.yaml` as far as TRL has them. Gold
-accuracy is a second reward function of weight 0. Each cell is a process of its own and writes one JSON line a step;
-cells that are finished are skipped. `--draw` makes the picture, and prints the table, of what is there.
+accuracy is a second reward function of weight 0. Each cell is a process of its own and writes one JSON line a step, and
+what it used of the processor to its output; cells that are finished are skipped. `--draw` makes the picture, and prints
+the table, of what is there.
 """
 
 import argparse
@@ -120,7 +121,10 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
             eval_dataset=data_set("test", TEST_PROBLEMS),
             processing_class=AutoTokenizer.from_pretrained(ASSETS / "policy"),
         )
+        before = processor_seconds()
         trainer.train()
+        used = [after - start for after, start in zip(processor_seconds(), before, strict=True)]
+        print(f"{arm}-{seed}: processor seconds of training: trainer {used[0]:.1f}, its other processes {used[1]:.1f}")
     rows: dict[int, dict[str, Any]] = {}
     for row in trainer.state.log_history:
         rows.setdefault(row["step"], {"step": row["step"]}).update(row)
@@ -128,6 +132,16 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
     part = target.with_suffix(".part")
     part.write_text("".join(json.dumps(row) + "\n" for row in rows.values()), encoding="utf-8")
     part.rename(target)
+
+
+def processor_seconds() -> tuple[float, float]:
+    """Used so far by this process, and by those it has started."""
+    import psutil
+
+    own = psutil.Process()
+    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+    seconds = [one.user + one.system for one in times]
+    return seconds[0], sum(seconds[1:])
 
 
 @contextmanager

@@ -22,6 +22,9 @@ def test_the_service_gives_the_run_of_the_same_process(service, tiny_models, tmp
         [[row[name] for name in names] for row in run.state.log_history if "loss" in row] for run in (inside, outside)
     ]
     assert logs[0] == logs[1]
+    for run in (inside, outside):  # what the reward took of a step, wherever it is
+        rows = [row for row in run.state.log_history if "loss" in row]
+        assert all(row["cooper/time/score"] > 0 < row["cooper/time/update"] for row in rows)
     assert all(map(torch.equal, inside.model.parameters(), outside.model.parameters()))
 
 

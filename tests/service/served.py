@@ -78,11 +78,11 @@ class Served:
 
     def post(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
         """One request, sent once."""
-        return httpx.post(self.url + path, json=body, timeout=60, **options)
+        return httpx.post(self.url + path, json=body, timeout=180, **options)
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         """One question, asked once."""
-        return httpx.get(self.url + path, timeout=60, **options)
+        return httpx.get(self.url + path, timeout=180, **options)
 
     def __enter__(self) -> Self:
         return self.start()

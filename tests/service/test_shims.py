@@ -59,6 +59,23 @@ def test_slime_gets_a_bare_number(server):
     commit(server)
 
 
+def test_equal_answers_of_a_request_count_each_and_its_repeat_adds_none(server):
+    for _ in range(2):  # the trainer did not hear the first reply
+        openrlhf(server, ["it is 10", "it is 17", "it is 17", "it is 17"])
+        assert opened(server)["answers"] == 4
+    assert len(commit(server)["pairs"]) > 0
+
+
+def test_clients_of_classify_can_name_equal_answers(server):
+    for name in ("a", "b", "a"):
+        answer = server.post("/classify", {"input": label(completion="it is 17", id=name)})
+        assert answer.status_code == 200, answer.text
+    assert opened(server)["answers"] == 2
+    other = server.post("/classify", {"input": label(completion="it is 18", id="a")})
+    assert (other.status_code, "other content" in other.json()["error"]) == (409, True)
+    commit(server)
+
+
 def test_classify_answers_as_vllm_does(server):
     texts = [label(completion=text, split="eval") for text in ("it is 10", "it is 11")]
     found = server.post("/classify", {"model": "rm", "input": texts}).json()

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Self
 
 from transformers import TrainerCallback
@@ -88,16 +89,18 @@ class GRPOReward:
     def update(self) -> None:
         """Train the reward model on what was scored since the last update, if anything was."""
         if self._open is not None and self.scorer is not None:
+            start = perf_counter()
             learned = self.scorer.update(self._open)
-            self.learned = {**learned.metrics, "version": float(learned.version)}
+            self.learned = {**learned.metrics, "version": float(learned.version), "time/update": perf_counter() - start}
             self._open, self._groups = None, 0
 
     def _score(self, rows: list[Row], size: int, step: int | None) -> tuple[list[float], Metrics]:
         if self.scorer is None:
             raise InputError("the first process has no scorer; give it a CooperReward or the service's client")
-        groups = consecutive(rows, size, self._groups)
+        groups, start = consecutive(rows, size, self._groups), perf_counter()
         scored = self.scorer.score(groups, step=step, train=step is not None)
         metrics = {**scored.metrics, "scored_by_version": float(scored.version)}
+        metrics["time/score"] = perf_counter() - start
         if step is not None:
             self._open, self._groups = step, self._groups + len(groups)
             metrics = {**self.learned, **metrics}

@@ -1,4 +1,7 @@
-"""What devices hold and achieve. Times in a plan are these rates and nothing else; each says where it comes from."""
+"""What devices hold and achieve. Times in a plan are these rates and nothing else; each says where it comes from.
+
+docs/plan.md lists where each figure was looked up, and which could not be confirmed.
+"""
 
 import os
 import time
@@ -33,11 +36,11 @@ DEVICES = {
     for device in (
         _H100,
         Device("h200", 141 * GB, 989e12, 4.8e12, "NVIDIA H200 SXM data sheet"),
-        Device("b200", 180 * GB, 2250e12, 7.7e12, "NVIDIA DGX B200 data sheet, an eighth of the machine"),
-        Device("a100", 80 * GB, 312e12, 2.04e12, "NVIDIA A100 80 GB SXM data sheet"),
-        Device("a100-40gb", 40 * GB, 312e12, 1.56e12, "NVIDIA A100 40 GB data sheet"),
-        Device("l40s", 48 * GB, 362e12, 0.864e12, "NVIDIA L40S data sheet"),
-        Device("rtx4090", 24 * GB, 165e12, 1.01e12, "NVIDIA Ada architecture white paper, float32 accumulation"),
+        Device("b200", 180 * GB, 2250e12, 8.0e12, "NVIDIA DGX B200, an eighth of the machine"),
+        Device("a100", 80 * GB, 312e12, 2.039e12, "NVIDIA A100 80 GB SXM data sheet"),
+        Device("a100-40gb", 40 * GB, 312e12, 1.555e12, "NVIDIA A100 40 GB data sheet"),
+        Device("l40s", 48 * GB, 362.05e12, 0.864e12, "NVIDIA L40S data sheet"),
+        Device("rtx4090", 24 * GB, 165.2e12, 1.008e12, "NVIDIA Ada architecture white paper, float32 accumulation"),
     )
 }
 
@@ -47,7 +50,8 @@ default for `gpu_memory_utilization` is the same."""
 
 TRAIN_SHARE = 300e12 / _H100.dense
 """Of the peak, achieved by forward and backward passes: 5,762 to 6,667 tokens/s a GPU for Llama 3.1 8B with FSDP on
-H100, which is 280 to 320 TFLOP/s (torchtitan, docs/performance). Assumed to be the same share on other devices."""
+H100, which is 280 to 320 TFLOP/s (torchtitan, benchmarks/llama3_h100_202412). Assumed to be the same share on other
+devices."""
 FORWARD_SHARE = 350e12 / _H100.dense
 """Of the peak, achieved by forward passes alone. Assumed: no optimizer, no gradients to reduce."""
 
@@ -55,8 +59,8 @@ BF16_OF_FP8, LONG_TAIL = 0.6, 0.7
 """Assumed: generation in bfloat16 is 0.6 of the published speed in float8; while the last long completions of a step
 are written the batch is not full, which costs 0.3."""
 GENERATE_8B = 15_220 * BF16_OF_FP8 * LONG_TAIL
-"""Tokens/s on one H100 for a model of about 8B: TensorRT-LLM's performance overview, Llama 3.1 8B FP8, 1,000 tokens in
-and 1,000 out, 15,220."""
+"""Tokens/s on one H100 for a model of about 8B: TensorRT-LLM 1.0's performance overview, Llama 3.1 8B FP8, 1,000 tokens
+in and 1,000 out, 15,220."""
 GENERATE_70B = 4_205 / 2 * 0.55 * LONG_TAIL
 """The same for about 70B: 4,205 tokens/s on two H100; bfloat16 over more devices taken as 0.55 (assumed)."""
 PARAMS_8B, PARAMS_70B = 7.62e9, 72.7e9
@@ -71,9 +75,9 @@ PUSH = 8.25e9
 """Bytes/s of weights that go from the learners to all samplers: verl's checkpoint engine, NCCL gather and broadcast,
 four machines of eight H100. Within one machine it is faster."""
 
-PUBLISHED_OVER_PLAN = (1.3, 1.7)
-"""What published steps take, over what these formulas give for them: NeMo-RL's 92.8 s (8B, 16 H100) against 54 s is
-1.7, its 376 s (32B, 32 H100) against 300 s is 1.3."""
+PUBLISHED_OVER_PLAN = (1.3, 1.8)
+"""What published steps take, over what these formulas give for them: NeMo-RL 0.4's 97.7 s (8B, 16 H100) against 54 s is
+1.8, its 393 s (32B, 32 H100) against 300 s is 1.3."""
 
 
 def device_called(name: str | None) -> Device:

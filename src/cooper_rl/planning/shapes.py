@@ -66,7 +66,7 @@ def shape_of(model: str, reward_model: bool = False, lora: LoraConfig | None = N
 
 
 def known_models() -> Mapping[str, dict[str, Any]]:
-    """Configs of published models, as their config.json on the hub has them, by name."""
+    """Configs of published models by name: what a plan needs of their config.json (checked as docs/plan.md says)."""
     return json.loads(files("cooper_rl.planning").joinpath("known_models.json").read_text(encoding="utf-8"))
 
 

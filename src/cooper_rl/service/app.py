@@ -10,15 +10,22 @@ from starlette.responses import Response
 
 from cooper_rl import __version__
 from cooper_rl.errors import InputError
-from cooper_rl.service.asks import ScoreAsk
-from cooper_rl.service.bodies import read_body
-from cooper_rl.service.book import Asked
+from cooper_rl.service.book import Asked, ScoreAsk
 from cooper_rl.service.refusal import Refusal
-from cooper_rl.service.replies import reply, scores, step_view
 from cooper_rl.service.service import Service, result_of
-from cooper_rl.service.shim_routes import shim_routes
-from cooper_rl.service.shims import ClassifyBody, OpenRLHFBody, SlimeBody
-from cooper_rl.service.wire import Body, CheckpointBody, CommitBody, RestoreBody, ScoreBody, groups_of
+from cooper_rl.service.shims import ClassifyBody, OpenRLHFBody, SlimeBody, shim_routes
+from cooper_rl.service.wire import (
+    Body,
+    CheckpointBody,
+    CommitBody,
+    RestoreBody,
+    ScoreBody,
+    groups_of,
+    read_body,
+    reply,
+    scores,
+    step_view,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""The step under way: the results for every answer received, each once."""
+"""Requests to the training, its replies, and the step under way: the results for every answer, each once."""
 
 import hashlib
 import json
@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
+from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.data.problem import Problem
+from cooper_rl.engines.base import Metrics
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.refusal import Refusal
 
 
@@ -67,6 +70,49 @@ class ScoredGroup:
         group = record["group"]
         answers = [Answer(**answer) for answer in group["answers"]]
         return cls(**{**record, "group": AnswerGroup(group["id"], Problem(**group["problem"]), answers)})
+
+
+@dataclass(frozen=True)
+class ScoreAsk:
+    """One request to score. `policy` says when to train, for requests without a step."""
+
+    groups: list[Asked]
+    step: int | None = None
+    train: bool = True
+    run: str | None = None
+    policy: CommitPolicy | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of answers."""
+        return sum(len(one.group.answers) for one in self.groups)
+
+    @property
+    def names(self) -> set[str]:
+        """Groups that it adds to the step."""
+        return {one.group.id for one in self.groups} if self.train else set()
+
+
+@dataclass(frozen=True)
+class ScoreReply:
+    """One entry per group of the request; the metrics cover new groups only."""
+
+    step: int | None
+    version: int
+    groups: list[ScoredGroup]
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class StepView:
+    """The state of a step: `open`, `updating`, `done` or `failed`."""
+
+    step: int
+    state: str
+    version: int
+    metrics: Metrics = field(default_factory=dict)
+    pairs: list[Pair] = field(default_factory=list)
+    error: str | None = None
 
 
 @dataclass

@@ -1,23 +1,54 @@
-"""The clients' requests and how they read the replies, without any network access."""
+"""The clients' requests, how they read the replies, and when they retry; without any network access."""
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from tenacity import RetryCallState, wait_exponential_jitter
 
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.engines.base import Metrics
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts.answers import AnswerGroup
-from cooper_rl.service.retries import ServiceFailedError
+
+if TYPE_CHECKING:
+    import httpx
 
 POINTER = "reward_service.json"
 """The file that `save` writes into a trainer's checkpoint; it names the server's checkpoint."""
 POLL_S = 20.0
 """Seconds that the server may wait for the end of an update before it replies."""
+TRANSIENT = frozenset({425, 429, 502, 503, 504})
+"""Statuses after which the same request may succeed. 425 says that another step is not committed yet."""
+
+
+class RefusedError(InputError):
+    """The service refused the request; the message is the service's and names the remedy."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class UnavailableError(ConnectionError):
+    """The service could not be reached, or was busy, for as long as the client retried."""
+
+    def __init__(self, message: str, status: int | None = None, wait_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.wait_s = wait_s
+
+
+class ServiceFailedError(RuntimeError):
+    """The service failed: a full disk (507), a failed update. Its log has more."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -88,6 +119,35 @@ def state_call(step: int) -> Call:
     return Call("GET", f"/v1/steps/{step}", query={"wait_s": str(POLL_S), "pairs": "true"})
 
 
+def restore_call(folder: str | Path, run: str | None) -> Call:
+    """Restore the checkpoint that `write_pointer` noted. Raises InputError if the folder has no such note."""
+    path = Path(folder) / POINTER
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; this checkpoint was not saved through a reward service")
+    pointer = json.loads(path.read_text(encoding="utf-8"))
+    return Call("POST", "/v1/restore", {"run": run, "step": pointer["step"], "history": pointer["history"]})
+
+
+def write_pointer(folder: str | Path, url: str, checkpoint: dict[str, Any]) -> None:
+    """Note the server's checkpoint in the trainer's."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    pointer = {"url": url, "step": checkpoint["step"], "history": checkpoint["history"]}
+    (Path(folder) / POINTER).write_text(json.dumps(pointer, indent=1), encoding="utf-8")
+
+
+def read_answer(response: "httpx.Response") -> dict[str, Any]:
+    """The body of a successful reply. Raises RefusedError, ServiceFailedError or (to be retried) UnavailableError."""
+    if response.is_success:
+        return response.json()
+    place = f"{response.request.method} {response.request.url.path}: {response.status_code}"
+    message = f"{place}: {_message(response)}"
+    if response.status_code in TRANSIENT:
+        raise UnavailableError(message, response.status_code, _retry_after(response.headers))
+    if response.status_code >= 500:
+        raise ServiceFailedError(message, response.status_code)
+    raise RefusedError(response.status_code, message)
+
+
 def read_scores(answer: dict[str, Any]) -> ServedScores:
     """The answer to `score_call`."""
     groups = answer["groups"]
@@ -111,20 +171,45 @@ def read_update(answer: dict[str, Any]) -> ServedUpdate:
     return ServedUpdate(answer["step"], answer["version"], pairs, _metrics(answer["metrics"]))
 
 
-def write_pointer(folder: str | Path, url: str, checkpoint: dict[str, Any]) -> None:
-    """Note the server's checkpoint in the trainer's."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    pointer = {"url": url, "step": checkpoint["step"], "history": checkpoint["history"]}
-    (Path(folder) / POINTER).write_text(json.dumps(pointer, indent=1), encoding="utf-8")
+@dataclass(frozen=True)
+class Patience:
+    """How long a request is retried; `early_s` is the limit after 425."""
+
+    total_s: float
+    early_s: float
+
+    def is_over(self, state: RetryCallState) -> bool:
+        """For `tenacity`: whether to stop trying."""
+        error = state.outcome.exception() if state.outcome else None
+        limit = self.early_s if getattr(error, "status", None) == 425 else self.total_s
+        return (state.seconds_since_start or 0.0) >= limit
 
 
-def restore_call(folder: str | Path, run: str | None) -> Call:
-    """Restore the checkpoint that `write_pointer` noted. Raises InputError if the folder has no such note."""
-    path = Path(folder) / POINTER
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; this checkpoint was not saved through a reward service")
-    pointer = json.loads(path.read_text(encoding="utf-8"))
-    return Call("POST", "/v1/restore", {"run": run, "step": pointer["step"], "history": pointer["history"]})
+def wait_s(state: RetryCallState) -> float:
+    """From 0.1 s to 5 s, or the server's `Retry-After` if that is longer."""
+    error = state.outcome.exception() if state.outcome else None
+    return max(wait_exponential_jitter(initial=0.1, max=5, jitter=0.1)(state), getattr(error, "wait_s", 0.0))
+
+
+def import_httpx() -> Any:
+    """httpx, which only the clients need."""
+    try:
+        import httpx  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtraError("a client of the reward service needs httpx (the extra `serve`)") from error
+    return httpx
+
+
+def _message(response: "httpx.Response") -> str:
+    try:
+        return str(response.json()["error"])
+    except (ValueError, LookupError, TypeError):  # a proxy's own error page
+        return response.text[:500]
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    seconds = headers.get("retry-after", "")
+    return float(seconds) if seconds.isdecimal() else 0.0
 
 
 def _numbers(row: list[float | None]) -> list[float]:

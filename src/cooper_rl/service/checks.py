@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cooper_rl.rewards.base import REWARDS
-from cooper_rl.service.asks import ScoreAsk
-from cooper_rl.service.book import Book
+from cooper_rl.service.book import Book, ScoreAsk
 from cooper_rl.service.config import ServerConfig
 from cooper_rl.service.refusal import Refusal
 

@@ -10,17 +10,21 @@ from cooper_rl.rollouts.answers import AnswerGroup
 from cooper_rl.service.calls import (
     POLL_S,
     Call,
+    Patience,
     ServedScores,
     ServedUpdate,
+    UnavailableError,
     commit_call,
+    import_httpx,
+    read_answer,
     read_scores,
     read_update,
     restore_call,
     score_call,
     state_call,
+    wait_s,
     write_pointer,
 )
-from cooper_rl.service.retries import Patience, UnavailableError, import_httpx, read_answer, wait_s
 
 
 class _Connection:

@@ -1,8 +1,10 @@
 """The settings of `cooper serve`: those of a reward, and how it is served."""
 
 import os
+import re
+import socket
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,7 +17,25 @@ from cooper_rl.config.settings import Settings, check, merge, read_settings, wit
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.presets import PRESETS
-from cooper_rl.service.commit_policy import read_policy
+
+
+@dataclass(frozen=True)
+class CommitPolicy:
+    """After `rows` answers, or `idle_s` seconds after the last answer; exactly one of the two is set."""
+
+    rows: int | None = None
+    idle_s: float | None = None
+
+
+def read_policy(text: str) -> CommitPolicy:
+    """`count:1024` or `idle:5s`. Raises ValueError for anything else."""
+    if (count := re.fullmatch(r"count:(\d{1,9})", text)) and int(count[1]):
+        return CommitPolicy(rows=int(count[1]))
+    if (idle := re.fullmatch(r"idle:(\d{1,6}(?:\.\d{1,6})?)s", text)) and float(idle[1]):
+        return CommitPolicy(idle_s=float(idle[1]))
+    raise ValueError(
+        f"commit: {text!r} is not valid; write count:1024 (answers) or idle:5s (seconds after the last answer)"
+    )
 
 
 class ServerConfig(Config):
@@ -127,6 +147,21 @@ def check_extra() -> None:
             f"cooper serve needs {', '.join(missing)}, of the extra `serve`: "
             "pip install fastapi uvicorn prometheus-client"
         )
+
+
+def listen(config: ServerConfig) -> socket.socket:
+    """Bind to host and port. Raises InputError if that fails. Connections are refused until the server runs."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        raise InputError(
+            f"serve.host, serve.port: cannot listen on {config.host}:{config.port}: {error.strerror or error}; choose "
+            "another port, or 0 for a free one"
+        ) from error
+    return listener
 
 
 def _is_loopback(host: str) -> bool:

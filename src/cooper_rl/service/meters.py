@@ -9,7 +9,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from cooper_rl.service.asks import ScoreAsk, StepView
+from cooper_rl.service.book import ScoreAsk, StepView
 from cooper_rl.service.training import Training
 
 ROWS = (1, 4, 16, 64, 256, 1024, 4096)

@@ -6,10 +6,9 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from cooper_rl import __version__
-from cooper_rl.service.asks import ScoreAsk, ScoreReply, StepView
+from cooper_rl.service.book import ScoreAsk, ScoreReply, StepView
 from cooper_rl.service.checks import check_limits, needs_whole_groups
-from cooper_rl.service.commit_policy import CommitPolicy, read_policy
-from cooper_rl.service.config import ServeConfig
+from cooper_rl.service.config import CommitPolicy, ServeConfig, read_policy
 from cooper_rl.service.meters import Meters
 from cooper_rl.service.refusal import Refusal
 from cooper_rl.service.worker import Worker

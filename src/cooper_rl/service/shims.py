@@ -1,23 +1,28 @@
 """Formats of other trainers: OpenRLHF's and slime's remote rewards, vLLM's `/classify`.
 
 They contain no question, reference answer, group or step. Question and reference are JSON text in the label (or, for
-`/classify`, in the input); answers with the same question and reference form a group, which the commit closes.
+`/classify`, in the input); answers with the same question and reference form a group, which the commit closes. An
+answer has no id either: its text names it and, among equal answers of a request, its number. So a repeated request
+adds nothing, and equal answers of a group count each if they come in one request.
 """
 
 import hashlib
-from collections.abc import Iterable
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
+from starlette.responses import Response
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.rollouts.answers import Answer, AnswerGroup
-from cooper_rl.service.asks import ScoreAsk
-from cooper_rl.service.bodies import parse_body
-from cooper_rl.service.book import Asked
-from cooper_rl.service.commit_policy import CommitPolicy
+from cooper_rl.service.book import Asked, ScoreAsk, ScoreReply
+from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.refusal import Refusal
-from cooper_rl.service.wire import Body
+from cooper_rl.service.service import Service
+from cooper_rl.service.wire import Body, finite, first_logits, parse_body, read_body, reply
 
 
 class Label(Body):
@@ -36,6 +41,8 @@ class Completion(Label):
 
     completion: str
     stopped: bool = True
+    id: str | None = None
+    """Its name in the group, for clients that send equal answers in several requests."""
 
 
 class OpenRLHFBody(Body):
@@ -87,7 +94,7 @@ def classify_answers(body: ClassifyBody) -> list[tuple[Label, Answer]]:
     """Raises Refusal (422) for an input without a reference answer."""
     texts = [body.input] if isinstance(body.input, str) else body.input
     found = [_read(text, Completion, "input") for text in texts]
-    return [(one, Answer(one.completion, one.stopped)) for one in found]
+    return [(one, Answer(one.completion, one.stopped, one.id)) for one in found]
 
 
 def read_label(text: str) -> Label:
@@ -95,13 +102,56 @@ def read_label(text: str) -> Label:
     return _read(text, Label, "label")
 
 
-def ask_of(label: Label, answer: Answer, policy: CommitPolicy | None) -> ScoreAsk:
-    """A request with one answer, identified by its content."""
-    name = _name([label.question, label.answer])
-    problem = Problem(name, label.question, label.answer, label.solution, rule=label.rule)
-    answer = Answer(answer.text, answer.stopped, id=_name([answer.text, str(answer.stopped)]))
-    asked = Asked(AnswerGroup(name, problem, [answer]), partial=True)
-    return ScoreAsk([asked], train=label.split == "train", policy=policy)
+def asks_of(answers: Sequence[tuple[Label, Answer]], policy: CommitPolicy | None) -> list[ScoreAsk]:
+    """One request to the training for each answer of one HTTP request."""
+    equal: Counter[tuple[str, str]] = Counter()
+    asks = []
+    for label, answer in answers:
+        group, content = _name([label.question, label.answer]), _name([answer.text, str(answer.stopped)])
+        name = answer.id or (f"{content}-{equal[group, content]}" if equal[group, content] else content)
+        equal[group, content] += answer.id is None
+        problem = Problem(group, label.question, label.answer, label.solution, rule=label.rule)
+        asked = Asked(AnswerGroup(group, problem, [Answer(answer.text, answer.stopped, name)]), partial=True)
+        asks.append(ScoreAsk([asked], train=label.split == "train", policy=policy))
+    return asks
+
+
+def shim_routes(service: Service) -> APIRouter:
+    """`?commit=count:1024` or `?commit=idle:5s` in the URL says when to train."""
+    routes = APIRouter()
+
+    async def score(answers: list[tuple[Label, Answer]], commit: str | None) -> list[ScoreReply]:
+        return await service.score(asks_of(answers, service.policy(commit)))
+
+    @routes.post("/get_reward")
+    async def openrlhf(request: Request, commit: str | None = None) -> Response:
+        """OpenRLHF's remote reward."""
+        found = await score(openrlhf_answers(await read_body(request, OpenRLHFBody)), commit)
+        rewards = [_reward(one) for one in found]
+        logs = {
+            "correct": [float(one.groups[0].verdicts[0] == "correct") for one in found],
+            "reward_model_version": [float(one.version) for one in found],
+        }
+        return reply({"rewards": rewards, "scores": rewards, "extra_logs": logs})
+
+    @routes.post("/remote_rm")
+    async def slime(request: Request, commit: str | None = None) -> Response:
+        """slime's remote reward: a bare number."""
+        (found,) = await score(slime_answers(await read_body(request, SlimeBody)), commit)
+        return reply(_reward(found))
+
+    @routes.post("/classify")
+    async def classify(request: Request, commit: str | None = None) -> Response:
+        """vLLM's classification; the inputs are JSON text."""
+        body = await read_body(request, ClassifyBody)
+        found = await score(classify_answers(body), commit)
+        data = [_classified(i, one, body.use_activation is not False) for i, one in enumerate(found)]
+        name = body.model or "cooper"
+        content = {"id": f"classify-{time.time_ns()}", "object": "list", "created": int(time.time()), "model": name}
+        usage = {"prompt_tokens": 0, "total_tokens": 0, "completion_tokens": 0}
+        return reply({**content, "data": data, "usage": usage})
+
+    return routes
 
 
 def _read(text: str, record: type[Any], what: str) -> Any:
@@ -116,3 +166,13 @@ def _read(text: str, record: type[Any], what: str) -> Any:
 
 def _name(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:20]
+
+
+def _reward(found: ScoreReply) -> float | None:
+    return finite(found.groups[0].rewards[0])
+
+
+def _classified(index: int, found: ScoreReply, activated: bool) -> dict[str, Any]:
+    logits = first_logits(found.groups[0])
+    value = _reward(found) if activated or logits is None else finite(logits[0])
+    return {"index": index, "label": "LABEL_0", "probs": [value], "num_classes": 1}

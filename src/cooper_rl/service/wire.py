@@ -1,11 +1,20 @@
-"""The bodies of requests."""
+"""The wire format: bodies of requests, how they are read, and replies."""
 
-from typing import Any, Literal
+import json
+import math
+from dataclasses import asdict
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
 
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.strict_json import parse_json
+from cooper_rl.engines.base import Metrics
 from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.service.book import ScoredGroup, ScoreReply, StepView
 from cooper_rl.service.refusal import Refusal
 
 
@@ -13,6 +22,9 @@ class Body(BaseModel):
     """A part of a body: unknown keys are errors, and types are strict."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+
+
+Checked = TypeVar("Checked", bound=Body)
 
 
 class ProblemBody(Body):
@@ -114,3 +126,84 @@ def _group(body: GroupBody) -> AnswerGroup:
             raise Refusal(422, f"group {body.id}: completions of a partial group need distinct ids")
     answers = [Answer(**one.model_dump()) for one in body.completions]
     return AnswerGroup(body.id, Problem(**body.problem.model_dump()), answers)
+
+
+async def read_body(request: Request, record: type[Checked]) -> Checked:
+    """The body as a record. Raises Refusal: 400 if it is not UTF-8 or not JSON, 422 if it does not fit the record."""
+    data = await request.body()
+    return await run_in_threadpool(parse_body, data, record)
+
+
+def parse_body(data: bytes, record: type[Checked]) -> Checked:
+    """See `read_body`. An empty body stands for `{}`."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refusal(400, f"the body is not UTF-8: {error}") from error
+    try:
+        values = parse_json(text) if text else {}
+    except ValueError as error:
+        raise Refusal(400, f"the body is not JSON: {error}") from error
+    try:
+        return record.model_validate(values)
+    except ValidationError as error:
+        raise Refusal(422, "\n".join(_describe(issue) for issue in error.errors(include_url=False)[:5])) from error
+
+
+def _describe(issue: object) -> str:
+    assert isinstance(issue, dict)
+    place = ".".join(map(str, issue["loc"])) or "the body"
+    return f"{place}: {str(issue['msg']).removeprefix('Value error, ')}"
+
+
+def reply(content: Any, status: int = 200) -> Response:
+    """Floats are written with all their digits."""
+    return Response(json.dumps(content, allow_nan=False), status, media_type="application/json")
+
+
+def scores(found: ScoreReply) -> dict[str, Any]:
+    """The reply to `/v1/score`."""
+    return {
+        "step": found.step,
+        "version": found.version,
+        "groups": [_scored(one) for one in found.groups],
+        "metrics": _metrics(found.metrics),
+    }
+
+
+def step_view(view: StepView, pairs: bool) -> dict[str, Any]:
+    """The state of a step, with the pairs it was trained on if `pairs`."""
+    content = {
+        "step": view.step,
+        "state": view.state,
+        "version": view.version,
+        "metrics": _metrics(view.metrics),
+        "error": view.error,
+    }
+    if pairs:
+        content["pairs"] = [{key: finite(value) for key, value in asdict(pair).items()} for pair in view.pairs]
+    return content
+
+
+def finite(value: Any) -> Any:
+    """None for NaN and the infinities."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def first_logits(group: ScoredGroup) -> list[float] | None:
+    """Logits of the reward model that learns, or else of the first one used."""
+    return next(iter(group.logits.values()), None)
+
+
+def _scored(group: ScoredGroup) -> dict[str, Any]:
+    logits = first_logits(group)
+    return {
+        "id": group.group.id,
+        "rewards": [finite(reward) for reward in group.rewards],
+        "logits": None if logits is None else [finite(logit) for logit in logits],
+        "verdicts": group.verdicts,
+    }
+
+
+def _metrics(metrics: Metrics) -> dict[str, float | None]:
+    return {name: finite(value) for name, value in metrics.items()}

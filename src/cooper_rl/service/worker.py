@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from cooper_rl.service.asks import ScoreAsk, ScoreReply, StepView
-from cooper_rl.service.commit_policy import CommitPolicy
+from cooper_rl.service.book import ScoreAsk, ScoreReply, StepView
+from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.meters import Meters
 from cooper_rl.service.refusal import Refusal
 from cooper_rl.service.training import Training

@@ -1,6 +1,7 @@
 """A tiny policy, and engines of one, two and four processes."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,14 @@ def engines(tmp_path_factory) -> Iterator[Callable[[int], Any]]:
     """An engine by its number of processes."""
     four = ClusterEngine(policy_ranks=4, cpus_per_rank=0.1)
 
+    @cache
+    def four_ranks() -> ClusterEngine:
+        two_ranks()  # Ray itself
+        four.open(tmp_path_factory.mktemp("four"))
+        return four
+
     def engine_of(ranks: int) -> Any:
-        if ranks == 4 and not four.is_open:
-            two_ranks()  # Ray itself
-            four.open(tmp_path_factory.mktemp("four"))
-        return {1: LocalEngine, 2: two_ranks, 4: lambda: four}[ranks]()
+        return {1: LocalEngine, 2: two_ranks, 4: four_ranks}[ranks]()
 
     yield engine_of
     four.close()

@@ -106,11 +106,6 @@ class ClusterEngine(Config):
         return self.samplers.build(self._opened(), policy, max_rows)
 
     @property
-    def is_open(self) -> bool:
-        """Whether its processes are there."""
-        return self._session is not None
-
-    @property
     def policy_group(self) -> RankGroup:
         """The processes of the policy, its reference and the sampler."""
         return self._opened().groups[0]
