@@ -36,9 +36,7 @@ A part of a configuration begins with its `kind`, and has the settings of that k
 
 def settings_pages() -> dict[str, str]:
     """Every page by its place in the site."""
-    records = {
-        command: getattr(import_module(path.split(":")[0]), path.split(":")[1]) for command, path in RECORDS.items()
-    }
+    records = {command: _record(path) for command, path in RECORDS.items()}
     kinds = {_choice(one): one for record in records.values() for one in _registries(record, ())}
     links = "".join(f"- [{TITLES[command]}]({command}.md)\n" for command in Command)
     pages = {
@@ -46,10 +44,14 @@ def settings_pages() -> dict[str, str]:
         "settings/kinds.md": KINDS + "\n".join(_kinds_section(one, kinds) for one in kinds.values()),
     }
     for command, record in records.items():
-        pages[f"settings/{command}.md"] = (
-            f"# {TITLES[command]}\n\n{_text(record.__doc__ or '')}\n\n{_page(record, kinds)}"
-        )
+        about = f"# {TITLES[command]}\n\n{_text(record.__doc__ or '')}\n\n"
+        pages[f"settings/{command}.md"] = about + _page(record, kinds)
     return pages
+
+
+def _record(path: str) -> type[Config]:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
 
 
 def _registries(record: type[Config], around: tuple[type[Config], ...]) -> Iterator[Kinds]:
@@ -93,16 +95,14 @@ def _kinds_section(kinds: Kinds, known: dict[tuple[str, ...], Kinds]) -> str:
 
 def _without_kinds(settings: Sequence[Setting], kinds: dict[tuple[str, ...], Kinds]) -> list[Setting]:
     """The settings without those inside parts of a registry, which the page of the kinds has."""
-    parts = [one.key for one in settings if one.is_section and _kinds_named(one, kinds) is not None]
-    return [
-        one
-        for one in settings
-        if not any(
-            (re.match(rf"{re.escape(key)}(\[\]|\.|$)", one.key) and one.key != key)
-            or (one.key == key and not one.values)
-            for key in parts
-        )
-    ]
+    keys = [one.key for one in settings if _kinds_named(one, kinds) is not None]
+    return [one for one in settings if not any(_is_of_a_kind(one, key) for key in keys)]
+
+
+def _is_of_a_kind(setting: Setting, key: str) -> bool:
+    """Whether it is the heading of one of the kinds of `key`, or a setting of one."""
+    rest = setting.key.removeprefix(key)
+    return not setting.values if setting.key == key else setting.key.startswith(key) and rest[0] in ".["
 
 
 def _kinds_named(setting: Setting, kinds: dict[tuple[str, ...], Kinds]) -> Kinds | None:
@@ -130,9 +130,8 @@ def _line(setting: Setting, kinds: dict[tuple[str, ...], Kinds]) -> str:
     if not values:
         values, default = default, ""
     if (named := _kinds_named(setting, kinds)) is not None:
-        values = re.sub(
-            r"section of kind .*", f"section of a [kind of {named.noun}](kinds.md#{_anchor(named.noun)})", values
-        )
+        link = f"section of a [kind of {named.noun}](kinds.md#{_anchor(named.noun)})"
+        values = re.sub(r"section of kind .*", link, values)
     values = values if "](" in values else _escaped(values)
     word, _, value = default.partition(" ")
     shown = "" if not default else f" · default `{value}`" if word == "default" else f" · **{default}**"
