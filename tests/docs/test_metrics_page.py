@@ -43,13 +43,13 @@ RUNS: dict[str, dict[str, Any]] = {
         "algorithm": {"kl": {"kind": "k1", "where": "reward"}, "max_advantage_z": 3.0, "loss": {"kind": "cispo"}},
         "cooptimization": {
             "ties": ["two_right", "irrelevant_question"],
-            "before_policy": 0.9,
+            "before_policy": 0.0,
             "replay": {"pairs_per_step": 2, "labelled": LABELLED, "labelled_per_step": 2},
         },
     },
     "shaped": {
         "reward_model": MODEL,
-        "problems": {"source": "PROBLEMS", "rule_field": "rule", "prompt": PROBLEMS["prompt"]},
+        "problems": {"source": "PROBLEMS", "rule_field": "rule", "gold": None},
         "shaping": [{"kind": "par", "references": "accepted"}, {"kind": "gate"}],
         "cooptimization": {"negatives": ["on_policy"], "assistant": None},
     },
@@ -62,7 +62,10 @@ RUNS: dict[str, dict[str, Any]] = {
         ],
         "shaping": [{"kind": "constraints", "constraints": [{"reward": {"kind": "rule"}, "at": 0.5}]}],
         "monitor": {"labelled": LABELLED, "rows": 24, "every": 1, "attacked_problems": 2, "consistency_pairs": 2},
-        "algorithm": {"loss": {"truncated_importance_sampling": 2.0, "kind": "ppo_clip"}},
+        "algorithm": {
+            "recompute_old_logprobs": True,
+            "loss": {"kind": "ppo_clip", "dual_clip": 3.0, "truncated_importance_sampling": 2.0},
+        },
     },
 }
 """Settings over those of the tests' tiny run. Together they switch on everything that writes a metric."""
@@ -100,7 +103,6 @@ def written(tmp_path_factory) -> set[str]:
 
 
 def test_every_metric_of_a_run_is_on_the_page(written):
-    print(sorted(written))
     patterns = [pattern(name) for name in explained()]
     assert [name for name in sorted(written) if not any(one.fullmatch(name) for one in patterns)] == []
 
