@@ -35,9 +35,11 @@ if ((${SLURM_RESTART_COUNT:-0} > 0)); then resume=(--resume); fi
 
 # Five minutes before the time is up the step under way is finished and a checkpoint written (exit code 130), and the
 # job is queued again.
+driver="" early=""
+trap 'if [[ -n $driver ]]; then kill -TERM "$driver"; else early=1; fi' TERM
 cooper train "$config" engine.address="$head_address" "$@" "${resume[@]}" &
 driver=$!
-trap 'kill -TERM "$driver"' TERM
+if [[ -n $early ]]; then kill -TERM "$driver"; fi # the signal came before the driver had a number
 code=143 # what `wait` says when a signal has ended it, and not the driver
 while ((code == 143)); do
     code=0

@@ -1,7 +1,7 @@
 """Builds the parts of a run from its configuration and inputs. Prompts are checked before any weights are loaded."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ class HeldOut:
     k: int
     batch_size: int
     gold: Gold | None
+    name: str = ""
+    """Part of the metrics' names, for a set beside the main one."""
 
     def evaluate(
         self, sampler: Sampler, verifier: Verifier, seed: int, on_progress: Callable[[int, int], None] | None = None
@@ -67,11 +69,13 @@ class HeldOut:
     def measure(self, sampler: Sampler, verifier: Verifier, seed: int) -> Metrics:
         """Mean accuracy over k samples per problem, as `test/rule_avg` and, where gold is known, `test/gold_avg`.
 
-        `test/cut_off_rate` is the share of completions that reached the length limit.
+        `test/cut_off_rate` is the share of completions that reached the length limit. A set with a name has it in
+        between, as in `test/svamp/rule_avg`.
         """
         results = self.evaluate(sampler, verifier, seed)
-        metrics = {f"test/{labeller}_avg": result.avg_at_k.mean for labeller, result in results.items()}
-        return metrics | {"test/cut_off_rate": results["rule"].truncated}
+        prefix = f"test/{self.name}/" if self.name else "test/"
+        metrics = {f"{prefix}{labeller}_avg": result.avg_at_k.mean for labeller, result in results.items()}
+        return metrics | {f"{prefix}cut_off_rate": results["rule"].truncated}
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Parts:
     policy: PolicyLearner
     reference: PolicyLearner | None
     reward: CooperReward
-    test_set: HeldOut | None
+    test_sets: list[HeldOut]
     monitor: Monitor | None
 
     @property
@@ -124,7 +128,7 @@ def _assemble(config: RunConfig, inputs: Inputs) -> Parts:
     room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
     prompt_encoder = PromptEncoder(tokenizer, config.problems.prompt, room)
     stream = ProblemStream(prompt_encoder.fitting(inputs.problems), config.problems_per_step, config.seed)
-    test_set = _test_set(config, inputs.test_problems, tokenizer, room)
+    test_sets = _test_sets(config, inputs.test_problems, tokenizer, room)
 
     if isinstance(config.engine, LongLived):
         config.engine.open(Path(config.output_dir) / config.name)
@@ -142,7 +146,7 @@ def _assemble(config: RunConfig, inputs: Inputs) -> Parts:
         policy=policy,
         reference=reference,
         reward=reward,
-        test_set=test_set,
+        test_sets=test_sets,
         monitor=_monitor(config, reward, inputs.held_out),
     )
 
@@ -176,14 +180,17 @@ def _gold(problems: ProblemsConfig) -> Gold | None:
     return load_function(problems.gold, ("problem", "completion_text")) if problems.gold else None
 
 
-def _test_set(config: RunConfig, problems: list[Problem], tokenizer: Any, room: int | None) -> HeldOut | None:
-    if config.test_problems is None or not problems:
-        return None
-    encoder = PromptEncoder(tokenizer, config.test_problems.prompt, room)
+def _test_sets(
+    config: RunConfig, problems: Mapping[str, list[Problem]], tokenizer: Any, room: int | None
+) -> list[HeldOut]:
     evaluation = config.evaluation
     params = config.rollout.model_copy(update={"temperature": evaluation.temperature, "top_p": evaluation.top_p})
-    gold = _gold(config.test_problems)
-    return HeldOut(encoder.fitting(problems), encoder, params, evaluation.k, evaluation.batch_size, gold)
+    sets = []
+    for name, data in config.test_sets.items():
+        encoder = PromptEncoder(tokenizer, data.prompt, room)
+        fitting = encoder.fitting(problems[name])
+        sets.append(HeldOut(fitting, encoder, params, evaluation.k, evaluation.batch_size, _gold(data), name))
+    return sets
 
 
 def evaluate_model(

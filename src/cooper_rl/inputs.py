@@ -22,12 +22,13 @@ from cooper_rl.run_config import RunConfig
 class Inputs:
     """Problems, labelled rows and the inputs of the reward.
 
-    `test_problems` is empty if the run has no evaluation, `held_out` if no file is configured.
+    `test_problems` has the problems of `test_problems` under the name "" and those of `more_test_problems` under their
+    own. It is empty if the run has no evaluation, as is `held_out` if no file is configured.
     """
 
     reward: RewardInputs
     problems: list[Problem]
-    test_problems: list[Problem]
+    test_problems: dict[str, list[Problem]]
     held_out: list[LabelledCompletion]
 
 
@@ -49,8 +50,7 @@ def read_inputs(config: RunConfig) -> Inputs:
         check_engine(config.policy, config.rollout)
     problems = _problems(config.problems, config, reward.verifier)
     check_solutions(config.shaping, problems)
-    measured = config.test_problems if config.evaluation.every else None
-    test_problems = _problems(measured, config, reward.verifier) if measured is not None else []
+    test_problems = {name: _problems(data, config, reward.verifier) for name, data in config.test_sets.items()}
     if reward.assistant is not None:
         reward.assistant.check()
     return Inputs(reward, problems, test_problems, held_out)

@@ -1,7 +1,7 @@
 """The configuration of one training run: every setting, its default and its meaning."""
 
 from pathlib import PurePath
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -89,6 +89,11 @@ class RunConfig(CooperRewardConfig):
     """Training problems."""
     test_problems: ProblemsConfig | None = None
     """Held-out problems for `evaluation`."""
+    more_test_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(
+        default_factory=dict
+    )
+    """Further sets of held-out problems, by name, such as one from another source. They are measured whenever
+    `test_problems` is; the metrics are `test/NAME/rule_avg` and so on."""
     rollout: RolloutConfig = RolloutConfig()
     """Sampling of training groups."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
@@ -118,6 +123,13 @@ class RunConfig(CooperRewardConfig):
         return self.steps
 
     @property
+    def test_sets(self) -> dict[str, ProblemsConfig]:
+        """What evaluations measure: `test_problems` under the name "", and `more_test_problems`."""
+        if self.test_problems is None or not self.evaluation.every:
+            return {}
+        return {"": self.test_problems, **self.more_test_problems}
+
+    @property
     def has_adapters(self) -> bool:
         """Whether a model that is trained has an adapter (LoRA)."""
         trained = [self.policy, *(model for model in self.reward_models.values() if model.learns)]
@@ -134,6 +146,8 @@ class RunConfig(CooperRewardConfig):
     def _settings_agree(self) -> Self:
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
+        if self.more_test_problems and self.test_problems is None:
+            raise ValueError("more_test_problems comes on top of test_problems, which is missing; add it")
         best = self.checkpoint.keep_best or ""
         if best.startswith("test/") and not self.evaluation.every:
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the evaluation; set evaluation.every")

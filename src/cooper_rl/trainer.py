@@ -193,12 +193,14 @@ class CooperTrainer:
         Raises ValueError if the run has no test problems.
         """
         parts, clock = self.parts, Clock()
-        if parts.test_set is None:
+        metrics: Metrics = {}
+        if not parts.test_sets:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
         with clock.measure("evaluate"):
             parts.rollouts.settle()
             parts.sampler.load_weights(parts.policy)
-            metrics = parts.test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
+            for test_set in parts.test_sets:
+                metrics |= test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
         return metrics | clock.parts()
 
     def save_checkpoint(self, metrics: Metrics | None = None) -> Path:

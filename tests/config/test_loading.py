@@ -117,6 +117,8 @@ def test_a_value_out_of_range_names_its_line(tmp_path):
     [
         ({**MINIMAL, "kind": "cooper"}, "needs a reward model"),
         ({**MINIMAL, "evaluation": {"every": 5}}, "test_problems is missing"),
+        ({**MINIMAL, "more_test_problems": {"b": {"source": "b.jsonl"}}}, "test_problems, which is missing"),
+        ({**MINIMAL, "test_problems": {"source": "b"}, "more_test_problems": {"a/b": {"source": "b"}}}, "should match"),
         ({**MINIMAL, "rollout": {"n": 1}}, "nothing to compare"),
         *(
             ({**MINIMAL, "name": name}, "name: the run would be written outside")

@@ -1,0 +1,86 @@
+"""Writes the problems and the warm-up rows of the real-model runs, with no question in two of the files.
+
+    python -m benchmarks.real_model.data ../shared/data/problems OUT_DIR
+
+`warm_up.jsonl`: ASDiv problems whose formula is one plain equation, and that equation as the completion.
+`train.jsonl`, `test.jsonl`: MAWPS, without repeated questions. `svamp.jsonl`: the second test set.
+"""
+
+import argparse
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import Any
+
+TEST = 256
+LONGEST = 300
+"""Characters of the longest question that is kept. Longer ones cost more than they add."""
+PLAIN = re.compile(r"(?P<left>[\d+\-*/(). ]+)=(?P<right>\d+(\.\d+)?)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("problems", type=Path)
+    parser.add_argument("out", type=Path)
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    seen: set[str] = set()
+    svamp = [
+        {"question": f"{row['Body'].rstrip(' .')}. {row['Question']}", "answer": number(row["Answer"])}
+        for row in json.loads((given.problems / "svamp.json").read_text(encoding="utf-8"))
+    ]
+    mawps = [
+        {"question": row["input"], "answer": number(row["target"])} for row in rows(given.problems / "mawps.jsonl")
+    ]
+    random = Random(0)
+    random.shuffle(svamp)
+    random.shuffle(mawps)
+    svamp, mawps = unseen(svamp, seen)[:TEST], unseen(mawps, seen)
+    write(given.out / "svamp.jsonl", svamp)
+    write(given.out / "test.jsonl", mawps[:TEST])
+    write(given.out / "train.jsonl", mawps[TEST:])
+    write(given.out / "warm_up.jsonl", unseen(warm_up(rows(given.problems / "asdiv.jsonl")), seen))
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def number(value: float) -> str:
+    """`7` for 7.0, `0.25` for 0.25."""
+    return f"{value:.10g}"
+
+
+def warm_up(asdiv: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Question and completion where the formula is one equation that leads to the answer."""
+    found = []
+    for row in asdiv:
+        match = PLAIN.fullmatch(row["formula"])
+        stated = re.match(r"\d+(\.\d+)?", row["answer"])
+        if match and stated and Fraction(stated.group()) == Fraction(match["right"]):
+            steps = re.sub(r"\s*([+*/-])\s*", r" \1 ", match["left"]).strip()
+            completion = f" {steps} = {match['right']}. The answer is \\boxed{{{match['right']}}}."
+            found.append({"question": f"{row['body']} {row['question']}", "completion": completion})
+    return found
+
+
+def unseen(found: list[dict[str, str]], seen: set[str]) -> list[dict[str, str]]:
+    """The rows whose question, but for case and punctuation, was not seen before and is not too long."""
+    kept = []
+    for row in found:
+        key = re.sub(r"\W+", " ", row["question"].lower()).strip()
+        if key not in seen and len(row["question"]) <= LONGEST:
+            seen.add(key)
+            kept.append(row)
+    return kept
+
+
+def write(path: Path, kept: list[dict[str, str]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+    print(f"{path.name}: {len(kept)} rows")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+r"""Gold of the real-model runs: the strictest check that can be defended. It measures, and nothing learns from it."""
+
+from cooper_rl.data.problem import Problem
+from cooper_rl.rewards.rule.plain_number import plain_number, same_number
+
+BOX = r"\boxed{"
+
+
+def gold(problem: Problem, completion_text: str) -> bool:
+    r"""Whether the completion ends in its only box, and the box holds exactly one number, the reference's.
+
+    A list of answers, a second box, a box in the middle of the text or an unfinished one are all wrong, even if the
+    rule accepts them.
+    """
+    _, box, rest = completion_text.partition(BOX)
+    inside, closed, after = rest.partition("}")
+    if not box or not closed or BOX in rest or after.strip(" .$\n"):
+        return False
+    stated, reference = plain_number(inside.strip()), plain_number(problem.answer)
+    return stated is not None and reference is not None and same_number(stated, reference) is True
