@@ -32,6 +32,7 @@ TINY: dict[str, Any] = {
     "cooptimization": {
         "assistant": {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"},
         "negatives": ["assistant", "on_policy", "swapped_reference"],
+        "before_policy": 0.0,
     },
     "checkpoint": {"every": 0},
 }
@@ -43,7 +44,6 @@ RUNS: dict[str, dict[str, Any]] = {
         "algorithm": {"kl": {"kind": "k1", "where": "reward"}, "max_advantage_z": 3.0, "loss": {"kind": "cispo"}},
         "cooptimization": {
             "ties": ["two_right", "irrelevant_question"],
-            "before_policy": 0.0,
             "replay": {"pairs_per_step": 2, "labelled": LABELLED, "labelled_per_step": 2},
         },
     },
