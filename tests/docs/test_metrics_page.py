@@ -27,6 +27,7 @@ TINY: dict[str, Any] = {
     "policy": {"model": str(ASSETS / "policy")},
     "problems": PROBLEMS,
     "test_problems": {**PROBLEMS, "split": "test", "limit": 4},
+    "more_test_problems": {"two": {**PROBLEMS, "split": "test", "limit": 2}},
     "evaluation": {"every": 1, "k": 1},
     "rollout": {"n": 4, "max_tokens": 48},
     "cooptimization": {
