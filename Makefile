@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-vllm docs crash-test fuzz endurance bench gpu-check lint format clean
+.PHONY: demo test test-slow test-vllm test-trackers docs crash-test fuzz endurance bench gpu-check lint format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,21 @@ $(VLLM_INSTALLED): pyproject.toml
 test-vllm: $(VLLM_INSTALLED)
 	HF_HUB_OFFLINE=1 $(VLLM_BIN)/python -m pytest -n 0 tests/engines/vllm
 	HF_HUB_OFFLINE=1 $(VLLM_BIN)/python -m pytest -n 0 tests/engines/conformance/test_conformance_sampler.py -k vllm
+
+# The trackers for real, in an environment of its own with trackio, which needs an older pillow than constraints.txt.
+TRACKERS_VENV ?= .venv-trackers
+TRACKERS_BIN := $(TRACKERS_VENV)/bin
+TRACKERS_INSTALLED := $(TRACKERS_VENV)/.installed
+
+$(TRACKERS_INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(TRACKERS_VENV)
+	$(TRACKERS_BIN)/python -m pip install --quiet --upgrade pip
+	grep -v '^pillow==' constraints.txt > $(TRACKERS_VENV)/constraints.txt
+	$(TRACKERS_BIN)/python -m pip install --quiet --constraint $(TRACKERS_VENV)/constraints.txt --editable '.[dev,trackio]'
+	touch $(TRACKERS_INSTALLED)
+
+test-trackers: $(TRACKERS_INSTALLED)
+	$(TRACKERS_BIN)/python -m pytest -n 0 tests/runs/test_trackers.py -m 'slow or not slow'
 
 # Kills training runs N times and compares them with one that was left alone; see docs/resume.md.
 N ?= 20
@@ -79,4 +94,4 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) site .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VLLM_VENV) $(TRACKERS_VENV) site .pytest_cache .ruff_cache

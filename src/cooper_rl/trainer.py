@@ -123,6 +123,7 @@ class CooperTrainer:
             metrics = self._step_and_measure()
             metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
             metrics["engine/recoveries"] = float(len(self._lost_after))
+            metrics |= self.recorder.sink_metrics()
             firings = self._record(self.completed_steps, metrics, on_step)
             if self._roll_back(firings):
                 continue

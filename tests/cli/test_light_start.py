@@ -112,7 +112,7 @@ def test_bad_input_of_the_arena_is_reported_without_torch(tmp_path, arguments, w
     assert imported == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"], ["runs", "."]])
 def test_commands_that_need_no_model_do_not_import_torch(tmp_path, arguments):
     code, imported, output = _cooper(tmp_path, *arguments)
     assert (code, imported) == (0, []), output

@@ -15,14 +15,18 @@ from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.export import export
 from cooper_rl.cli.overopt import overopt
 from cooper_rl.cli.plan import plan
+from cooper_rl.cli.runs import runs
 from cooper_rl.cli.serve import serve
 from cooper_rl.cli.train import train
 from cooper_rl.cli.verify import verify
 from cooper_rl.cli.verifyrm import verifyrm
+from cooper_rl.cli.watch import watch
 from cooper_rl.errors import InputError, MissingExtraError
 
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
 commands.command("train")(train)
+commands.command("watch")(watch)
+commands.command("runs")(runs)
 commands.command("config")(show_config)
 commands.command("serve")(serve)
 commands.command("plan")(plan)

@@ -1,4 +1,4 @@
-"""One normal form for every completion that a reward model reads, so that no formatting habit reveals its label."""
+"""Forms of a completion: the one that every reward model reads, which reveals no label, and one safe to print."""
 
 import re
 
@@ -21,6 +21,11 @@ def normalise(text: str) -> str:
         while end and text[end - 1].isspace():
             end -= 1
     return _BLANK_LINES.sub("\n\n", text[:end])
+
+
+def printable(text: str) -> str:
+    """The text with unprintable characters escaped, because they could move the cursor or change colours."""
+    return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)
 
 
 def has_content(text: str) -> bool:

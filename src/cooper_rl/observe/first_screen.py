@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.text import printable
 
 LONGEST_TEXT = 2000
 """Most characters of a prompt or completion on the screen. The rollout files hold the whole text."""
@@ -47,16 +48,11 @@ def reward_parts(example: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _answer(answer: str) -> str:
-    return _printable(answer) if answer else "none"
+    return printable(answer) if answer else "none"
 
 
 def _block(text: str) -> str:
     if len(text) > LONGEST_TEXT:
         half = LONGEST_TEXT // 2
         text = f"{text[:half]}\n[{len(text) - 2 * half} characters]\n{text[-half:]}"
-    return "\n".join(f"  | {line}" for line in _printable(text).split("\n"))
-
-
-def _printable(text: str) -> str:
-    """The text with unprintable characters escaped, because they could move the cursor or change colours."""
-    return "".join(one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode() for one in text)
+    return "\n".join(f"  | {line}" for line in printable(text).split("\n"))

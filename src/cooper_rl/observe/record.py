@@ -12,8 +12,11 @@ import yaml
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.results import Scored
 from cooper_rl.observe.revision import revisions
-from cooper_rl.observe.sinks import SinkConfig, SinkRun
+from cooper_rl.observe.run_record import read_events as read_events
+from cooper_rl.observe.run_record import read_metrics as read_metrics
+from cooper_rl.observe.sinks import Sink, SinkConfig, SinkRun
 from cooper_rl.observe.sinks.tensorboard import TensorBoard
+from cooper_rl.observe.sinks.tolerant import Tolerant
 from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.rollouts.ragged import Ragged
 from cooper_rl.run_config import RunConfig
@@ -45,7 +48,12 @@ class Recorder:
             self._drop_after(resume_at)
         purge_step = None if resume_at is None else resume_at + 1 if resume_at > 0 else 0
         run = SinkRun(directory, config.model_dump(mode="json"), purge_step)
-        self._sinks = [sink.open(run) for sink in (*_default_sinks(config), *config.sinks)]
+        self._sinks = [_opened(sink, run) for sink in (*_default_sinks(config), *config.sinks)]
+
+    def sink_metrics(self) -> dict[str, float]:
+        """`sinks/failures`, the failed attempts to reach a sink since the run was opened, if any sink may fail."""
+        tolerant = [sink for sink in self._sinks if isinstance(sink, Tolerant)]
+        return {"sinks/failures": float(sum(sink.failures for sink in tolerant))} if tolerant else {}
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
         """Append one step's line to `metrics.jsonl` and give it to every sink."""
@@ -156,23 +164,6 @@ class Recorder:
         write_text(self.directory / "config.yaml", text)
 
 
-def read_metrics(directory: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `metrics.jsonl`. An incomplete last line is left out."""
-    return _read_lines(directory / "metrics.jsonl")
-
-
-def read_events(directory: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `events.jsonl`. An incomplete last line is left out."""
-    return _read_lines(directory / "events.jsonl")
-
-
-def _read_lines(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [json.loads(line) for line in lines[:-1] if line]
-
-
 def _cut_lines(path: Path, step: int) -> int:
     """Cut the file after its last complete line of `step` or an earlier one. Returns the step of that line, or -1."""
     kept, end = -1, 0
@@ -192,6 +183,10 @@ def _step_of(line: bytes) -> int | None:
         return json.loads(line)["step"] if line.endswith(b"\n") else None
     except ValueError:
         return None
+
+
+def _opened(sink: SinkConfig, run: SinkRun) -> Sink:
+    return Tolerant(sink, run) if sink.may_fail else sink.open(run)
 
 
 def _default_sinks(config: RunConfig) -> list[SinkConfig]:

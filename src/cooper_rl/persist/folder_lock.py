@@ -2,8 +2,10 @@
 
 import os
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from cooper_rl.errors import InputError
 
@@ -16,6 +18,10 @@ except ImportError:  # Windows: nothing is locked there
 BUSY_RUN = (
     "{folder}: a process is training in this folder already ({holder}); wait for it, stop it, or choose another name"
 )
+
+
+_HERE: set[Path] = set()
+"""The lock files that this process holds. Opening and closing one of them would drop its lock, as POSIX has it."""
 
 
 class FolderLock:
@@ -33,8 +39,7 @@ class FolderLock:
         if fcntl is None:
             return
         try:
-            # Not `flock`, which the verifier's processes would inherit, and hold when this one has been killed.
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._file)
         except OSError as error:
             self._file.seek(0)
             holder = self._file.read().strip() or "elsewhere"
@@ -42,14 +47,16 @@ class FolderLock:
             raise InputError(busy.format(folder=directory, holder=holder)) from error
         with suppress(OSError):  # the name is for others to read; a full disk does not make the lock any weaker
             self._file.truncate(0)
-            self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            self._file.write(_this_process())
             self._file.flush()
+        _HERE.add(self._path.resolve())
 
     def close(self) -> None:
         """Let others in."""
         if not self._file.closed:
             self._file.truncate(0)
             self._file.close()
+            _HERE.discard(self._path.resolve())
 
     def withdraw(self) -> None:
         """Close, and leave no folder behind that was not there before, as nothing was written into it."""
@@ -57,3 +64,36 @@ class FolderLock:
         if self._made and sorted(self._path.parent.iterdir()) == [self._path]:
             self._path.unlink()
             self._path.parent.rmdir()
+
+
+def holder_of(directory: Path) -> str | None:
+    """The process that holds the folder, in words; None if nobody does, or on Windows.
+
+    It takes a shared lock for a moment, so any number of processes may ask at once.
+    """
+    path = directory / ".lock"
+    if path.resolve() in _HERE:
+        return _this_process()
+    if fcntl is None or not path.exists():
+        return None
+    with path.open(encoding="utf-8") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return file.read().strip() or "another process"
+    return None
+
+
+def _this_process() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def _lock(file: TextIO) -> None:
+    """Lock the file. Tries a second time, because `holder_of` in another process may just be looking."""
+    assert fcntl is not None
+    # Not `flock`, which the verifier's processes would inherit, and hold when this one has been killed.
+    with suppress(OSError):
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    time.sleep(0.1)
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from cooper_rl.config.base import Config
 from cooper_rl.config.registry import Kinds
@@ -28,7 +28,7 @@ class SinkRun:
 class Sink:
     """An open sink. A subclass implements `metrics`, and those other methods that it has a use for.
 
-    An exception that it raises ends the run.
+    An exception that it raises ends the run, unless its configuration says `may_fail`.
     """
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
@@ -50,6 +50,9 @@ class Sink:
 
 class SinkConfig(Config):
     """The settings of a sink. A subclass implements `open`, and `check` if something it needs can be missing."""
+
+    may_fail: ClassVar[bool] = False
+    """Whether the run goes on if the open sink, or `open`, raises an exception; see `Tolerant`."""
 
     def check(self) -> None:
         """Raises InputError or MissingExtraError if the sink could not be opened. Called before any model is loaded."""

@@ -1,0 +1,128 @@
+"""Metrics, completions and alarms as a run of MLflow."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Literal
+
+from cooper_rl.errors import InputError
+from cooper_rl.observe.sinks import SINKS, Sink, SinkRun
+from cooper_rl.observe.sinks.tracker import TrackerConfig, require
+
+PARAMS_PER_BATCH = 100
+METRICS_PER_BATCH = 1000
+"""The largest batches that a server accepts."""
+TABLES_TAG = "mlflow.loggedArtifacts"
+"""The tag in which MLflow looks for the tables of a run."""
+TABLES_LISTED = 20
+"""Number of newest tables in that tag. Its length is limited."""
+
+
+@SINKS.register
+class MLflow(TrackerConfig):
+    """A run of MLflow. `project` is its experiment."""
+
+    kind: Literal["mlflow"] = "mlflow"
+    """Names this sink."""
+    tracking_uri: str | None = None
+    """A server such as `http://host:5000`, or a database such as `sqlite:///mlflow.db`. The default is
+    MLFLOW_TRACKING_URI or, if that is not set, MLflow's own: the file `mlflow.db` in the working folder."""
+
+    def check(self) -> None:
+        """See `SinkConfig`. A store on this machine is opened; a server is not asked."""
+        packages = "mlflow-skinny sqlalchemy alembic"
+        require("mlflow", "mlflow", "MLflow", packages)
+        uri = self.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
+        if uri is not None and uri.startswith(("http", "databricks")):
+            return
+        require("sqlalchemy", "mlflow", "SQLAlchemy, for a store on this machine,", packages)
+        mlflow = import_module("mlflow")
+        try:
+            mlflow.MlflowClient(tracking_uri=uri)
+        except mlflow.MlflowException as error:
+            raise InputError(f"sinks: kind: mlflow: tracking_uri {uri}: {error}") from error
+
+    def open(self, run: SinkRun) -> Sink:
+        """See `SinkConfig`."""
+        return MLflowSink(self, run)
+
+
+class MLflowSink(Sink):
+    """Logs to a run through MLflow's client, which writes at once."""
+
+    def __init__(self, config: MLflow, run: SinkRun):
+        self._config = config
+        self._mlflow = import_module("mlflow")
+        self._client = self._mlflow.MlflowClient(tracking_uri=config.tracking_uri)
+        self._steps, self._last_step = run.settings["steps"], 0
+        known = config.tracked_id(run)
+        self._id = known or self._new_run(run)
+        if known is not None:
+            self._client.update_run(known, status="RUNNING")
+        self._client.log_artifact(self._id, str(run.directory / "config.yaml"))
+
+    def metrics(self, step: int, metrics: dict[str, float]) -> None:
+        """See `Sink`."""
+        now = int(1000 * time.time())
+        rows = [self._mlflow.entities.Metric(_allowed(name), value, now, step) for name, value in metrics.items()]
+        for first in range(0, len(rows), METRICS_PER_BATCH):
+            self._client.log_batch(self._id, metrics=rows[first : first + METRICS_PER_BATCH])
+        self._last_step = step
+
+    def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
+        """Write the table as MLflow's `log_table` does, but replace the table of a step that is repeated."""
+        if not self._config.wants_rollouts(step):
+            return
+        columns, data = self._config.table(step, rows)
+        path = f"rollouts/{step:06d}.json"
+        self._client.log_dict(self._id, {"columns": columns, "data": data}, path)
+        tables = json.loads(self._client.get_run(self._id).data.tags.get(TABLES_TAG, "[]"))
+        tables = [table for table in tables if table["path"] != path] + [{"path": path, "type": "table"}]
+        self._client.set_tag(self._id, TABLES_TAG, json.dumps(tables[-TABLES_LISTED:]))
+
+    def event(self, event: dict[str, Any]) -> None:
+        """See `Sink`. The newest message on a metric is a tag of the run."""
+        said = f"step {event['step']}: {event['message']}"
+        self._client.set_tag(self._id, _allowed(f"fault.{event['metric']}"), said)
+
+    def close(self) -> None:
+        """See `Sink`."""
+        self._client.set_terminated(self._id, "FINISHED" if self._last_step == self._steps else "KILLED")
+
+    def _new_run(self, run: SinkRun) -> str:
+        identifier = self._client.create_run(self._experiment(), run_name=self._config.shown_name(run)).info.run_id
+        params = [self._mlflow.entities.Param(_allowed(name), value) for name, value in flat(run.settings)]
+        for first in range(0, len(params), PARAMS_PER_BATCH):
+            self._client.log_batch(identifier, params=params[first : first + PARAMS_PER_BATCH])
+        self._config.remember_id(run, identifier)
+        return identifier
+
+    def _experiment(self) -> str:
+        found = self._client.get_experiment_by_name(self._config.project)
+        if found is None:
+            try:
+                return self._client.create_experiment(self._config.project)
+            except self._mlflow.MlflowException:  # another process has made it since; if not, the next line raises
+                found = self._client.get_experiment_by_name(self._config.project)
+                if found is None:
+                    raise
+        return found.experiment_id
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Every setting under its dotted name, as text. Lists that hold no settings are one value."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+            yield from flat({str(number): one for number, one in enumerate(value)}, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)
+
+
+def _allowed(name: str) -> str:
+    """The name with the characters replaced that MLflow refuses."""
+    return re.sub(r"[^\w\-. :/]", "_", name, flags=re.ASCII)
