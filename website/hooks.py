@@ -16,6 +16,9 @@ from settings_pages import settings_pages
 ROOT = Path(__file__).parents[1]
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">(?:\\\((.*?)\\\)|\\\[(.*?)\\\])</\1>', re.DOTALL)
 
+_CELL = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
+_CODE = re.compile(r"<code>[^<]*</code>")
+
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages at the top of the repository, the settings, and every file of it that a page links to."""
@@ -34,8 +37,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Turn formulas into MathML, which browsers draw without a script."""
-    return _FORMULA.sub(_math, content)
+    """Turn formulas into MathML, which browsers draw without a script, and let names in tables break at / and _."""
+    return _CELL.sub(_breakable, _FORMULA.sub(_math, content))
 
 
 def _linked_from(file: File) -> set[Path]:
@@ -44,4 +47,9 @@ def _linked_from(file: File) -> set[Path]:
 
 def _math(formula: re.Match[str]) -> str:
     inline, block = formula[2], formula[3]
-    return convert(html.unescape(inline or block), display="inline" if inline else "block")
+    found = convert(html.unescape(inline or block), display="inline" if inline else "block")
+    return found.replace('<mo accent="true">&#x02015;</mo>', '<mo stretchy="true">&#x203E;</mo>')  # a bar of full width
+
+
+def _breakable(cell: re.Match[str]) -> str:
+    return _CODE.sub(lambda code: re.sub(r"(?<!<)([/_])", r"\1<wbr>", code[0]), cell[0])

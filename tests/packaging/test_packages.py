@@ -1,5 +1,6 @@
 """The wheel and the sdist are whole: what is installed from them works, and the sdist's own tests run."""
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -14,7 +15,8 @@ DATA = {".j2", ".yaml", ".json", ".jsonl", ".safetensors", ".typed"}
 
 
 def _run(*command: object, cwd: Path) -> str:
-    done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True)
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([str(word) for word in command], cwd=cwd, env=alone, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
