@@ -32,7 +32,7 @@ class OffByOneAssistant:
 
     def submit(self, requests: Sequence[Request]) -> Future[Rewrites]:
         """A negative for each request, or None where none could be made."""
-        texts = [re.sub(r"\d+(?!.*\d)", lambda n: str(int(n[0]) + self.by), r.positive, flags=re.S) for r in requests]
+        texts = [re.sub(r"\d+(?!.*\d)", lambda n: str(int(n[0]) + self.by), r.text, flags=re.S) for r in requests]
         future: Future[Rewrites] = Future()
         future.set_result(Rewrites(list(texts), {"attempts": len(texts), "accepted": len(texts)}))
         return future

@@ -1,8 +1,8 @@
-"""Named sets of defaults: the paper's published behaviour and ours. Explicit settings win over a preset."""
+"""Named sets of defaults: the paper's published behaviour and two of ours. Explicit settings win over a preset."""
 
 from typing import Any
 
-from cooper_rl.cooptimization.presets import COOPER, PAPER
+from cooper_rl.cooptimization.presets import COOPER, PAPER, ROBUST
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
@@ -13,4 +13,5 @@ PRESETS: dict[str, dict[str, Any]] = {
         },
     },
     "cooper": {"cooptimization": COOPER},
+    "cooper_robust": {"cooptimization": ROBUST},
 }

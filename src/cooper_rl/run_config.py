@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
@@ -72,9 +72,9 @@ class RunConfig(CooperRewardConfig):
     """Folder of the run inside `output_dir`. Nested folders such as `sweep/first` are allowed."""
     output_dir: str = "runs"
     """Folder in which runs are written."""
-    preset: Literal["cooper", "paper"] = "cooper"
-    """Defaults of stage 2 and of the algorithm: ours (`cooper`) or the paper's published behaviour (`paper`). Explicit
-    settings win."""
+    preset: Literal["cooper", "cooper_robust", "paper"] = "cooper"
+    """Defaults of stage 2 and of the algorithm: ours (`cooper`), ours for a weak or easily fooled reward model
+    (`cooper_robust`), or the paper's published behaviour (`paper`). Explicit settings win."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work. The default is OMP_NUM_THREADS or, if that is not set, the number of cores this
     process may use."""
@@ -123,6 +123,14 @@ class RunConfig(CooperRewardConfig):
         return self.steps
 
     @property
+    def used_models(self) -> dict[str, RewardModelConfig]:
+        """The reward models of the reward, and the one that scores steps."""
+        used, process = super().used_models, self.algorithm.process
+        if process is None or process.model in used:
+            return used
+        return {**used, process.model: self.reward_models[process.model]}
+
+    @property
     def test_sets(self) -> dict[str, ProblemsConfig]:
         """What evaluations measure: `test_problems` under the name "", and `more_test_problems`."""
         if self.test_problems is None or not self.evaluation.every:
@@ -144,6 +152,10 @@ class RunConfig(CooperRewardConfig):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
+        process = self.algorithm.process
+        if process is not None and process.model not in self.reward_models:
+            known = ", ".join(self.reward_models) or "none is configured"
+            raise ValueError(f"algorithm.process.model: no reward model is named {process.model!r} ({known})")
         if self.evaluation.every and self.test_problems is None:
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
         if self.more_test_problems and self.test_problems is None:

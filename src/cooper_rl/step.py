@@ -12,6 +12,7 @@ from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.engines.base import Metrics
 from cooper_rl.observe.step_metrics import rollout_metrics
 from cooper_rl.policy.update import update_policy
+from cooper_rl.rewards.process import score_steps
 from cooper_rl.rollouts.ragged import Ragged
 from cooper_rl.rollouts.rollouts import Rollouts
 from cooper_rl.run_config import RunConfig
@@ -43,9 +44,14 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     if early is not None:  # the rule contradicts the model, so the policy is paid what the model says after learning
         scored = parts.reward.rescore(scored)
     paid = scored.scores.rewards
+    algorithm, steps = config.algorithm, None
+    if algorithm.process is not None:
+        with clock.measure("score_steps"):
+            model = parts.reward.models[algorithm.process.model]
+            steps = score_steps(model, rollouts, parts.prompt_encoder.text_of, algorithm.process)
     with _stage2(parts, step, early) as update_reward_model:
         with clock.measure("update_policy"):
-            stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, config.algorithm, config.rollout)
+            stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, algorithm, config.rollout, steps)
         stage2 = update_reward_model()
     metrics = rollout_metrics(rollouts, step) | scored.metrics | stage1.metrics | stage2.metrics
     return StepResult(rollouts, scored, stage1.advantages, stage1.after_kl, stage2.pairs, metrics | clock.metrics())

@@ -123,6 +123,16 @@ def test_the_alarm_is_tested_on_holes_its_threshold_was_not_chosen_on():
     assert report["hacked"] == 3
 
 
+def test_the_disagreement_of_ensembles_is_judged_over_the_runs_that_have_one():
+    def run(seed, gold, least, most):
+        return cell("e", "a", seed, gold, best=0.8, disagreement={"start": 0.1, "least": least, "most": most})
+
+    cells = [run(0, 0.1, 0.01, 0.1), run(1, 0.2, 0.05, 0.1), run(2, 0.8, 0.08, 0.2), cell("x", "a", 0, 0.1, best=0.8)]
+    found = alarm_report(cells)["disagreement"]
+    assert (found["runs"], found["hacked"]) == (3, 2)
+    assert (found["fall"], found["rise"]) == (1.0, 0.0)
+
+
 def test_a_late_alarm_is_named():
     report = alarm_report([cell("x", "a", 0, 0.2, best=0.8, strength=2.0, alarm=30), cell("y", "a", 0, 0.9)])
     assert report["late"] == ["a/x/0"]
@@ -136,7 +146,7 @@ def test_the_page_stands_alone_and_names_every_design_and_hole(tmp_path):
     for word in ("good", "same", "bad", *HOLES, "prefers-color-scheme: dark", "2 more not finished"):
         assert word in page
     assert "a &lt;good&gt; design" in page
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == len(HOLES) + 1  # one for gold in each hole, one for the alarm
     assert "src=" not in page
     assert "<script" not in page
     assert json.loads(json.dumps(summary)) == summary
@@ -146,7 +156,13 @@ def test_measures_of_a_run_that_is_hacked_and_of_one_that_is_not(tmp_path):
     def run(name, gold):
         (tmp_path / name).mkdir()
         rows = [
-            {"step": step, "test/gold_avg": value, "reward/mean": 0.1 * step, "policy/reference_kl": 0.01 * step}
+            {
+                "step": step,
+                "test/gold_avg": value,
+                "reward/mean": 0.1 * step,
+                "policy/reference_kl": 0.01 * step,
+                "ensemble/disagreement": 0.1 * step,
+            }
             for step, value in enumerate(gold)
         ]
         (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -159,7 +175,9 @@ def test_measures_of_a_run_that_is_hacked_and_of_one_that_is_not(tmp_path):
     assert hacked["reward_end"] == pytest.approx(0.3)  # of the last five steps
     assert hacked["kl_end"] == pytest.approx(0.05)
     assert hacked["reward_model_end"] is None
+    assert hacked["disagreement"] == pytest.approx({"start": 0.2, "least": 0.2, "most": 0.3})
     sound = run("sound", [0.5, 0.8, 0.75])
     assert sound["hacked_at"] is None
     assert sound["half_lost"] is None
+    assert sound["disagreement"] is None  # too short for a mean of five steps
     assert sound["alarm"] is None

@@ -61,6 +61,15 @@ def test_the_paper_preset_clamps_k3_as_verl_does(kl, clamp):
     assert built() == KLConfig(clamp=None)
 
 
+def test_the_robust_preset_only_makes_stage_2_faster():
+    plain, robust = (build_config({**MINIMAL, "preset": name}) for name in ("cooper", "cooper_robust"))
+    faster = {"before_policy": 0.1, "pairs_per_problem": 4, "epochs": 2}
+    assert robust.cooptimization == plain.cooptimization.model_copy(update=faster)
+    assert robust.model_copy(update={"cooptimization": None, "preset": None}) == plain.model_copy(
+        update={"cooptimization": None, "preset": None}
+    )
+
+
 def test_presets_differ_in_their_negatives():
     assert build_config(MINIMAL).cooptimization.negatives == ("assistant", "on_policy")
 
@@ -264,7 +273,7 @@ def test_a_part_may_be_an_object(own_module):
             "7: algorithm.advantages.scale: Input should be a valid number",
         ),
         ("kind: 'MODULE:Owm'", "run.yaml:5: algorithm.advantages.kind: MODULE:Owm: Owm does not exist in MODULE"),
-        ("kind: grop", "no advantage of kind 'grop'; kinds: dr_grpo, grpo, maxrl"),
+        ("kind: grop", "no advantage of kind 'grop'; kinds: dr_grpo, drpo, grpo, maxrl"),
     ],
 )
 def test_an_error_in_a_part_names_its_line(tmp_path, own_module, part, message):

@@ -65,5 +65,5 @@ def test_an_unknown_model_is_refused():
         "reward_models": {"main": {"model": "m", "learns": True}},
         "cooptimization": {"on_policy": {"agree_with": ["start"]}},
     }
-    with pytest.raises(InputError, match="agree_with: no reward model is named 'start'"):
+    with pytest.raises(InputError, match=r"agree_with, peer.: no reward model is named 'start'"):
         check(CooperRewardConfig, Settings(settings, "test", {}))

@@ -91,7 +91,7 @@ def test_only_failed_requests_are_tried_again_with_another_seed(verifier):
             return second_time_lucky(body, number)
 
     result, server = rewrite(respond, [request(7), request(20)], verifier)
-    assert result.negatives == [answer_text(8), answer_text(21)]
+    assert result.texts == [answer_text(8), answer_text(21)]
     assert sorted((asked_number(body), body["seed"]) for body in server.requests) == [(7, 7), (7, 8), (20, 20)]
 
 
@@ -102,7 +102,7 @@ def test_the_prompt_holds_the_question_the_answer_and_the_positive():
 
 def test_a_corrupter_replaces_the_assistant_and_is_tried_again_too(verifier):
     requests = [request(7), request(20)]
-    assert CorrupterAssistant(flip, verifier).submit(requests).result(timeout=0).negatives == [
+    assert CorrupterAssistant(flip, verifier).submit(requests).result(timeout=0).texts == [
         answer_text(8),
         answer_text(21),
     ]

@@ -26,15 +26,16 @@ from cooper_rl.data.text import normalise
 from cooper_rl.errors import InputError
 from cooper_rl.observe.report.report import write_report
 from cooper_rl.persist.journal import Journal
+from cooper_rl.rewards.judging.verdict import Judgement
+from cooper_rl.rewards.judging.verdict_prompt import parse_reply
 from cooper_rl.rewards.rule.fast_path import fast_verdict
 from cooper_rl.rewards.rule.maths import maths_verdict
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.verdict_file import verify_file
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.verifyrm.bench.data import read_bench
-from cooper_rl.verifyrm.label.judge import ChatJudge, Judgement
+from cooper_rl.verifyrm.label.judge import ChatJudge
 from cooper_rl.verifyrm.label.judge_config import ChatJudgeConfig
-from cooper_rl.verifyrm.label.judge_prompt import parse_reply
 
 Target = Callable[[bytes], None]
 SEPARATOR = "\x1e"

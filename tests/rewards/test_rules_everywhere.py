@@ -95,5 +95,5 @@ def test_the_assistants_rewritings_are_checked_by_the_problems_rule():
         attempts.take([ChatReply("The answer is apple."), ChatReply("The answer is 9.")])
         attempts.take([ChatReply("The answer is pear.")])
         rewrites = attempts.result()
-    assert rewrites.negatives == ["The answer is pear.", "The answer is 9."]
+    assert rewrites.texts == ["The answer is pear.", "The answer is 9."]
     assert rewrites.counts == {"attempts": 3, "rejected_correct": 1, "accepted": 2}

@@ -1,5 +1,7 @@
 """Shapings against numbers worked out by hand, and where their reference logits come from."""
 
+import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -106,6 +108,26 @@ def test_references_come_from_where_the_setting_says():
     assert References("main", "group").of(context).rows() == [[2.0, 4.0, 9.0], [7.0]]
     assert References("main", -0.5).of(context).rows() == [[-0.5], [-0.5]]
     assert References("main", "accepted").of(context).rows() == [[3.0], [3.0]]
+
+
+def test_references_can_be_answers_collected_before(tmp_path):
+    path = tmp_path / "start.jsonl"
+    lines = [{"question": "?", "completion": text, "model": "start"} for text in ("3", "8", "1")]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    par = PAR.model_validate({"references": {"file": str(path), "most": 2}})
+    paid = par.build().shape(rows([0.0, 0.0], [0.0]), context_of(["3", "8"], ["5"]))
+    assert paid.rows() == [  # the mean of the chances to beat 3 and 8
+        pytest.approx([(0.5 + 1 / (1 + math.exp(5))) / 2, (1 / (1 + math.exp(-5)) + 0.5) / 2]),
+        pytest.approx([(1 / (1 + math.exp(-2)) + 1 / (1 + math.exp(3))) / 2]),
+    ]
+    check_solutions([par], [Problem("a", "?", "1")])
+    with pytest.raises(InputError, match=r"start\.jsonl: holds no completion for 1 of 2 problems, the first is b"):
+        check_solutions([par], [Problem("a", "?", "1"), Problem("b", "What?", "1")])
+    path.write_text('{"question": "?"}\n')
+    with pytest.raises(InputError, match=r"start\.jsonl:1: no field 'completion'"):
+        par.build()
+    with pytest.raises(InputError, match="no such file"):
+        Cap.model_validate({"references": {"file": str(tmp_path / "other.jsonl")}}).build()
 
 
 def test_a_group_without_accepted_answers_is_compared_with_those_of_earlier_steps():

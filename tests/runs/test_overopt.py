@@ -55,6 +55,20 @@ def test_best_of_n_comes_from_the_completions_of_the_first_step(tmp_path):
     assert curve.distance[0] == 0
 
 
+@pytest.mark.parametrize("shaped", [True, False])
+def test_best_of_n_by_the_reward_reads_it_before_shaping_as_the_metric_does(tmp_path, shaped):
+    run = write_run(tmp_path / "run")
+    path = run / "rollouts" / "000001.jsonl"
+    groups = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in (row for group in groups for row in group["completions"]):
+        before = row.pop("reward_model")
+        row |= {"reward": -before, "unshaped": before} if shaped else {"reward": before}
+    path.write_text("".join(json.dumps(group) + "\n" for group in groups))
+    curve = read_overoptimisation(run, proxy="reward/mean").best_of_n
+    assert curve is not None
+    assert curve.gold == pytest.approx(best_of_n_curve(PROXY, TRUTH)[:3])
+
+
 @pytest.mark.parametrize(
     ("missing", "words"),
     [

@@ -10,9 +10,10 @@ from chat_server import ChatServer, completion
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
-from cooper_rl.verifyrm.label.judge import build_judge, from_probabilities
+from cooper_rl.rewards.judging.verdict import from_probabilities
+from cooper_rl.rewards.judging.verdict_prompt import judge_chat, parse_reply
+from cooper_rl.verifyrm.label.judge import build_judge
 from cooper_rl.verifyrm.label.judge_config import ChatJudgeConfig, JudgeFile, LocalJudgeConfig
-from cooper_rl.verifyrm.label.judge_prompt import judge_chat, parse_reply
 
 ROWS = [
     LabelledCompletion("What is 3 + 4?", "7", "It is 7.", 1.0),

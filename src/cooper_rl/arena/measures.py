@@ -25,6 +25,8 @@ def measures(directory: Path) -> dict[str, Any]:
     - `reward_model_end`: the same of the reward model's own score; null where none was asked.
     - `kl_end`: estimate of the KL divergence from the start policy, in nats per token, at the last step.
     - `alarm`: step at which the reward-hacking alarm first went off; null when it did not.
+    - `disagreement`: the standard deviation over an ensemble's members, mean of `LAST` steps: `start`, `least` and
+      `most`, the last two from the start on; null for a run without an ensemble.
     - `alarm_strength`: by sign, its largest strength in the run (`HackingAlarm.strengths`); the alarm is at 1.
     """
     metrics, events = read_metrics(directory), read_events(directory)
@@ -44,6 +46,7 @@ def measures(directory: Path) -> dict[str, Any]:
         "reward_model_end": _mean_of_last(metrics, "reward_model/mean"),
         "kl_end": _mean_of_last(metrics, "policy/reference_kl", 1),
         "alarm": next((event["step"] for event in events if event["metric"] == HACKING), None),
+        "disagreement": disagreement(metrics),
         "alarm_strength": alarm_strength(metrics),
         "gold_curve": evaluations,
     }
@@ -61,6 +64,13 @@ def alarm_strength(metrics: Sequence[dict[str, Any]]) -> dict[str, float]:
         alarm.observe(row)
         largest = {name: max(value, largest.get(name, 0.0)) for name, value in alarm.strengths.items()}
     return largest
+
+
+def disagreement(metrics: Sequence[dict[str, Any]]) -> dict[str, float] | None:
+    """`ensemble/disagreement` in windows of `LAST` steps: the first, the smallest and the largest mean."""
+    values = [row["ensemble/disagreement"] for row in metrics if "ensemble/disagreement" in row]
+    windows = [sum(values[at : at + LAST]) / LAST for at in range(len(values) - LAST + 1)]
+    return {"start": windows[0], "least": min(windows), "most": max(windows)} if windows else None
 
 
 def _first(evaluations: Sequence[tuple[int, float]], seen: Sequence[bool]) -> int | None:

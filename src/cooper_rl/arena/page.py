@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cooper_rl.observe.report.figures import figure_svg
 
 INK = "#8a94a3"
 """Text and axes: readable on a light and on a dark page."""
-COLUMNS = 4
 
 
 def write_page(
@@ -27,39 +26,43 @@ def write_page(
     holes = list(dict.fromkeys(row["hole"] for row in summary["table"]))
     designs = [row["design"] for row in summary["ranking"]["designs"]]
     designs += [name for name in dict.fromkeys(row["design"] for row in summary["table"]) if name not in designs]
+    strokes = strokes_of(designs)
     page = environment.get_template("arena.html.j2").render(
         summary=summary,
         about=about,
         holes=holes,
         designs=designs,
         cells={(row["hole"], row["design"]): row for row in summary["table"]},
-        curves=figure_svg(curves(results, holes, designs)) if results else Markup(""),
+        curves={hole: figure_svg(curves(results, hole, strokes)) for hole in holes},
+        strokes=strokes,
         roc=figure_svg(roc_figure(summary["alarm"])) if summary["alarm"]["roc"] else None,
     )
     target.write_text(page, encoding="utf-8")
 
 
-def curves(results: Sequence[Mapping[str, Any]], holes: Sequence[str], designs: Sequence[str]) -> Figure:
-    """A panel for each hole with gold over the steps, one line for each run, one colour for each design."""
-    rows = -(-len(holes) // COLUMNS)
-    figure = Figure(figsize=(12, 2.5 * rows + 0.5), layout="constrained", facecolor="none")
-    panels = figure.subplots(rows, min(COLUMNS, len(holes)), squeeze=False, sharex=True, sharey=True).flat
-    colours = {design: f"C{number % 10}" for number, design in enumerate(designs)}
-    for axes, hole in zip(panels, holes, strict=False):
-        for result in results:
-            if result["hole"] == hole:
-                design = result["design"]
-                style = "-" if designs.index(design) < 10 else "--"
-                axes.plot(*zip(*result["gold_curve"], strict=True), style, color=colours[design], linewidth=1.3)
-        axes.set_title(hole, fontsize=9, loc="left", color=INK)
-        axes.set_ylim(0, 1)
-        _plain(axes)
-    for axes in list(panels)[len(holes) :]:
-        axes.set_visible(False)
-    for number, design in enumerate(designs):
-        figure.axes[0].plot([], [], "-" if number < 10 else "--", color=colours[design], label=design)
-    figure.legend(loc="outside lower center", ncols=8, frameon=False, fontsize=8, labelcolor=INK)
+def curves(results: Sequence[Mapping[str, Any]], hole: str, strokes: Mapping[str, Mapping[str, str]]) -> Figure:
+    """Gold over the steps in one hole: a line for each design, the mean of its runs."""
+    figure = Figure(figsize=(3.4, 2.4), layout="constrained", facecolor="none")
+    axes = figure.add_subplot()
+    for design, stroke in strokes.items():
+        runs = [result["gold_curve"] for result in results if (result["hole"], result["design"]) == (hole, design)]
+        if runs:
+            steps = [step for step, _ in min(runs, key=len)]
+            means = [sum(gold for _, gold in points) / len(points) for points in zip(*runs, strict=False)]
+            line = "--" if stroke["line"] == "dashed" else "-"
+            axes.plot(steps, means, line, color=stroke["colour"], linewidth=1.3)
+    axes.set_ylim(0, 1)
+    _plain(axes)
     return figure
+
+
+def strokes_of(designs: Sequence[str]) -> dict[str, dict[str, str]]:
+    """A colour and a kind of line for each design: ten colours solid, then the same ten dashed."""
+    kinds = ("solid", "dashed")
+    return {
+        design: {"colour": to_hex(f"C{number % 10}"), "line": kinds[number // 10 % 2]}
+        for number, design in enumerate(designs)
+    }
 
 
 def roc_figure(alarm: Mapping[str, Any]) -> Figure:

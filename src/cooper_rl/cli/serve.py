@@ -12,6 +12,7 @@ def serve(
 ) -> None:
     """Serve a reward that learns to trainers in other processes; see docs/serve.md."""
     from cooper_rl.cooptimization.reward_inputs import read_reward_inputs  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.rewards.kinds.sum import check_servers  # noqa: PLC0415
     from cooper_rl.service.config import check_extra, load_serve_config, read_token  # noqa: PLC0415
     from cooper_rl.service.listening import listen  # noqa: PLC0415
 
@@ -21,6 +22,7 @@ def serve(
     inputs = read_reward_inputs(settings)
     if inputs.assistant is not None:
         inputs.assistant.check()
+    check_servers((*settings.rewards, *settings.shaping))
     listener = listen(settings.serve)
 
     from cooper_rl.service.server import serve as run  # noqa: PLC0415 - torch loads only now that the input is good

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import openai
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
-from cooper_rl.clients.chat_config import ChatConfig
+from cooper_rl.clients.chat_config import ChatConfig, Message
 from cooper_rl.clients.chat_reply import (
     LARGEST_BODY,
     LONGEST_WAIT_S,
@@ -25,9 +25,6 @@ from cooper_rl.clients.chat_reply import (
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
-
-Message = dict[str, str]
-"""`{"role": "system" | "user" | "assistant", "content": …}`."""
 
 T = TypeVar("T")
 
@@ -44,7 +41,7 @@ class ChatClient:
         """Whether the server answered at least one request of the last call."""
         http_client = openai.DefaultAsyncHttpxClient(event_hooks={"response": [raise_for_status]})
         self._openai = openai.AsyncOpenAI(
-            base_url=config.base_url, api_key=_api_key(config), max_retries=0, timeout=None, http_client=http_client
+            base_url=config.base_url, api_key=read_api_key(config), max_retries=0, timeout=None, http_client=http_client
         )
         self._slots = asyncio.Semaphore(config.concurrency)
         self._loop = asyncio.new_event_loop()
@@ -185,7 +182,8 @@ class ChatClient:
         return read_reply(body)
 
 
-def _api_key(config: ChatConfig) -> str:
+def read_api_key(config: ChatConfig) -> str:
+    """The key that the server asks for. Raises InputError if `api_key_env` names a variable that is not set."""
     if config.api_key_env is None:
         return "none"  # the openai client insists on a key; servers without one ignore it
     key = os.environ.get(config.api_key_env)

@@ -6,6 +6,9 @@ from pydantic import Field
 
 from cooper_rl.config.base import Config
 
+Message = dict[str, str]
+"""`{"role": "system" | "user" | "assistant", "content": …}`."""
+
 HANDLING = frozenset({"api_key_env", "timeout_s", "max_retries", "retry_wait_s", "concurrency"})
 """Settings of `ChatConfig` that decide how a server is asked. They do not change its replies."""
 

@@ -8,7 +8,7 @@ from cooper_rl.config.base import Config
 from cooper_rl.cooptimization.negatives.assistant import AssistantConfig
 
 NegativeOrigin = Literal["assistant", "on_policy", "swapped_reference"]
-PositiveOrigin = Literal["rollout", "reference_solution"]
+PositiveOrigin = Literal["rollout", "reference_solution", "repaired"]
 TieOrigin = Literal["two_right", "irrelevant_question"]
 Weighting = Literal["equal", "misranked", "overpaid"]
 
@@ -31,6 +31,15 @@ class OnPolicyConfig(Config):
     """Names of further reward models (`reward_models`), such as a frozen copy of the start. A completion that all of
     them and the learning model score above 1/2 is not a negative, since the rule has probably missed a right answer.
     This helps against a rule that misses many; a hack that all the models accept is then never taught as wrong."""
+
+
+class PeerConfig(Config):
+    """A second reward model that picks the pairs."""
+
+    model: str
+    """Its name in `reward_models`, best a model trained from another seed or on other data."""
+    noise: float = Field(gt=0, lt=1)
+    """Share of a step's pairs to leave out, about the share whose labels are wrong."""
 
 
 class ReplayConfig(Config):
@@ -64,7 +73,8 @@ class CooptimizationConfig(Config):
     `swapped_reference` takes the positive itself under a reference answer that it does not match."""
     positives: tuple[PositiveOrigin, ...] = ("rollout", "reference_solution")
     """Sources of positives: `rollout` takes a rule-accepted completion; `reference_solution` takes the data set's
-    solution if the group has no accepted completion."""
+    solution if the group has no accepted completion; `repaired` adds pairs of a rule-rejected completion and its repair
+    by the assistant, also in groups without a positive of another source."""
     ties: tuple[TieOrigin, ...] = ()
     """Sources of pairs that should score the same: `two_right` takes two completions of a problem that the rule
     accepts; `irrelevant_question` takes a right and a wrong one under the question of another problem."""
@@ -73,7 +83,8 @@ class CooptimizationConfig(Config):
     on_policy: OnPolicyConfig = OnPolicyConfig()
     """Which completions become negatives."""
     assistant: AssistantConfig | None = None
-    """The model or function that writes the wrong solutions; needed if `negatives` lists `assistant`."""
+    """The model or function that writes the wrong solutions and the repairs; needed if `negatives` lists `assistant` or
+    `positives` lists `repaired`."""
     anchor: float = Field(default=0.5, ge=0)
     """Weight of a binary cross-entropy term added to the pairwise loss. It keeps sigmoid(logit) an absolute reward."""
     margin: float = Field(default=0.0, ge=0)
@@ -94,10 +105,19 @@ class CooptimizationConfig(Config):
     accepts more than this share of what the rule calls wrong. The policy is then not paid for a hack that the step has
     already shown, but it waits for the assistant. Null trains the policy first in every step. It has no effect where
     another trainer calls `CooperReward`."""
+    peer: PeerConfig | None = None
+    """Leave out the share of a step's pairs that another reward model finds hardest, because their labels may be wrong.
+    It helps against a rule that is often wrong; a hole that both models have is then never closed, since its pairs are
+    the hardest. Null keeps all."""
     replay: ReplayConfig = ReplayConfig()
     """Past pairs and VerifyRM's training data in each update."""
     epochs: int = Field(default=1, ge=1)
     """Updates per step on the step's pairs. Each update draws its own replay."""
+
+    @property
+    def needs_assistant(self) -> bool:
+        """Whether a source of negatives or positives is the assistant."""
+        return "assistant" in self.negatives or "repaired" in self.positives
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:

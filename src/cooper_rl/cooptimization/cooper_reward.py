@@ -14,6 +14,7 @@ from cooper_rl.cooptimization.health import ProbeSet, step_health
 from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
 from cooper_rl.cooptimization.outline import check_outline, outline
 from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.peer_filter import without_hardest
 from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
@@ -21,7 +22,7 @@ from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.base import Remembers, Scores
+from cooper_rl.rewards.base import Closes, Remembers, Scores
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.kinds.sum import build_sum, read_by
 from cooper_rl.rewards.metrics import reward_metrics
@@ -231,8 +232,11 @@ class CooperReward:
             self._open = None
 
     def close(self) -> None:
-        """End the verifier's processes and the assistant's connections."""
+        """End the verifier's processes and all connections."""
         self.verifier.close()
+        for part in (self._reward, *self._shaping):
+            if isinstance(part, Closes):
+                part.close()
         if self._cooptimizer is not None:
             self._cooptimizer.close()
 
@@ -314,11 +318,14 @@ class CooperReward:
         clock, model = Clock(), self.learning
         with clock.measure("wait_for_assistant"):
             pairs = self._cooptimizer.finish(opened.stage2, keep)
+        picked: Metrics = {}
         with clock.measure("update_reward_model"):
+            if peer := self.config.cooptimization.peer:
+                pairs, picked = without_hardest(pairs, self.models[peer.model], peer.noise)
             pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
         with clock.measure("probe"):
             metrics |= self._probes.measure(model.learner, model.encoder, opened.groups)
-        return metrics | clock.parts(), pairs
+        return metrics | picked | clock.parts(), pairs
 
     def _state(self) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""Two named sets of defaults for stage 2. A run's own settings override them."""
+"""Three named sets of defaults for stage 2. A run's own settings override them."""
 
 from typing import Any
 
@@ -24,3 +24,7 @@ COOPER: dict[str, Any] = {
 }
 """Our version: the policy's own wrong completions also become negatives, scores stay anchored, and past pairs are
 replayed. Through its reference solution, even a problem without a correct completion teaches the reward model."""
+
+ROBUST: dict[str, Any] = {**COOPER, "pairs_per_problem": 4, "epochs": 2, "before_policy": 0.1}
+"""`COOPER` with a reward model that learns faster than it is exploited: more pairs and updates in a step, before the
+policy's update where the rule contradicts the model. docs/what-stops-hacking.md has what that gains and costs."""

@@ -47,7 +47,8 @@ class CooperRewardConfig(Config):
     """Seeds data order, sampling and pair selection."""
     rewards: tuple[Annotated[Any, REWARDS], ...] = ()
     """The policy's reward is the sum of these rewards, each times its `weight`. Kinds: `rule`, `reward_model`,
-    `hybrid`, `ensemble`, `rule_then_model`, `earned`, `function`, `sum`, or `package.module:Class`."""
+    `hybrid`, `ensemble`, `rule_then_model`, `earned`, `pointwise_judge`, `pairwise_judge`, `rubric_judge`, `function`,
+    `sum`, or `package.module:Class`."""
     reward_models: dict[str, RewardModelConfig] = Field(default_factory=dict)
     """Reward models by name. A model that `learns` is trained even if no reward uses it. A model that neither learns
     nor is used is not loaded."""
@@ -86,7 +87,7 @@ class CooperRewardConfig(Config):
 
     @property
     def used_models(self) -> dict[str, RewardModelConfig]:
-        """The reward models that learn, or are used in a reward, in a shaping or to check negatives.
+        """The reward models that learn, or are used in a reward, in a shaping or to check pairs.
 
         The one that learns comes first.
         """
@@ -118,7 +119,7 @@ def _check_tree(config: CooperRewardConfig) -> None:
     for field, names in (
         ("rewards", read_by(config.rewards)),
         ("shaping", read_by(config.shaping)),
-        ("cooptimization.on_policy.agree_with", _asked_in_stage2(config)),
+        ("cooptimization (agree_with, peer)", _asked_in_stage2(config)),
     ):
         for name in names:
             if name not in config.reward_models:
@@ -130,5 +131,8 @@ def _check_tree(config: CooperRewardConfig) -> None:
 
 
 def _asked_in_stage2(config: CooperRewardConfig) -> tuple[str, ...]:
-    """Names of the reward models that are asked about negatives; without stage 2, none are."""
-    return config.cooptimization.on_policy.agree_with if config.learning_model is not None else ()
+    """Names of the reward models that are asked about pairs; without stage 2, none are."""
+    if config.learning_model is None:
+        return ()
+    peer = config.cooptimization.peer
+    return (*config.cooptimization.on_policy.agree_with, *([peer.model] if peer is not None else []))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from random import Random
 from typing import Any, get_args
@@ -12,7 +12,13 @@ from cooper_rl.clients.chat_reply import FailureKind
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant import Assistant
 from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
-from cooper_rl.cooptimization.negatives.rewriting import REJECTIONS, AnswerVerifier, Request, Rewrites
+from cooper_rl.cooptimization.negatives.rewriting import (
+    REJECTIONS,
+    REPAIR_REJECTIONS,
+    AnswerVerifier,
+    Request,
+    Rewrites,
+)
 from cooper_rl.cooptimization.negatives.swapped_reference import swapped_pairs
 from cooper_rl.cooptimization.pairs import Pair, Solved, choose_positives
 from cooper_rl.cooptimization.replay import PairBuffer, restore_rng
@@ -29,7 +35,8 @@ class Work:
     """One group's contribution to the step's update.
 
     These are its on-policy pairs and ties, its requests to the assistant, and what is combined with other groups at the
-    end: texts that the rule calls wrong, and a random generator for the choice of partners.
+    end: texts that the rule calls wrong, and a random generator for the choice of partners. `repaired` makes the pairs
+    of repairs.
     """
 
     group_id: str
@@ -40,6 +47,13 @@ class Work:
     asked: list[Request] = field(default_factory=list)
     ties: list[Pair] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    repaired: Solved | None = None
+    repairs: list[Request] = field(default_factory=list)
+
+    @property
+    def requests(self) -> list[Request]:
+        """All requests to the assistant, in the order in which they are sent."""
+        return self.asked + self.repairs
 
 
 @dataclass(frozen=True)
@@ -53,7 +67,7 @@ class Stage2:
 class Cooptimizer:
     """Makes pairs and updates the reward model on them. It keeps state between steps.
 
-    `assistant` (see `build_assistant`) may be None if `config.negatives` does not list it. `labelled` is VerifyRM's
+    `assistant` (see `build_assistant`) may be None if `config` does not need it. `labelled` is VerifyRM's
     training data for replay, by default the rows of `config.replay.labelled`. Between `start` and `finish` the caller
     is free to train the policy; in the meantime the assistant's thread uses the verifier.
     """
@@ -67,7 +81,7 @@ class Cooptimizer:
         labelled: Sequence[LabelledCompletion] | None = None,
     ):
         self.config = config
-        self._assistant = assistant if "assistant" in config.negatives else None
+        self._assistant = assistant if config.needs_assistant else None
         self._verifier = verifier
         if labelled is None:
             labelled = read_labelled(config.replay.labelled) if config.replay.labelled else []
@@ -102,7 +116,10 @@ class Cooptimizer:
         partners = [Random(f"partners {self._seed} {step} {group.problem.id}") for group in groups]
         rows = zip(groups, verdicts, logits, solved, choices, partners, known, strict=True)
         work = [self._work(*row) for row in rows]
-        asked = [request for one in work for request in one.asked]
+        if "repaired" in self.config.positives:
+            rows = zip(work, groups, verdicts, logits, known, strict=True)
+            work = [self._with_repairs(*row, step) for row in rows]
+        asked = [request for one in work for request in one.requests]
         return Stage2(work, self._assistant.submit(asked) if self._assistant and asked else None)
 
     def _work(
@@ -127,7 +144,7 @@ class Cooptimizer:
                 solved.pair(positive, negative, "on_policy")
                 for positive, negative in zip(cycle(solved.positives), negatives, strict=False)
             )
-        if self._assistant is not None:
+        if self._assistant is not None and "assistant" in config.negatives:
             work.asked.extend(
                 Request(solved.problem, positive, rng.getrandbits(31))
                 for positive in islice(cycle(solved.positives), config.pairs_per_problem)
@@ -138,6 +155,25 @@ class Cooptimizer:
             work.wrong.extend(wrong_texts(group, verdicts, config.pairs_per_problem, partners))
         return work
 
+    def _with_repairs(
+        self,
+        work: Work,
+        group: AnswerGroup,
+        verdicts: Sequence[str],
+        rm_logits: Sequence[float],
+        trusted: Sequence[bool] | None,
+        step: int,
+    ) -> Work:
+        """The work with requests to repair wrong completions, which are chosen as on-policy negatives are."""
+        config = self.config
+        rng = Random(f"repairs {self._seed} {step} {group.problem.id}")
+        wrong = choose_on_policy_negatives(
+            group, verdicts, rm_logits, (), config.pairs_per_problem, config.on_policy, rng, trusted
+        )
+        repaired = Solved(group.problem, [], "repaired", _logits_of_texts(group, rm_logits))
+        repairs = [Request(group.problem, text, rng.getrandbits(31), goal="right") for text in wrong]
+        return replace(work, repaired=repaired, repairs=repairs)
+
     def finish(self, parts: Sequence[Stage2], keep: Collection[str] | None = None) -> list[Pair]:
         """Wait for the assistant, as long as its settings allow, and return the step's valid pairs.
 
@@ -147,8 +183,8 @@ class Cooptimizer:
         results = [part.rewrites.result() if part.rewrites is not None else Rewrites([], {}) for part in parts]
         done: list[tuple[Work, list[Pair]]] = []
         for part, result in zip(parts, results, strict=True):
-            negatives = iter(result.negatives)
-            done += [(work, _rewritten(work, list(islice(negatives, len(work.asked))))) for work in part.work]
+            texts = iter(result.texts)
+            done += [(work, _rewritten(work, list(islice(texts, len(work.requests))))) for work in part.work]
         done = [(work, pairs) for work, pairs in done if keep is None or work.group_id in keep]
         done.sort(key=lambda item: (item[0].problem_id, item[0].group_id))
         by_assistant = [pair for _, pairs in done for pair in pairs]
@@ -225,10 +261,7 @@ class Cooptimizer:
         """Each group's positives, or None. A reference solution counts only if the rule accepts it."""
         config = self.config
         wanted = config.pairs_per_problem if "rollout" in config.positives else 0
-        logits = [
-            {normalise(completion.text): logit for completion, logit in zip(group.answers, row, strict=True)}
-            for group, row in zip(groups, rm_logits, strict=True)
-        ]
+        logits = [_logits_of_texts(group, row) for group, row in zip(groups, rm_logits, strict=True)]
         solved: list[Solved | None] = []
         for group, row, known, rng in zip(groups, verdicts, logits, choices, strict=True):
             positives = choose_positives(group, row, wanted, rng)
@@ -258,22 +291,33 @@ class Cooptimizer:
         for origin in self.config.ties:
             metrics[f"pairs/ties_{origin}"] = float(sum(pair.negative_origin == origin for pair in pairs))
         wanted = self.config.pairs_per_problem * solved
+        repaired = [pair for pair in pairs if pair.positive_origin == "repaired"]
+        if "repaired" in self.config.positives:
+            metrics["pairs/repaired"] = float(len(repaired))
         for origin in self.config.negatives:
-            valid = sum(pair.negative_origin == origin for pair in pairs)
+            valid = sum(pair.negative_origin == origin for pair in pairs if pair.positive_origin != "repaired")
             if wanted:
                 metrics[f"pairs/{origin}_valid_rate"] = valid / wanted
         if self._assistant is not None:
-            names = ["attempts", "accepted", *(f"failures_{kind}" for kind in get_args(FailureKind)), *REJECTIONS]
+            failures = [f"failures_{kind}" for kind in get_args(FailureKind)]
+            names = ["attempts", "accepted", *failures, *REJECTIONS] if "assistant" in self.config.negatives else []
+            if "repaired" in self.config.positives:
+                names += [f"repair_{name}" for name in ("attempts", "accepted", *failures, *REPAIR_REJECTIONS)]
             metrics |= {f"assistant/{name}": float(counts.get(name, 0)) for name in names}
         return metrics
 
 
-def _rewritten(work: Work, negatives: Sequence[str | None]) -> list[Pair]:
-    """The group's pairs with negatives from the assistant."""
-    if work.solved is None:
-        return []
-    return [
-        work.solved.pair(request.positive, negative, "assistant")
-        for request, negative in zip(work.asked, negatives, strict=True)
-        if negative is not None
-    ]
+def _logits_of_texts(group: AnswerGroup, rm_logits: Sequence[float]) -> dict[str, float]:
+    """The logit of each normalised completion."""
+    return {normalise(answer.text): logit for answer, logit in zip(group.answers, rm_logits, strict=True)}
+
+
+def _rewritten(work: Work, texts: Sequence[str | None]) -> list[Pair]:
+    """The group's pairs with texts from the assistant: its negatives, then its repairs."""
+    pairs: list[Pair] = []
+    for request, text in zip(work.requests, texts, strict=True):
+        if text is not None and request.goal == "wrong" and work.solved is not None:
+            pairs.append(work.solved.pair(request.text, text, "assistant"))
+        elif text is not None and request.goal == "right" and work.repaired is not None:
+            pairs.append(work.repaired.pair(text, request.text, "on_policy"))
+    return pairs

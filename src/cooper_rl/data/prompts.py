@@ -59,6 +59,11 @@ class PromptEncoder:
         """The text of token ids from `encode`, including special tokens."""
         return str(self.tokenizer.decode(list(prompt_ids), clean_up_tokenization_spaces=False))
 
+    def text_of(self, completion_ids: Sequence[int]) -> str:
+        """The text of a completion's token ids, without special tokens, as samplers decode it."""
+        ids = list(completion_ids)
+        return str(self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems whose prompts fit. Call it before training starts.
 

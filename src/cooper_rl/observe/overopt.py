@@ -21,8 +21,8 @@ KL, LENGTH = "policy/reference_kl", "rollout/mean_length"
 GOLD = "gold/accuracy"
 PROXIES = ("reward_model/mean", "reward/mean")
 """The metrics that may serve as proxy, best first."""
-COLUMNS = {"reward_model/mean": "reward_model", "reward/mean": "reward", "gold/accuracy": "gold"}
-"""The number in the recorded completions whose mean a metric is."""
+COLUMNS = {"reward_model/mean": "reward_model", "reward/mean": "unshaped", "gold/accuracy": "gold"}
+"""The number in the recorded completions whose mean a metric is. Without shaping, `unshaped` is the reward."""
 JSON, SVG = "overopt.json", "overopt.svg"
 
 
@@ -135,6 +135,7 @@ def _best_of_n(directory: Path, proxy: str, gold: str) -> Curve | None:
     if not path.is_file() or proxy not in COLUMNS or gold not in COLUMNS:
         return None
     groups = [json.loads(line)["completions"] for line in path.read_text(encoding="utf-8").splitlines()]
+    groups = [[{"unshaped": row.get("reward", np.nan), **row} for row in group] for group in groups]
     sizes = {len(group) for group in groups}
     needed = (COLUMNS[proxy], COLUMNS[gold])
     if len(sizes) != 1 or not all(name in row for group in groups for row in group for name in needed):

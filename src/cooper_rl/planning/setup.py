@@ -156,13 +156,14 @@ def _pulls(config: RunConfig) -> bool:
 def _work(config: RunConfig, prompt: int, completion: int, reward_input: int) -> Work:
     stage2 = config.cooptimization
     learns = config.learning_model is not None
+    sources = len(stage2.negatives) + ("repaired" in stage2.positives)
     labelled = stage2.replay.labelled_per_step if stage2.replay.labelled else 0
     return Work(
         samples=config.problems_per_step * config.rollout.n,
         prompt=prompt,
         completion=completion,
         reward_input=reward_input,
-        pairs=config.problems_per_step * stage2.pairs_per_problem * len(stage2.negatives) if learns else 0,
+        pairs=config.problems_per_step * stage2.pairs_per_problem * sources if learns else 0,
         replayed=2 * stage2.replay.pairs_per_step + labelled if learns else 0,
         epochs=stage2.epochs,
         logprob_passes=config.algorithm.recompute_old_logprobs + _pulls(config),

@@ -6,13 +6,15 @@ from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.policy.advantages import AdvantageConfig
+from cooper_rl.policy.advantages.drpo import DRPO
 from cooper_rl.policy.advantages.group_baseline import GRPO
 from cooper_rl.policy.aggregation import AggregationConfig
-from cooper_rl.policy.aggregation.means import TokenMean
+from cooper_rl.policy.aggregation.means import SequenceMeanTokenMean, TokenMean
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyLossConfig
-from cooper_rl.policy.losses.clip import PPOClip
+from cooper_rl.policy.losses.clip import GSPO, PPOClip
 from cooper_rl.policy.overlong import OverlongConfig
+from cooper_rl.policy.process import ProcessConfig
 
 
 class AlgorithmConfig(Config):
@@ -29,12 +31,15 @@ class AlgorithmConfig(Config):
     overlong: OverlongConfig = OverlongConfig()
     """What happens to completions cut at the length limit."""
     min_spread: float = Field(default=0.01, ge=0)
-    """Groups whose rewards differ by no more than this get advantage 0, because reward-model scores are never exactly
-    equal. These groups still count in the loss's denominators. If the loss has a KL term, they keep it; otherwise the
-    backward pass leaves them out."""
+    """Groups whose rewards (after shaping) differ by no more than this get advantage 0, because reward-model scores are
+    never exactly equal. These groups still count in the loss's denominators. If the loss has a KL term, they keep it;
+    otherwise the backward pass leaves them out."""
     max_advantage_z: float | None = Field(default=None, gt=0)
     """Completions whose advantage differs from the step's mean by more than this many standard deviations get advantage
     0. With 3, at least 11 completions are needed for it to act. Null keeps all."""
+    process: ProcessConfig | None = None
+    """Credit for the steps of a completion, on top of the advantage of the whole: `min_form`, `delta`, `sum`, or
+    `package.module:Class`. Null gives every token of a completion the same advantage."""
     minibatches: int = Field(default=1, ge=1)
     """Optimizer steps on each step's rollouts. Each one uses its share of the groups."""
     recompute_old_logprobs: bool = False
@@ -47,6 +52,16 @@ class AlgorithmConfig(Config):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
+        if isinstance(self.advantages, DRPO) and not isinstance(self.aggregation, SequenceMeanTokenMean):
+            raise ValueError(
+                "advantages of kind drpo weigh the mean log-probabilities of completions; set "
+                "aggregation: {kind: sequence_mean_token_mean}"
+            )
+        if self.process is not None and isinstance(self.loss, GSPO):
+            raise ValueError(
+                "loss of kind gspo has one ratio per completion, so credit for its steps would be spread over all of "
+                "its tokens; use another loss, or remove process"
+            )
         if self.loss.truncated_importance_sampling is not None and not self.recompute_old_logprobs:
             raise ValueError(
                 "loss.truncated_importance_sampling needs the learner's own log-probabilities in addition; "

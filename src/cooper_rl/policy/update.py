@@ -6,15 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.policy.advantages import advantages, usable_groups
+from cooper_rl.policy.advantages import Completions, ReadsCompletions, advantages, usable_groups
 from cooper_rl.policy.aggregation import token_weights
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.outliers import without_outliers
+from cooper_rl.policy.process_advantages import Steps, process_advantages, process_metrics
 from cooper_rl.policy.step_logprobs import StepLogprobs, learner_logprobs
 from cooper_rl.rollouts.ragged import Ragged
 from cooper_rl.rollouts.rollouts import Rollouts
@@ -25,7 +27,7 @@ class PolicyUpdate:
     """The result of stage 1."""
 
     advantages: Ragged
-    """The advantages that the update used (float32)."""
+    """The advantages that the update used (float32). With process credit, the mean over each completion's tokens."""
     metrics: Metrics
     after_kl: Ragged | None = None
     """The rewards minus the KL penalty, from which the advantages were computed; None without such a penalty."""
@@ -38,11 +40,13 @@ def update_policy(
     rewards: Ragged,
     config: AlgorithmConfig,
     sampling: SamplingParams,
+    steps: Sequence[Steps] | None = None,
 ) -> PolicyUpdate:
     """Update the policy on one step's rollouts, which were sampled with `sampling` (temperature > 0).
 
-    `reference` is the frozen start; a KL term needs it. All log-probabilities are at the sampling temperature. In a
-    group with a non-finite reward, all advantages are 0. Raises ValueError if the rewards belong to other groups.
+    `reference` is the frozen start; a KL term needs it. `steps` are those of every completion, for process credit. All
+    log-probabilities are at the sampling temperature. In a group with a non-finite reward, all advantages are 0. Raises
+    ValueError if the rewards belong to other groups.
     """
     if rewards.sizes != tuple(rollouts.group_sizes.tolist()):
         raise ValueError(f"rewards have groups of sizes {rewards.sizes}, but rollouts have {rollouts.group_sizes}")
@@ -60,15 +64,23 @@ def update_policy(
     if after_kl is not None:
         metrics |= _reward_metrics(rewards)
     usable_P = usable_groups(rewards, config.min_spread)
-    found = advantages(rewards, config.advantages, usable_P)
+    completions = None
+    if isinstance(config.advantages, ReadsCompletions):
+        logprobs = logprobs or _logprobs(learner, None, rollouts, every, config, sampling)
+        completions = _completions(rewards, rollouts, logprobs)
+    found = advantages(rewards, config.advantages, usable_P, completions)
     if config.max_advantage_z is not None:
         found, share = without_outliers(found, usable_P, config.max_advantage_z)
         metrics["policy/advantage_outliers"] = share.item()
+    taught_P, advantages_T = usable_P.numpy(), np.repeat(found.flat.numpy(), rollouts.token_ids.lengths)
+    if config.process is not None:
+        advantages_T, taught_P, more = _with_process(advantages_T, taught_P, rollouts, steps, config)
+        metrics |= more
     counted_B = rollouts.stopped if config.overlong.kind == "mask" else np.ones(len(every), bool)
     # In groups without usable spread, a KL term in the loss still has a gradient.
-    kept_B = counted_B if config.pulls_in("loss") else counted_B & usable_P.numpy()[rollouts.problem_of]
+    kept_B = counted_B if config.pulls_in("loss") else counted_B & taught_P[rollouts.problem_of]
     metrics |= {
-        "policy/usable_groups": usable_P.float().mean().item(),
+        "policy/usable_groups": torch.from_numpy(taught_P).float().mean().item(),
         "policy/trained_completions": torch.from_numpy(kept_B).float().mean().item(),
     }
 
@@ -78,12 +90,13 @@ def update_policy(
     updates: list[Metrics] = []
     for groups in np.array_split(np.arange(len(rollouts.problems)), config.minibatches):
         rows = every[np.isin(rollouts.problem_of, groups)]
-        batch = _batch(rollouts, rows, found.flat.numpy(), kept_B, counted_B, logprobs, config)
+        batch = _batch(rollouts, rows, advantages_T, kept_B, counted_B, logprobs, config)
         trained = learner.forward_backward(batch, objective) if len(batch.token_ids) else {}
         # Also without gradients, so that a step's learning rate does not depend on how much data earlier steps had.
         updates.append(trained | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}
-    return PolicyUpdate(found.like(found.flat.float()), metrics, after_kl)
+    used = found.flat if config.process is None else _means(advantages_T, rollouts)
+    return PolicyUpdate(found.like(used.float()), metrics, after_kl)
 
 
 def _logprobs(
@@ -102,6 +115,40 @@ def _logprobs(
         old=learner_logprobs(learner, rollouts, rows, temperature) if recomputed else rollouts.logprobs,
         reference=None if reference is None else learner_logprobs(reference, rollouts, rows, temperature),
     )
+
+
+def _completions(rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs) -> Completions:
+    lengths = torch.from_numpy(rollouts.token_ids.lengths.copy())
+    return Completions(rewards.like(lengths), rewards.like(_means(logprobs.old.astype(np.float64), rollouts)))
+
+
+def _with_process(
+    advantages_T: Float[np.ndarray, " T"],
+    usable_P: Bool[np.ndarray, " P"],
+    rollouts: Rollouts,
+    steps: Sequence[Steps] | None,
+    config: AlgorithmConfig,
+) -> tuple[Float[np.ndarray, " T"], Bool[np.ndarray, " P"], Metrics]:
+    """The advantages of all tokens with those of the process, the groups that teach anything, and metrics.
+
+    A group teaches by its process if an advantage in it exceeds `min_spread`.
+    """
+    if steps is None or config.process is None:
+        raise ValueError("process credit needs the steps of the completions")
+    lengths, sizes = rollouts.token_ids.lengths.tolist(), rollouts.group_sizes.tolist()
+    rows = process_advantages(steps, sizes, lengths, config.process)
+    largest = np.array([np.abs(row).max(initial=0.0) for row in rows])
+    teaches_P = np.array(
+        [group.max(initial=0.0) > config.min_spread for group in np.split(largest, rollouts.offsets[1:-1])]
+    )
+    both = config.process.outcome_weight * advantages_T + np.concatenate(rows)
+    return both, usable_P | teaches_P, process_metrics(steps) | {"process/usable_groups": float(teaches_P.mean())}
+
+
+def _means(values_T: Float[np.ndarray, " T"], rollouts: Rollouts) -> Float[Tensor, " B"]:
+    """The mean over each completion's tokens; 0 for one without tokens."""
+    rows = torch.from_numpy(values_T).split(rollouts.token_ids.lengths.tolist())
+    return torch.stack([row.mean() if len(row) else row.sum() for row in rows])
 
 
 def _after_kl(rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs | None, kl: KLConfig) -> Ragged:
@@ -141,7 +188,7 @@ def _over_updates(updates: Sequence[Metrics]) -> Metrics:
 def _batch(
     rollouts: Rollouts,
     rows: Int[np.ndarray, " R"],
-    advantages_B: Float[np.ndarray, " B"],
+    advantages_T: Float[np.ndarray, " T"],
     kept_B: Bool[np.ndarray, " B"],
     counted_B: Bool[np.ndarray, " B"],
     logprobs: StepLogprobs,
@@ -155,7 +202,7 @@ def _batch(
     return PolicyBatch(
         token_ids=rollouts.sequences(kept),
         lengths=lengths,
-        advantages=np.repeat(advantages_B[kept], lengths),
+        advantages=advantages_T[tokens],
         weights=np.repeat(weights_R[kept_B[rows]], lengths),
         old_logprobs=logprobs.old[tokens],
         sampler_logprobs=rollouts.logprobs[tokens],

@@ -75,6 +75,13 @@ class Remembers(Protocol):
         ...
 
 
+@runtime_checkable
+class Closes(Protocol):
+    """A reward or shaping with connections to end."""
+
+    def close(self) -> None: ...
+
+
 class RewardConfig(Config):
     """Settings of one reward. `build()` creates the reward."""
 
@@ -83,9 +90,17 @@ class RewardConfig(Config):
     weight: float = 1.0
     """Factor of this reward in the sum of all rewards."""
 
+    @property
+    def needs_solutions(self) -> bool:
+        """Whether every problem needs a reference solution."""
+        return False
+
     def reads(self) -> tuple[str, ...]:
         """Names of the reward models that this reward uses."""
         return ()
+
+    def check(self) -> None:
+        """Raises InputError if a server that the reward needs does not answer."""
 
 
 class ShapingConfig(Config):
@@ -108,6 +123,9 @@ class ShapingConfig(Config):
     def reads(self) -> tuple[str, ...]:
         """Names of the reward models that this shaping uses."""
         return ()
+
+    def check(self) -> None:
+        """Raises InputError if a server that the shaping needs does not answer."""
 
     def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
         """Raises ValueError if it cannot follow the shapings `before`, or cannot shape these `rewards`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
 
@@ -14,6 +14,8 @@ from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts.answers import Answer, AnswerGroup
 from cooper_rl.rollouts.ragged import Ragged
+
+T = TypeVar("T")
 
 NOT_SCORED = {"correct", "gold", "lengths"}
 """Values of a `StepContext` that no reward model's weights change."""
@@ -70,6 +72,7 @@ class StepContext:
         self._gold = gold
         self._verdicts: list[list[Verdict]] | None = None
         self._columns: dict[str, Ragged] = {}
+        self._found: dict[Any, Any] = {}
 
     def ragged(self, flat: Any) -> Ragged:
         """One number per answer, group by group, from a flat sequence."""
@@ -107,7 +110,15 @@ class StepContext:
 
         Raises InputError naming the group if its problem has no solution.
         """
-        return self._kept(f"solution logit {name}", lambda: self._models[name].logits(self._solutions()))
+        return self.logits_of(name, "solution", [[text] for text in self._solutions()])
+
+    def logits_of(self, name: str, what: str, texts: Sequence[Sequence[str]]) -> Ragged:
+        """The named reward model's logits of other answers, such as `what` says: one row of texts per group."""
+        groups = [
+            AnswerGroup(group.id, group.problem, [Answer(text) for text in own])
+            for group, own in zip(self.groups, texts, strict=True)
+        ]
+        return self._kept(f"{what} logit {name}", lambda: self._models[name].logits(groups))
 
     def probabilities(self, name: str) -> Ragged:
         """sigmoid(logit) of the named reward model."""
@@ -135,6 +146,15 @@ class StepContext:
         tokens = [answer.tokens for group in self.groups for answer in group.answers]
         return self._kept("lengths", lambda: self.ragged(torch.tensor(tokens)))
 
+    def once(self, reward: Any, compute: Callable[[], T]) -> T:
+        """What a reward has found out about these answers without any reward model, computed on first use.
+
+        `afresh` keeps it, so a reward that costs money or time is not asked again.
+        """
+        if reward not in self._found:
+            self._found[reward] = compute()
+        return self._found[reward]
+
     def recall(self, verdicts: list[list[Verdict]], logits: Mapping[str, Sequence[Sequence[float]]]) -> None:
         """Take over earlier results: a row per group, logits by the model's name."""
         self._verdicts = verdicts
@@ -157,20 +177,21 @@ class StepContext:
                 joined._columns[name] = Ragged.of([one._columns[name].groups()[p] for one, p in picks])
         return joined
 
-    def _solutions(self) -> list[AnswerGroup]:
-        """Every group, with its problem's reference solution as the only answer."""
+    def _solutions(self) -> list[str]:
+        """The reference solution of every group's problem."""
         for group in self.groups:
             if group.problem.solution is None:
                 raise InputError(
                     f"group {group.id}: the shaping compares with the solution of problem "
                     f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
                 )
-        return [AnswerGroup(group.id, group.problem, [Answer(group.problem.solution or "")]) for group in self.groups]
+        return [group.problem.solution or "" for group in self.groups]
 
     def afresh(self) -> Self:
-        """A context of the same answers with their verdicts and gold labels, but without any model's scores."""
+        """A context of the same answers with all that no reward model's weights change: verdicts, gold labels, what
+        rewards have kept with `once`."""
         fresh = type(self)(self.groups, self._rule, self._models, self._gold)
-        fresh._verdicts = self._verdicts
+        fresh._verdicts, fresh._found = self._verdicts, self._found
         fresh._columns = {name: column for name, column in self._columns.items() if name in NOT_SCORED}
         return fresh
 

@@ -45,3 +45,7 @@ class ScoredOnce:
     def restore(self, state: list[Any]) -> None:
         """Restore what `state` returned."""
         self._reward.restore(state)
+
+    def close(self) -> None:
+        """See `Closes`."""
+        self._reward.close()

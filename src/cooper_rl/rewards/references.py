@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cooper_rl.errors import InputError
+from cooper_rl.rewards.collected import Collected
 
 if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 DECAY = 0.9
 """Decay per step of the running mean behind the source `accepted`."""
 
-ReferenceSource = Literal["solution", "accepted", "group"] | float
-"""Where reference logits come from. A number is itself the reference logit."""
+ReferenceSource = Literal["solution", "accepted", "group"] | float | Collected
+"""Where reference logits come from. A number is itself the reference logit; `{file: …}` are collected answers."""
 
 
 class References:
@@ -29,11 +30,15 @@ class References:
       logit of the group itself.
     - `group`: the logits of all answers of the group.
     - a number: this logit.
+    - collected answers: the logits of these answers to the problem, `most` more rows per group to score.
+
+    Raises InputError if the file of collected answers cannot be read.
     """
 
     def __init__(self, model: str, source: ReferenceSource) -> None:
         self._model = model
         self._source = source
+        self._collected = source.read() if isinstance(source, Collected) else {}
         self._accepted: float | None = None
         """Running mean of the groups' accepted means; None until a step has an accepted answer."""
 
@@ -44,6 +49,8 @@ class References:
         logits = context.logits(self._model)
         if self._source == "group":
             return logits
+        if isinstance(self._source, Collected):
+            return context.logits_of(self._model, f"collected {self._source.file}", self._answers(context))
         if self._source != "accepted":
             return _one_each(logits, [float(self._source)] * len(logits.sizes))
         means = _accepted_means(context, self._model)
@@ -51,6 +58,13 @@ class References:
         own = logits.mean().tolist()
         absent = [usual if usual is not None else mean for mean in own]
         return _one_each(logits, [b if a is None else a for a, b in zip(means, absent, strict=True)])
+
+    def _answers(self, context: StepContext) -> list[list[str]]:
+        """The collected answers to each group's problem."""
+        for group in context.groups:
+            if group.problem.question.strip() not in self._collected:
+                raise InputError(f"group {group.id}: no collected answer to problem {group.problem.id}; see references")
+        return [self._collected[group.problem.question.strip()] for group in context.groups]
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
         """Move the running mean by one step, however many calls scored that step."""
@@ -69,15 +83,20 @@ class References:
         self._accepted = state
 
 
-def check_solutions(shaping: Sequence[Any], problems: Sequence[Problem]) -> None:
-    """Raises InputError if a shaping compares with reference solutions and a problem has none."""
-    needing = [part.kind for part in shaping if getattr(part, "needs_solutions", False)]
+def check_solutions(parts: Sequence[Any], problems: Sequence[Problem]) -> None:
+    """Raises InputError if a reward or shaping compares with solutions or collected answers that a problem lacks."""
+    for part in parts:
+        if isinstance(source := getattr(part, "references", None), Collected):
+            source.check(problems)
+    needing = [part for part in parts if getattr(part, "needs_solutions", False)]
     without = [problem.id for problem in problems if problem.solution is None]
     if needing and without:
+        setting = "references" if hasattr(needing[0], "references") else "opponents"
+        instead = "references: accepted" if setting == "references" else "opponents: group"
         raise InputError(
-            f"shaping: {needing[0]} with references: solution needs a solution for every problem, but {len(without)} "
-            f"of {len(problems)} problems have none, the first is {without[0]}; name the field with problems.solution, "
-            "leave these problems out, or use references: accepted"
+            f"{needing[0].kind} with {setting}: solution needs a solution for every problem, but {len(without)} of "
+            f"{len(problems)} problems have none, the first is {without[0]}; name the field with problems.solution, "
+            f"leave these problems out, or use {instead}"
         )
 
 

@@ -56,7 +56,7 @@ class RememberingAssistant:
     def recall(self, record: dict[str, Any]) -> None:
         """Remember what `new_records` returned in an earlier process."""
         reply: Future[Rewrites] = Future()
-        reply.set_result(Rewrites(record["negatives"], record["counts"]))
+        reply.set_result(Rewrites(record["texts"], record["counts"]))
         self._replies[record["name"]] = reply
         self._recorded.add(record["name"])
 

@@ -16,6 +16,8 @@ from cooper_rl.policy.aggregation.means import SequenceMeanTokenSum
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.overlong import OverlongConfig
+from cooper_rl.policy.process.delta import Delta
+from cooper_rl.policy.process_advantages import Steps, process_advantages
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rollouts.columns import Column
 from cooper_rl.rollouts.ragged import Ragged
@@ -202,3 +204,45 @@ def test_rewards_of_other_groups_are_refused(models):
     nine = Ragged(torch.arange(9.0), (3, 3, 3))
     with pytest.raises(ValueError, match=r"rewards have groups of sizes \(3, 3, 3\)"):
         update_policy(learner_of(model), None, rollouts_of(model, RAGGED), nine, AlgorithmConfig(), SamplingParams())
+
+
+def test_drpo_has_the_gradient_of_its_papers_loss(models):
+    """Two right answers and two wrong ones; of the other two groups, one has no wrong answer and one no spread."""
+    model, _ = models
+    s = torch.stack([logprobs(model, completion, 0.7).mean() for completion in RAGGED[0]])
+    weights = torch.tensor([-3 / 8, -1 / 8], dtype=torch.float64).div(0.1).softmax(0)  # lengths 3 and 1 of 8
+    paper = -(weights * (s[[0, 2]] - 10 * (s[[1, 3]] / 10).exp().sum().log())).sum()
+    expected = gradient_of(paper, model) / 9
+    learner = learner_of(model)
+    settings = {"kl": None, "advantages": {"kind": "drpo", "max_tokens": 8}}
+    algorithm = AlgorithmConfig.model_validate({**settings, "aggregation": {"kind": "sequence_mean_token_mean"}})
+    rewards = Ragged.of([[1.0, 0.0, 0.9, 0.1], [0.6, 0.8], [0.2] * 3], torch.float64)
+    update_policy(learner, None, rollouts_of(model, RAGGED, 0.7), rewards, algorithm, SamplingParams(temperature=0.7))
+    torch.testing.assert_close(learner.gradient, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("outcome_weight", [0.0, 0.5])
+def test_process_credit_gives_every_token_its_own_advantage(models, outcome_weight):
+    """A group teaches by its steps even if all of its rewards are alike."""
+    model, _ = models
+    spans = [[(0, 1), (1, 3)], [(0, 2)], [(0, 1)], [(0, 2), (2, 4)], [(0, 1)], [(0, 2)]]
+    generator = torch.Generator().manual_seed(1)
+    steps = [Steps(own, torch.rand(len(own), dtype=torch.float64, generator=generator) - 0.5) for own in spans]
+    credit = Delta(outcome_weight=outcome_weight)
+    per_token = process_advantages(steps, [3, 3], [3, 2, 1, 4, 1, 2], credit)
+    outcome = [0.4, -0.4, 0.0, 0.0, 0.0, 0.0]
+    terms = [
+        -((torch.from_numpy(process) + outcome_weight * whole) * logprobs(model, c, 0.7)).sum()
+        for process, whole, c in zip(per_token, outcome, [c for group in COMPLETIONS for c in group], strict=True)
+    ]
+    expected = gradient_of(torch.stack(terms).sum() / 13, model)
+    learner = learner_of(model)
+    algorithm = AlgorithmConfig(kl=None, advantages=DrGRPO(), process=credit)
+    rewards = Ragged.of([[0.9, 0.1, 0.5], [0.2] * 3], torch.float64)
+    rollouts, sampling = rollouts_of(model, COMPLETIONS, 0.7), SamplingParams(temperature=0.7)
+    found = update_policy(learner, None, rollouts, rewards, algorithm, sampling, steps)
+    torch.testing.assert_close(learner.gradient, expected, rtol=0, atol=1e-12)
+    for name in ("policy/usable_groups", "process/usable_groups", "policy/trained_completions"):
+        assert found.metrics[name] == 1
+    means = [row.mean() + outcome_weight * whole for row, whole in zip(per_token, outcome, strict=True)]
+    assert found.advantages.flat.tolist() == pytest.approx(means, abs=1e-6)

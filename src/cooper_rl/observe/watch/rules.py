@@ -99,6 +99,13 @@ DEFAULT_RULES = (
         advice="groups with such rewards get no advantages; the reward model has probably diverged",
     ),
     WatchRule(
+        metric="judge/unheard",
+        above=0.5,
+        patience=3,
+        advice="the judge gives no verdict on most answers, so most groups teach nothing; see judge/failures_* and "
+        "judge/unreadable: is the server up, and does the judge reply as it is asked to?",
+    ),
+    WatchRule(
         metric="reward_model/std",
         below=0.01,
         patience=5,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
 from jaxtyping import Bool
 
@@ -17,6 +18,20 @@ ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["of"])
 """The kinds of `algorithm.advantages`."""
 
 
+@dataclass(frozen=True)
+class Completions:
+    """What some estimators read besides rewards, before the step's update."""
+
+    lengths: Ragged
+    """Tokens of each completion."""
+    mean_logprobs: Ragged
+    """The mean log-probability of each completion's tokens, in nats."""
+
+    def select(self, chosen: Bool[Tensor, " P"]) -> Completions:
+        """Only the groups where `chosen` is true."""
+        return Completions(self.lengths.select(chosen), self.mean_logprobs.select(chosen))
+
+
 class Advantage(Protocol):
     """An estimator of advantages."""
 
@@ -28,7 +43,18 @@ class Advantage(Protocol):
         ...
 
 
-AdvantageConfig = Annotated[Advantage, ADVANTAGES]
+@runtime_checkable
+class ReadsCompletions(Protocol):
+    """An estimator that also reads lengths and log-probabilities. Its record says so with `reads_completions`."""
+
+    reads_completions: ClassVar[Literal[True]]
+
+    def of(self, rewards: Ragged, completions: Completions) -> Ragged:
+        """See `Advantage`."""
+        ...
+
+
+AdvantageConfig = Annotated[Advantage | ReadsCompletions, ADVANTAGES]
 
 
 def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
@@ -42,11 +68,16 @@ def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
     return rewards.amax() - rewards.amin() > min_spread
 
 
-def advantages(rewards: Ragged, config: Advantage, usable: Bool[Tensor, " P"] | None = None) -> Ragged:
+def advantages(
+    rewards: Ragged,
+    config: Advantage | ReadsCompletions,
+    usable: Bool[Tensor, " P"] | None = None,
+    completions: Completions | None = None,
+) -> Ragged:
     """Advantages in the dtype of `rewards`, computed in float64. They are exactly 0 in groups that are not `usable`.
 
     `usable` comes from `usable_groups`; by default, every group with any spread is usable. Groups may differ in size.
-    Raises ValueError on a non-finite reward.
+    An estimator that reads `completions` needs them. Raises ValueError on a non-finite reward.
     """
     if usable is None:
         usable = usable_groups(rewards, min_spread=0.0)
@@ -55,7 +86,13 @@ def advantages(rewards: Ragged, config: Advantage, usable: Bool[Tensor, " P"] | 
     result = rewards.flat.new_zeros(rewards.flat.shape)
     if usable.any():
         chosen = rewards.select(usable)
-        found = config.of(chosen.like(chosen.flat.double()))
+        chosen = chosen.like(chosen.flat.double())
+        if not isinstance(config, ReadsCompletions):
+            found = config.of(chosen)
+        elif completions is None:
+            raise ValueError("the estimator reads completions, but none are given")
+        else:
+            found = config.of(chosen, completions.select(usable))
         result[rewards.expand(usable)] = found.flat.to(result.dtype)
     return rewards.like(result)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from cooper_rl.rewards.base import REWARDS, Remembers, Reward, RewardConfig, Scores
+from cooper_rl.rewards.base import REWARDS, Closes, Remembers, Reward, RewardConfig, Scores
 
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
@@ -25,6 +25,15 @@ class SumConfig(RewardConfig):
     def reads(self) -> tuple[str, ...]:
         """Names of the models that any of the rewards uses."""
         return read_by(self.rewards)
+
+    @property
+    def needs_solutions(self) -> bool:
+        """Whether any of the rewards needs them."""
+        return any(getattr(part, "needs_solutions", False) for part in self.rewards)
+
+    def check(self) -> None:
+        """Check the servers of all rewards."""
+        check_servers(self.rewards)
 
     def build(self) -> WeightedSum:
         """See the class."""
@@ -70,6 +79,12 @@ class WeightedSum:
         for reward, own in zip(self._remembering, state, strict=True):
             reward.restore(own)
 
+    def close(self) -> None:
+        """Close the rewards that have connections."""
+        for reward in self._rewards:
+            if isinstance(reward, Closes):
+                reward.close()
+
     @property
     def _remembering(self) -> list[Remembers]:
         return [reward for reward in self._rewards if isinstance(reward, Remembers)]
@@ -84,3 +99,10 @@ def read_by(configs: Sequence[Any]) -> tuple[str, ...]:
     """Names of the reward models that these records use, each once, in order."""
     names = (name for config in configs for name in (config.reads() if hasattr(config, "reads") else ()))
     return tuple(dict.fromkeys(names))
+
+
+def check_servers(configs: Sequence[Any]) -> None:
+    """Raises InputError if a server that one of these records needs does not answer."""
+    for config in configs:
+        if hasattr(config, "check"):
+            config.check()

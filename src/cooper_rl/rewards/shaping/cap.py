@@ -27,7 +27,7 @@ class Cap(Comparison):
     references: ReferenceSource = "solution"
     """Where the reference comes from: the data set's `solution` of the problem; `accepted`, the mean logit of the
     group's answers that the rule accepts, or of those of earlier steps if there is none; `group`, the mean of the
-    group; or a logit."""
+    group; `{file: …}`, the mean of answers collected before, such as the start policy's; or a logit."""
 
     def compare(self, logits: Ragged, references: Ragged) -> Ragged:
         """min(logit, mean of the group's references)."""

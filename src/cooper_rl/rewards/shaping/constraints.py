@@ -11,7 +11,7 @@ from pydantic import Field
 from cooper_rl.config.base import Config
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, SHAPINGS, ShapingConfig
-from cooper_rl.rewards.kinds.sum import read_by
+from cooper_rl.rewards.kinds.sum import check_servers, read_by
 from cooper_rl.rewards.once import InnerReward, ScoredOnce
 
 if TYPE_CHECKING:
@@ -82,6 +82,10 @@ class Constraints(ShapingConfig):
                     "another one"
                 )
 
+    def check(self) -> None:
+        """Check the servers of the constrained rewards."""
+        check_servers([one.reward for one in self.constraints])
+
     def build(self) -> ConstraintsShaping:
         """See the class."""
         return ConstraintsShaping(self)
@@ -136,6 +140,11 @@ class ConstraintsShaping:
         self.multipliers = list(state["multipliers"])
         for reward, own in zip(self._rewards, state["rewards"], strict=True):
             reward.restore(own)
+
+    def close(self) -> None:
+        """Close the connections of the constrained rewards."""
+        for reward in self._rewards:
+            reward.close()
 
     def _weights(self) -> list[float]:
         pairs = zip(self._config.constraints, self.multipliers, strict=True)

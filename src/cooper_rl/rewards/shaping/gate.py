@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cooper_rl.rewards.base import SHAPINGS, ShapingConfig
 from cooper_rl.rewards.kinds.rule import RuleRewardConfig
-from cooper_rl.rewards.kinds.sum import read_by
+from cooper_rl.rewards.kinds.sum import check_servers, read_by
 from cooper_rl.rewards.once import InnerReward, ScoredOnce
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class Gate(ShapingConfig):
     def reads(self) -> tuple[str, ...]:
         """Names of the models that `by` uses."""
         return read_by((self.by,))
+
+    def check(self) -> None:
+        """Check the server of `by`, if it has one."""
+        check_servers((self.by,))
 
     def build(self) -> GateShaping:
         """See the class."""
@@ -76,3 +80,7 @@ class GateShaping:
     def restore(self, state: list[Any]) -> None:
         """Restore what `state` returned."""
         self._by.restore(state)
+
+    def close(self) -> None:
+        """Close the connections of `by`."""
+        self._by.close()

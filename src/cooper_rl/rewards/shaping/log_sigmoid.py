@@ -31,7 +31,8 @@ class LogSigmoid(Comparison):
     references: ReferenceSource = "group"
     """Where the references come from: `group`, all answers of the group; the data set's `solution` of the problem;
     `accepted`, the mean logit of the group's answers that the rule accepts, or of those of earlier steps if there is
-    none; or a logit. A single reference is its own quantile; only `group` has several."""
+    none; `{file: …}`, answers collected before; or a logit. A single reference is its own quantile; only `group` and
+    collected answers have several."""
     quantile: float = Field(default=0.85, gt=0, lt=1)
     """Which quantile of the references is the centre."""
     estimate: Literal["normal", "empirical"] = "normal"

@@ -19,8 +19,8 @@ class PAR(Comparison):
     """mean over references of sigmoid(steepness (logit - reference logit)), in (0, 1). It replaces the score.
 
     Fu et al. 2025, "Reward Shaping to Mitigate Reward Hacking in RLHF" (arXiv 2502.18770), as in the authors' code. The
-    paper's references are samples of the start policy, which a reward does not have here. With `group` the mean of
-    every group is 1/2, whatever its answers are.
+    paper's references are ten samples of the start policy: collect them with `cooper verifyrm collect` and name the
+    file. With `group` the mean of every group is 1/2, whatever its answers are.
     """
 
     kind: Literal["par"] = "par"
@@ -28,7 +28,7 @@ class PAR(Comparison):
     references: ReferenceSource = "solution"
     """Where the references come from: the data set's `solution` of the problem; `accepted`, the mean logit of the
     group's answers that the rule accepts, or of those of earlier steps if there is none; `group`, all answers of the
-    group; or a logit."""
+    group; `{file: …}`, answers collected before; or a logit."""
     steepness: float = Field(default=1.0, gt=0)
     """Factor of the difference of logits."""
 

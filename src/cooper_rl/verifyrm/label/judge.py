@@ -1,36 +1,20 @@
 """Judges: a language model, local or behind a server, gives each completion the verdict yes, no or unreadable."""
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.clients.chat import ChatClient
 from cooper_rl.clients.chat_config import HANDLING
-from cooper_rl.clients.chat_reply import ChatReply
 from cooper_rl.data.labelled import Asked
 from cooper_rl.data.prompts import render_chat
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
+from cooper_rl.rewards.judging.verdict import Judgement, from_probabilities, judgement_of
+from cooper_rl.rewards.judging.verdict_prompt import NO, YES, judge_chat, parse_reply
 from cooper_rl.verifyrm.label.judge_config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
-from cooper_rl.verifyrm.label.judge_prompt import NO, YES, JudgeVerdict, judge_chat, parse_reply
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """The verdict of a judge on one completion.
-
-    `probability` is that of yes, if it was read from the first token. `detail` is the reply, or the reason for its
-    absence. `failed` says that the judge gave no reply at all and may be asked again.
-    """
-
-    verdict: JudgeVerdict
-    probability: float | None = None
-    detail: str = ""
-    failed: bool = False
 
 
 class Judge(Protocol):
@@ -76,7 +60,7 @@ class ChatJudge:
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
         """See `Judge`."""
         chats = [judge_chat(row.question, row.answer, row.completion) for row in rows]
-        return [self._judgement(reply) for reply in self._client.submit(chats).result()]
+        return [judgement_of(reply, self._read_first_token) for reply in self._client.submit(chats).result()]
 
     def check(self) -> None:
         """See `Judge`. With `first_token` it also checks that the server sends probabilities."""
@@ -91,14 +75,6 @@ class ChatJudge:
     def close(self) -> None:
         """See `Judge`."""
         self._client.close()
-
-    def _judgement(self, reply: ChatReply) -> Judgement:
-        if self._read_first_token and reply.first_token:
-            probabilities = {token: math.exp(logprob) for token, logprob in reply.first_token.items()}
-            return from_probabilities(probabilities, reply.text)
-        if reply.failure is not None:
-            return Judgement("unreadable", detail=f"{reply.failure}: {reply.detail}", failed=not reply.heard)
-        return Judgement(parse_reply(reply.text), detail=reply.text)
 
 
 class LocalJudge:
@@ -146,20 +122,6 @@ class LocalJudge:
         chat = judge_chat(row.question, row.answer, row.completion, self._config.max_completion_chars)
         text = render_chat(self._tokenizer, chat)
         return list(self._tokenizer.encode(text, add_special_tokens=not self._tokenizer.chat_template))
-
-
-LEAST_MASS = 0.05
-"""Least probability that yes and no must have together. Below it the model did not mean to answer."""
-
-
-def from_probabilities(probabilities: Mapping[str, float], detail: str = "") -> Judgement:
-    """A judgement from first-token probabilities: the share of yes in yes and no. Unreadable if both are unlikely."""
-    yes = sum(p for token, p in probabilities.items() if token.strip().lower() == "yes")
-    no = sum(p for token, p in probabilities.items() if token.strip().lower() == "no")
-    if yes + no < LEAST_MASS:
-        return Judgement("unreadable", detail=detail or f"yes {yes:.3g}, no {no:.3g}")
-    share = yes / (yes + no)
-    return Judgement("yes" if share > 0.5 else "no", share, detail)
 
 
 def _first_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> set[int]:

@@ -13,12 +13,13 @@ from cooper_rl.data.readers import Row, read_file
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.errors import InputError
 from cooper_rl.persist.journal import Journal, journal_path
+from cooper_rl.rewards.judging.verdict import Judgement
+from cooper_rl.rewards.judging.verdict_prompt import JudgeVerdict
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.verifyrm.label.judge import Judge, Judgement, build_judge, judge_settings
+from cooper_rl.verifyrm.label.judge import Judge, build_judge, judge_settings
 from cooper_rl.verifyrm.label.judge_config import JudgeConfig
-from cooper_rl.verifyrm.label.judge_prompt import JudgeVerdict
 from cooper_rl.verifyrm.table_file import check_table_path, write_table
 
 UNKNOWN = "-"

@@ -1,4 +1,4 @@
-"""The assistant turns right completions into plausible wrong ones. Each kind is a record in a file of this package."""
+"""The assistant turns right completions into plausible wrong ones, and may repair wrong ones. Each kind is one file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASSISTANTS = Kinds("assistant", "cooper_rl.cooptimization.negatives.assistant", 
 
 
 class Assistant(Protocol):
-    """Writes negatives. Bad replies are counted and never raise."""
+    """Writes negatives, and repairs if its settings say so. Bad replies are counted and never raise."""
 
     def submit(self, requests: Sequence[Request]) -> Future[Rewrites]:
         """Start rewriting and return at once."""
@@ -34,7 +34,7 @@ class Assistant(Protocol):
 
 
 class AssistantSettings(Protocol):
-    """The settings of an assistant."""
+    """The settings of an assistant. With `repairs = True` it is also sent requests with the goal `right`."""
 
     def build(self, verifier: AnswerVerifier) -> Assistant:
         """The assistant; `verifier` checks its texts. Raises InputError if it cannot work with these settings."""
@@ -45,16 +45,22 @@ AssistantConfig = Annotated[AssistantSettings, ASSISTANTS]
 
 
 def build_assistant(config: CooptimizationConfig, verifier: AnswerVerifier) -> Assistant | None:
-    """The configured assistant, or None if `negatives` does not list `assistant`.
+    """The configured assistant, or None if neither `negatives` nor `positives` lists its work.
 
-    Raises InputError if an assistant is needed but not configured, its API key is not set, or its function is not
-    found.
+    Raises InputError if an assistant is needed but not configured, cannot repair although `positives` lists `repaired`,
+    its API key is not set, or its function is not found.
     """
-    if "assistant" not in config.negatives:
+    if not config.needs_assistant:
         return None
     if config.assistant is None:
+        listing = "negatives lists assistant" if "assistant" in config.negatives else "positives lists repaired"
         raise InputError(
-            "cooptimization.assistant is missing, but cooptimization.negatives lists assistant; describe one "
+            f"cooptimization.assistant is missing, but cooptimization.{listing}; describe one "
             "(kind: chat with base_url and model, or kind: corrupter with function), or set negatives: [on_policy]"
+        )
+    if "repaired" in config.positives and not getattr(config.assistant, "repairs", False):
+        raise InputError(
+            "cooptimization.positives lists repaired, but the assistant repairs nothing; use kind: chat, or give a "
+            "corrupter its repairer"
         )
     return config.assistant.build(verifier)

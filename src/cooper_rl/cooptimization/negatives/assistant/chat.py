@@ -5,27 +5,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from cooper_rl.clients.chat_config import ChatConfig
 from cooper_rl.cooptimization.negatives.assistant import ASSISTANTS
-from cooper_rl.cooptimization.negatives.prompt import rewriting_chat
+from cooper_rl.cooptimization.negatives.prompt import repairing_chat, rewriting_chat
 from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Attempts, Request, Rewrites
 
 if TYPE_CHECKING:
     from cooper_rl.clients.chat import ChatClient
 
 
+ASK = {"wrong": rewriting_chat, "right": repairing_chat}
+
+
 @ASSISTANTS.register
 class ChatAssistantConfig(ChatConfig):
-    """A language model that writes the wrong solutions."""
+    """A language model that writes the wrong solutions and, if they are asked for, the repairs."""
 
+    repairs: ClassVar[bool] = True
     kind: Literal["chat"] = "chat"
     """Names this kind of assistant."""
     tries: int = Field(default=3, ge=1)
-    """Maximum number of replies to request until one is accepted as a negative."""
+    """Maximum number of replies to request until one is accepted."""
     step_timeout_s: float = Field(default=300.0, gt=0)
     """Seconds a step's rewriting may take, including retries and waits. After that, the step continues without the
     missing negatives. Rewriting runs in parallel with the policy's update."""
@@ -65,7 +69,7 @@ class ChatAssistant:
     async def _rewrite(self, attempts: Attempts) -> Rewrites:
         deadline = asyncio.get_running_loop().time() + self._step_timeout_s
         while pending := attempts.pending:
-            chats = [rewriting_chat(request.problem, request.positive) for request in pending]
+            chats = [ASK[request.goal](request.problem, request.text) for request in pending]
             seeds = [request.seed + attempts.attempt for request in pending]
             replies = await self._client.complete(chats, seeds, deadline)
             await asyncio.to_thread(attempts.take, replies)  # the rule may take seconds; do not block

@@ -1,0 +1,87 @@
+"""The peer filter drops the pairs that another model finds hardest, and with them most pairs that are the wrong way."""
+
+import math
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
+from cooper_rl.arena.arms import ASSETS
+from cooper_rl.config.settings import Settings, check
+from cooper_rl.cooptimization.pairs import Pair
+from cooper_rl.cooptimization.peer_filter import without_hardest
+from cooper_rl.data.arithmetic.corruption import corrupt
+from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.loading import load_problems
+from cooper_rl.errors import InputError
+
+MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
+
+
+def reward(**cooptimization) -> CooperReward:
+    settings = {
+        "kind": "cooper",
+        "reward_model": MODEL,
+        "reward_models": {"start": MODEL},
+        "cooptimization": {"negatives": ["on_policy"], "pairs_per_problem": 8, **cooptimization},
+    }
+    return CooperReward.from_config(CooperRewardConfig.model_validate(settings))
+
+
+@pytest.fixture(scope="module")
+def peer():
+    with reward(peer={"model": "start", "noise": 0.2}) as cooper:
+        yield cooper.models["start"]
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """100 pairs of right and wrong solutions, of which every fifth is the wrong way round."""
+    data = {"source": "arithmetic", "split": "test", "limit": 100}
+    pairs = []
+    for number, problem in enumerate(load_problems(ProblemsConfig.model_validate(data), fault=None).problems):
+        assert problem.solution is not None
+        first, second = problem.solution, corrupt(problem, problem.solution)
+        if number % 5 == 0:
+            first, second = second, first
+        pairs.append(Pair(problem.id, problem.question, problem.answer, first, second, "rollout", "on_policy"))
+    return pairs
+
+
+def test_most_of_what_is_dropped_is_the_wrong_way_round(peer, planted):
+    kept, metrics = without_hardest(planted, peer, 0.2)
+    flips = {pair.problem_id for pair in planted[::5]}
+    assert metrics["pairs/peer_dropped"] == len(planted) - len(kept) == 20
+    left = sum(pair.problem_id in flips for pair in kept)
+    assert left < 8  # dropping at random would leave 16 of the 20
+    assert [pair for pair in planted if pair in kept] == kept
+
+
+def test_ties_are_kept_and_little_noise_keeps_everything(peer, planted):
+    ties = [replace(pair, label="tie") for pair in planted[:10]]
+    assert without_hardest(ties, peer, 0.9)[0] == ties
+    assert without_hardest(planted[:4], peer, 0.2)[0] == planted[:4]
+    assert math.isnan(without_hardest([], peer, 0.2)[1]["pairs/peer_margin"])
+
+
+def test_a_run_trains_on_what_the_peer_leaves():
+    random = Random(0)
+    texts = ["6+1=7 answer: 7"] + [f"6+1={n} answer: {n}" for n in random.sample(range(10, 90), 8)]
+    group = AnswerGroup("g", Problem("p", "6 + 1 = ?", "7"), [Answer(text) for text in texts])
+    for peer, count in ((None, 8), ({"model": "start", "noise": 0.5}, 4)):
+        with reward(peer=peer) as cooper:
+            cooper.score([group], step=1)
+            updated = cooper.update(1)
+        assert len(updated.pairs) == count
+        assert updated.metrics.get("pairs/peer_dropped", 0) == 8 - count
+
+
+def test_an_unknown_peer_is_refused():
+    settings = {
+        "rewards": [{"kind": "rule"}],
+        "reward_models": {"main": {"model": "m", "learns": True}},
+        "cooptimization": {"peer": {"model": "other", "noise": 0.2}},
+    }
+    with pytest.raises(InputError, match=r"agree_with, peer.: no reward model is named 'other'"):
+        check(CooperRewardConfig, Settings(settings, "test", {}))

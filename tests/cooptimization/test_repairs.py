@@ -1,0 +1,132 @@
+"""Repaired positives: wrong completions that the assistant makes right. Only what the rule accepts becomes a pair."""
+
+import pytest
+from cooptimization_cases import answer_text, flip, make_group  # pyright: ignore[reportMissingImports]
+
+from chat_server import ChatServer, completion
+from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.clients.chat import ChatClient
+from cooper_rl.clients.chat_config import ChatConfig
+from cooper_rl.cooptimization.config import CooptimizationConfig
+from cooper_rl.cooptimization.negatives.assistant import build_assistant
+from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
+from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
+from cooper_rl.cooptimization.presets import COOPER
+from cooper_rl.cooptimization.stage2 import Cooptimizer
+from cooper_rl.data.arithmetic.corruption import corrupt, repair
+from cooper_rl.data.arithmetic.problems import gold
+from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.loading import load_problems
+from cooper_rl.data.problem import Problem
+from cooper_rl.observe.record import read_metrics
+
+
+def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:
+    """A repairer that needs two attempts: the answer plus one, then the answer."""
+    return answer_text(int(problem.answer) + 1 - attempt, work="Mended.")
+
+
+def stage2(verifier, assistant=None, **settings) -> Cooptimizer:
+    config = CooptimizationConfig.model_validate(COOPER | {"positives": ["rollout", "repaired"]} | settings)
+    return Cooptimizer(config, verifier, assistant or CorrupterAssistant(flip, verifier, repairer=mend))
+
+
+def make_pairs(cooptimizer, verifier, groups):
+    logits = [[float(i) for i in range(len(group.answers))] for group in groups]
+    return cooptimizer.finish([cooptimizer.start(groups, verifier.verify_groups(groups), logits, 1)])
+
+
+def test_a_group_that_nobody_solves_gets_a_pair_of_its_highest_scored_completion_and_the_repair(verifier):
+    groups = [make_group([answer_text(8), answer_text(9), "no answer"], "7")]
+    cooptimizer = stage2(verifier)
+    [pair] = make_pairs(cooptimizer, verifier, groups)
+    assert (pair.positive, pair.negative) == (answer_text(7, work="Mended."), answer_text(9))
+    assert (pair.positive_origin, pair.negative_origin, pair.label) == ("repaired", "on_policy", "better")
+    assert (pair.positive_logit_before, pair.negative_logit_before) == (None, 1.0)
+
+
+def test_other_pairs_stay_as_they_are_and_each_kind_is_counted_on_its_own(verifier, encoder, make_learner):
+    groups = [make_group([answer_text(n), answer_text(n + 3)], str(n), id=str(n)) for n in (20, 30, 40)]
+    plain = make_pairs(stage2(verifier, positives=["rollout"]), verifier, groups)
+    cooptimizer = stage2(verifier)
+    pairs = make_pairs(cooptimizer, verifier, groups)
+    assert [pair for pair in pairs if pair.positive_origin != "repaired"] == plain
+    assert sum(pair.positive_origin == "repaired" for pair in pairs) == 3
+    _, metrics = cooptimizer.update(pairs, make_learner(), encoder)
+    assert (metrics["pairs/repaired"], metrics["pairs/on_policy_valid_rate"]) == (3, 1)
+    assert (metrics["assistant/attempts"], metrics["assistant/accepted"]) == (3, 3)
+    assert (metrics["assistant/repair_attempts"], metrics["assistant/repair_accepted"]) == (6, 3)
+    assert metrics["assistant/repair_rejected_wrong"] == 3
+
+
+BAD = {
+    "still wrong": (answer_text(8), "repair_rejected_wrong"),
+    "the same": (answer_text(9), "repair_rejected_unchanged"),
+    "no answer": ("I would rather not.", "repair_rejected_unparsed"),
+    "far too long": ("Well. " * 1000 + answer_text(7), "repair_rejected_overlong"),
+    "nothing": ("", "repair_failures_empty"),
+}
+
+
+@pytest.mark.parametrize("name", [*BAD, "right"])
+def test_a_chat_assistants_repair_counts_only_if_the_rule_accepts_it(name, verifier):
+    text, count = BAD.get(name, (answer_text(7), "repair_accepted"))
+
+    def respond(request, number):
+        task = request["messages"][-1]["content"]
+        assert "as few" in request["messages"][0]["content"] or "as little" in request["messages"][0]["content"]
+        assert f"<<<\n{answer_text(9)}\n>>>" in task
+        return completion(text)
+
+    with ChatServer(respond) as server:
+        client = ChatClient(ChatConfig(base_url=server.url, model="m", max_retries=0))
+        assistant = ChatAssistant(client, verifier, tries=2)
+        cooptimizer = stage2(verifier, assistant, negatives=["on_policy"])
+        pairs = make_pairs(cooptimizer, verifier, [make_group([answer_text(9)], "7")])
+        cooptimizer.close()
+    assert [pair.positive for pair in pairs] == ([answer_text(7)] if name == "right" else [])
+    assert cooptimizer._pair_metrics[f"assistant/{count}"] == (1 if name == "right" else 2)
+
+
+def test_an_assistant_that_cannot_repair_is_refused(verifier):
+    plain = {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"}
+    config = CooptimizationConfig.model_validate({"positives": ["repaired"], "assistant": plain})
+    with pytest.raises(InputError, match="give a corrupter its repairer"):
+        build_assistant(config, verifier)
+    with pytest.raises(InputError, match="positives lists repaired"):
+        build_assistant(config.model_copy(update={"assistant": None, "negatives": ("on_policy",)}), verifier)
+
+
+def test_the_embedded_worlds_repairer_makes_every_corrupted_solution_right():
+    problems = load_problems(ProblemsConfig.model_validate({"source": "arithmetic", "limit": 60}), fault=None).problems
+    for problem in problems:
+        assert problem.solution is not None
+        wrong = corrupt(problem, problem.solution)
+        mended = repair(problem, wrong)
+        assert gold(problem, mended)
+        assert not gold(problem, wrong)
+
+
+def test_a_run_learns_from_repairs(settings):
+    """The policy is random; with a rule that reads whatever it writes, wrong completions are there to be repaired."""
+    assistant = {
+        "kind": "corrupter",
+        "function": "cooper_rl.data.arithmetic.corruption:corrupt",
+        "repairer": f"{__name__}:of_solution",
+    }
+    stage = {
+        "assistant": assistant,
+        "positives": ["repaired"],
+        "negatives": ["on_policy"],
+        "on_policy": {"trust_unparsed": True},
+    }
+    changes = {"kind": "cooper", "steps": 1, "evaluation": {"every": 0}, "cooptimization": stage}
+    with CooperTrainer.from_config(build_config({**settings, **changes})) as trainer:
+        trainer.fit()
+    [row] = read_metrics(trainer.directory)
+    assert row["pairs/repaired"] == row["pairs/count"] == row["assistant/repair_accepted"] > 0
+    assert row["reward_model/pair_accuracy_after_on_policy"] >= 0
+
+
+def of_solution(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:
+    return problem.solution or ""
