@@ -20,6 +20,7 @@ from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.shards import whole
+from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.losses.clip import PPOClip
@@ -50,7 +51,7 @@ def batches(seed: int = 0) -> dict[str, Any]:
 def gradient_of(learner: Any) -> dict[str, torch.Tensor]:
     """The whole gradient of an in-process learner, or of this process's sharded one."""
     module = getattr(learner, "learner", learner).model
-    return {name: whole(p.grad).detach().clone() for name, p in module.named_parameters()}
+    return {name: whole(p.grad).detach().clone() for name, p in module.named_parameters() if p.requires_grad}
 
 
 def remote_gradient(learner: Any) -> dict[str, torch.Tensor]:
@@ -60,23 +61,26 @@ def remote_gradient(learner: Any) -> dict[str, torch.Tensor]:
     return ray.get(calls)[0]
 
 
-def gaps(engine: ClusterEngine) -> dict[str, float]:
-    """Largest differences from the in-process engine, on the embedded world's models."""
-    found, given = {}, batches()
+def gaps(engine: ClusterEngine, lora: LoraConfig | None) -> dict[str, float]:
+    """Largest differences from the in-process engine, on the embedded world's models, which may have an adapter."""
+    found, given, also = {}, batches(), ", adapter" if lora else ""
     for kind, objective in OBJECTIVES.items():
-        config = LearnerConfig(model=str(ASSETS / kind), device="cpu", tokens_per_microbatch=512)
+        config = LearnerConfig(model=str(ASSETS / kind), device="cpu", tokens_per_microbatch=512, lora=lora)
         ours, theirs = getattr(engine, kind)(config, 10), getattr(LocalEngine(), kind)(config, 10)
         losses = [learner.forward_backward(given[kind], objective)["loss"] for learner in (ours, theirs)]
         one, other = remote_gradient(ours), gradient_of(theirs)
         largest = max(g.abs().max() for g in other.values())
-        found[f"{kind} loss, relative"] = abs(losses[0] - losses[1]) / abs(losses[1])
-        found[f"{kind} gradient, of the largest"] = max(float((one[n] - other[n]).abs().max() / largest) for n in other)
+        found[f"{kind}{also}: loss, relative"] = abs(losses[0] - losses[1]) / abs(losses[1])
+        gap = max(float((one[name] - other[name]).abs().max() / largest) for name in other)
+        found[f"{kind}{also}: gradient, of the largest"] = gap
         if kind == "policy":
             asked = (given[kind].token_ids, given[kind].lengths)
-            found["log-probabilities, nats"] = float(np.abs(ours.logprobs(*asked) - theirs.logprobs(*asked)).max())
+            found[f"log-probabilities{also}, nats"] = float(
+                np.abs(ours.logprobs(*asked) - theirs.logprobs(*asked)).max()
+            )
         else:
             asked = given[kind].positives
-            found["scores"] = float((ours.score(asked) - theirs.score(asked)).abs().max())
+            found[f"scores{also}"] = float((ours.score(asked) - theirs.score(asked)).abs().max())
     return found
 
 
@@ -97,8 +101,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             engine.open(Path(folder))
             print(f"{ranks} ranks")
-            for name, gap in gaps(engine).items():
-                print(f"  {name:<32} {gap:.1e}")
+            for name, gap in (gaps(engine, None) | gaps(engine, LoraConfig(rank=8))).items():
+                print(f"  {name:<44} {gap:.1e}")
             print(f"  empty call {call_ms(engine):.1f} ms, with 8 MiB {call_ms(engine, np.zeros(2**20)):.1f} ms")
             engine.close()
 

@@ -20,9 +20,9 @@ class Meter:
     @contextmanager
     def measure(self) -> Iterator[None]:
         """Add a block's seconds."""
-        cpu, wall = _cpu_seconds(), time.perf_counter()
+        cpu, wall = cpu_seconds(), time.perf_counter()
         yield
-        self.cpu += _cpu_seconds() - cpu
+        self.cpu += cpu_seconds() - cpu
         self.wall += time.perf_counter() - wall
 
 
@@ -33,7 +33,7 @@ def report(meter: Meter, units: float, **more: float | str) -> None:
     print("RESULT " + json.dumps(found), flush=True)
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     """CPU seconds of this process, its ended children and its living ones (a verifier's processes)."""
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     living = 0.0

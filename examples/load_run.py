@@ -15,8 +15,8 @@ def show(folder: str) -> None:
     run = load_run(folder)
     print("load run:", run.state, "after step", run.record.step, "of", run.config["steps"])
     print("load run: accuracy by step", run.metrics["rule/accuracy"].round(2).to_dict())
-    by_verdict = run.rollouts.groupby("verdict")["reward"].mean().round(2)
-    print("load run: mean reward by verdict", by_verdict.to_dict())
+    by_verdict = run.rollouts.groupby("verdict")["reward"]
+    print("load run: mean reward by verdict", {verdict: round(float(paid.mean()), 2) for verdict, paid in by_verdict})
     print(run.gallery(3)[["step", "question", "text", "reward"]].to_string())
     run.plot_curves().savefig(f"{folder}/curves.png")
     run.plot_calibration().savefig(f"{folder}/calibration.png")

@@ -32,7 +32,8 @@ engines.cluster
 cooptimization
 evaluation
 verifyrm.train.robustness
-observe.folder, observe.sinks, observe.watch.rules, verifyrm.train.config, cooptimization.presets
+observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
+verifyrm.train.config, cooptimization.presets
 run_config, presets
 config_loading, exactness
 observe, model_cards

@@ -11,6 +11,7 @@ from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.observe.sinks import AnySink
+from cooper_rl.observe.token_logprobs import RecordConfig
 from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.overlong import OverlongConfig
@@ -104,6 +105,8 @@ class RunConfig(CooperRewardConfig):
     """Held-out accuracy and attack rate of the reward model during the run."""
     checkpoint: CheckpointConfig = CheckpointConfig()
     """Checkpoints."""
+    record: RecordConfig = RecordConfig()
+    """What the rollouts on disk hold."""
     sinks: tuple[AnySink, ...] = ()
     """Further places that metrics are sent to, besides the run's folder and, if it is installed, TensorBoard."""
     watch: tuple[WatchRule, ...] = ()

@@ -18,6 +18,7 @@ from cooper_rl.observe.first_screen import best_example, describe_example, descr
 from cooper_rl.observe.folder import check_folder
 from cooper_rl.observe.progress import TRAINING_METRICS, ProgressLines, log_to_stderr
 from cooper_rl.observe.record import Recorder, read_events, read_metrics
+from cooper_rl.observe.sessions import record_session
 from cooper_rl.observe.watch.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.persist.folder_lock import FolderLock
@@ -55,9 +56,8 @@ class CooperTrainer:
         self.config = config
         self.parts = parts
         self.directory = Path(config.output_dir) / config.name
-        self.completed_steps = 0
+        self.completed_steps = self._saved_steps = 0
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
-        self._saved_steps = 0
         self._failed_checkpoints = 0
         self._lost_after: list[int] = []  # steps
         seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
@@ -69,6 +69,7 @@ class CooperTrainer:
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
+        record_session(self.directory, self.completed_steps, [len(one.problems) for one in parts.test_sets])
 
     @classmethod
     def from_config(cls, config: RunConfig, resume: bool = False, inputs: Inputs | None = None) -> "CooperTrainer":
@@ -91,9 +92,8 @@ class CooperTrainer:
         # run that rolled back samples something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
-        prompts = [self.parts.prompt_encoder.decode(prompt.tolist()) for prompt in done.rollouts.prompts]
-        scored, versions = done.scored, done.rollouts.versions
-        rollouts = self.recorder.rollouts(step, scored, done.advantages, versions, prompts, done.after_kl)
+        decode = self.parts.prompt_encoder.decode
+        rollouts = self.recorder.rollouts(step, done.rollouts, done.scored, done.advantages, decode, done.after_kl)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)
@@ -142,11 +142,14 @@ class CooperTrainer:
             raise lost
         logger.error("ENGINE LOST after step %d, it is started anew: %s", self.completed_steps, lost)
         self._close()
-        self.parts = assemble(self.config)
-        if not self._restore():
-            self.completed_steps = self._saved_steps = 0
-            seed_random_state(self.config.seed)
-        self._open_record(resume=True)
+        try:
+            self.parts = assemble(self.config)
+            if not self._restore():
+                self.completed_steps = self._saved_steps = 0
+                seed_random_state(self.config.seed)
+            self._open_record(resume=True)
+        except EngineLost as again:  # a process can also die while it starts
+            self._recover(again)
 
     def _begin(self, on_step: OnStep) -> None:
         """Show the first prompt, and evaluate the policy before the first step."""
@@ -252,8 +255,7 @@ class CooperTrainer:
 
     def _restore(self) -> bool:
         """Load the newest undamaged checkpoint, if there is one."""
-        found = self._checkpoints.latest()
-        if found is None:
+        if (found := self._checkpoints.latest()) is None:
             return False
         folder, state = found
         restore_state(self.config, self.parts, folder, state)
@@ -318,8 +320,7 @@ class CooperTrainer:
     def _roll_back(self, firings: Sequence[Firing]) -> bool:
         """Go back to a checkpoint if a rule asks for it and there is one. Returns whether the run went back."""
         checkpoints = [int(path.name) for path in self._checkpoints.list()]
-        target = rollback_target(firings, checkpoints, self._rollbacks)
-        if target is None:
+        if (target := rollback_target(firings, checkpoints, self._rollbacks)) is None:
             return False
         firing = next(firing for firing in firings if firing.rule.action == "rollback")
         self._checkpoints.drop_after(target)  # first, so that a run killed here rolls back to the same step
@@ -330,8 +331,7 @@ class CooperTrainer:
         return True
 
     def _stop_for(self, firings: Sequence[Firing]) -> None:
-        ending = [firing for firing in firings if firing.rule.action in ("stop", "rollback")]
-        if ending:
+        if ending := [firing for firing in firings if firing.rule.action in ("stop", "rollback")]:
             self.stopped_by = ending[0]
             self.request_stop()
 

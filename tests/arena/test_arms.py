@@ -5,10 +5,11 @@ import json
 import pytest
 
 from cooper_rl.arena.arms import ARMS, arm_settings, run_arms, summarise
-from cooper_rl.arena.picture import draw
+from cooper_rl.arena.picture import LABELS, draw
 from cooper_rl.config_loading import build_config
 from cooper_rl.observe.record import read_events, read_metrics
 from cooper_rl.observe.watch.rules import HACKING
+from runs.recorded_run import data_of
 
 
 def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
@@ -62,8 +63,9 @@ def test_the_demo_runs_whole_on_a_few_steps(tmp_path):
     assert set(summary["arms"]) == set(ARMS)
     for arm in ARMS:
         assert [row["step"] for row in read_metrics(tmp_path / arm)] == [0, 1, 2]
-    page = draw(tmp_path).read_text()
-    assert page.count("<svg") == 1
+    data = data_of(draw(tmp_path))
+    assert [run["label"] for run in data["runs"]] == list(LABELS.values())
+    assert all(run["steps"]["2"][0]["completions"][0]["logprobs"] for run in data["runs"])
     assert (tmp_path / "picture.png").stat().st_size > 10_000
 
 

@@ -5,7 +5,8 @@ from math import gamma, isnan, pi, sqrt
 
 import pytest
 
-from cooper_rl.arena.statistics import T_975, holm, mean_interval, sign_flip_p
+from cooper_rl.arena.statistics import holm, sign_flip_p
+from cooper_rl.evaluation.estimates import T_975, mean_interval
 
 
 def _t_cdf(t: float, freedom: int, steps: int = 4000) -> float:

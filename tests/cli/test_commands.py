@@ -35,8 +35,8 @@ def test_train_runs_and_says_where_the_report_is(monkeypatch, capfd, config_file
     code, output = _cooper(monkeypatch, capfd, "train", config_file, "kind=rule", "name=other")
     assert code == 0, output
     assert [row["step"] for row in read_metrics(tmp_path / "other")] == [0, 1, 2]
-    assert "report.html" in output
-    assert "<svg" in (tmp_path / "other" / "report.html").read_text()
+    assert f"open it in a browser: {(tmp_path / 'other' / 'report.html').as_uri()}" in " ".join(output.split())
+    assert "test/rule_avg" in (tmp_path / "other" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,29 @@
 """Compares everything that two runs of the same configuration left on disk, except timings."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-OF_ITS_OWN = {"config.yaml", "report.html"}
-"""Files that contain the run's folder or timings."""
+OF_ITS_OWN = {"config.yaml", "report.html", "sessions.jsonl"}
+"""Files that contain the run's folder, timings or starts."""
 
 
-def differences(one: Path, other: Path) -> list[str]:
-    """The differences, in words. Compares models and states bit for bit, metrics line for line, and every log."""
-    names = {path: set(_files(path)) for path in (one, other)}
+def differences(one: Path, other: Path, folders: Container[str] = (), metrics: Container[str] = ()) -> list[str]:
+    """The differences, in words. Compares models and states bit for bit, metrics line for line, and every log.
+
+    These `folders` and `metrics` may differ.
+    """
+    names = {path: {name for name in _files(path) if name.split("/")[0] not in folders} for path in (one, other)}
     found = [f"{name} is in one run only" for name in sorted(names[one] ^ names[other])]
     for name in sorted(names[one] & names[other] - OF_ITS_OWN - {"metrics.jsonl"}):
         if (one / name).read_bytes() != (other / name).read_bytes():
             found.append(f"{name} differs")
-    if _metrics(one) != _metrics(other):
+    if _metrics(one, metrics) != _metrics(other, metrics):
         found.append("metrics.jsonl differs")
-    if _tensorboard(one) != _tensorboard(other):
+    if "tensorboard" not in folders and _tensorboard(one) != _tensorboard(other):
         found.append("tensorboard differs")
     return found
 
@@ -32,9 +35,9 @@ def _files(run: Path) -> Iterator[str]:
             yield name.as_posix()
 
 
-def _metrics(run: Path) -> list[dict[str, Any]]:
+def _metrics(run: Path, left_out: Container[str]) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [{name: value for name, value in row.items() if not name.startswith("time/")} for row in rows]
+    return [{k: v for k, v in row.items() if not k.startswith("time/") and k not in left_out} for row in rows]
 
 
 def _tensorboard(run: Path) -> dict[str, list[tuple[int, float]]]:

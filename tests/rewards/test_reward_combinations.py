@@ -34,8 +34,8 @@ class LengthModel:
 class Words:
     """An input format with one token per word of the completion."""
 
-    def encode(self, question: str, answer: str, completion: str) -> list[int]:
-        return [0] * len(completion.split())
+    def encode_all(self, rows: Sequence[tuple[str, str, str]]) -> list[list[int]]:
+        return [[0] * len(completion.split()) for _, _, completion in rows]
 
 
 class AllWrong:

@@ -57,6 +57,17 @@ def test_the_longest_input_that_fits_is_not_touched(tokenizer):
     assert len(RewardModelInput(tokenizer, len(whole) - 1).encode("1 + 1?", "2", "x" * 100)) == len(whole) - 1
 
 
+def test_many_rows_at_once_are_encoded_as_each_alone(tokenizer):
+    """More than the tokenizer gets at once, some of them cut."""
+    encoder = RewardModelInput(tokenizer, 150)
+    rows = [(f"{i} + 1?", str(i + 1), f"so <|end|> {'x' * (i % 90)} {i + 1}") for i in range(600)]
+    found = encoder.encode_all(rows)
+    assert found == [encoder.encode(*row) for row in rows]
+    assert len({len(token_ids) for token_ids in found}) > 40
+    assert max(map(len, found)) == 150
+    assert encoder.encode_all([]) == []
+
+
 def test_a_question_that_leaves_no_room_is_an_error_with_a_remedy(tokenizer):
     encoder = RewardModelInput(tokenizer, 120)
     with pytest.raises(InputError, match="max_input_tokens: 120"):

@@ -27,8 +27,8 @@ class Spelled:
     def rule_name(self, problem: Problem) -> str:
         return "spelled"
 
-    def encode(self, question: str, answer: str, completion: str) -> list[float]:
-        return [float(completion.split()[1])]
+    def encode_all(self, rows: Any) -> list[list[float]]:
+        return [[float(completion.split()[1])] for _, _, completion in rows]
 
     def score(self, rows: list[list[float]]) -> torch.Tensor:
         return torch.tensor([row[0] for row in rows])

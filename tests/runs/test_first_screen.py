@@ -9,6 +9,7 @@ from cooper_rl.arena.arms import ASSETS
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.first_screen import LONGEST_TEXT, best_example, describe_example, describe_prompt
 from cooper_rl.observe.report.report import write_report
+from runs.recorded_run import data_of
 
 
 @pytest.fixture
@@ -41,10 +42,8 @@ def test_rollouts_hold_the_prompt_as_the_policy_read_it_and_the_report_shows_one
     for row in rows:
         assert row["prompt"] == f"Answer in \\boxed{{}}: {row['question']}\n"
         assert row["prompt"] == encoder.decode(encoder.encode(Problem("", row["question"], "")))
-    page = write_report(trainer.directory).read_text()
-    head = page[: page.index('<div class="charts">')]
-    assert "Answer in \\boxed{}: " in head
-    assert "highest reward of step 1" in head
+    run = data_of(write_report(trainer.directory))["runs"][0]
+    assert {group["prompt"] for group in run["steps"]["1"]} <= {row["prompt"] for row in rows}
 
 
 def _row(*completions, **changes):

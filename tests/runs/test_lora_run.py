@@ -1,9 +1,11 @@
 """A run whose policy and reward model both have adapters: its record, checkpoints, continuation and final models."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 from typer.testing import CliRunner
 
@@ -11,6 +13,7 @@ from cooper_rl import CooperTrainer, build_config
 from cooper_rl.cli.main import commands
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.observe.record import read_metrics
+from rank_processes import together, two_ranks
 
 
 @pytest.fixture
@@ -24,6 +27,24 @@ def adapted(settings):
         "algorithm": {"min_spread": 0.0, "kl": {"coefficient": 0.05, "where": "loss"}},
         "checkpoint": {"every": 1},
     }
+
+
+@pytest.mark.slow
+@together
+def test_a_cluster_trains_the_same_adapters(adapted):
+    """With the reference and the reward model in the policy's two processes."""
+    adapted["reward_model"]["lora"] = {"rank": 4, "alpha": 8}  # dropout is drawn by each process for its rows
+    local = _fit({**adapted, "name": "local"})
+    two_ranks()  # Ray itself
+    both = _fit({**adapted, "engine": {"kind": "cluster", "policy_ranks": 2, "cpus_per_rank": 0.1}})
+    for found, expected in zip(_timeless(both), _timeless(local), strict=True):
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    for name in ("policy", "reward_model"):
+        folders = [both.directory / "final" / name, local.directory / "final" / name, Path(adapted[name]["model"])]
+        one, other, start = (load_file(folder / "model.safetensors") for folder in folders)
+        moved = torch.stack([(other[key] - start[key]).norm() for key in start]).norm()
+        apart = torch.stack([(other[key] - one[key]).norm() for key in start]).norm()
+        assert apart < 0.02 * moved  # AdamW magnifies the rounding of gradients that are all but 0
 
 
 def _fit(settings, resume=False, steps=None):

@@ -1,40 +1,169 @@
-"""The report shows the record of a run, and never runs markup that a model wrote."""
+"""What a report keeps of a run: bounded, true to the record, and safe to open."""
 
 import json
 
-from cooper_rl.observe.report.report import hack_gallery, write_report
+import pytest
+
+from cooper_rl.errors import InputError
+from cooper_rl.observe.report.completions import PAGE_BYTES, PER_STEP, STEPS, sample_completions
+from cooper_rl.observe.report.corrections import read_pairs
+from cooper_rl.observe.report.page import embedded_json
+from cooper_rl.observe.report.report import write_report
+from cooper_rl.observe.report.run_folder import read_run, read_runs, runs_in
+from runs.recorded_run import completion, data_of, group, write_lines, write_run
 
 
-def _run_folder(tmp_path, completions):
-    for folder in ("rollouts", "pairs"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "config.yaml").write_text("name: run\n")
-    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "reward/mean": 0.5}\n{"step": 2, "reward/mean": 0.7}\n')
-    row = {"problem": "1", "question": "1 < 2?", "answer": "yes", "completions": completions}
-    (tmp_path / "rollouts" / "000002.jsonl").write_text(json.dumps(row) + "\n")
-    return tmp_path
+def steps(count, **metrics):
+    return [{"step": step, "reward/mean": 0.5, **metrics} for step in range(1, count + 1)]
 
 
-def test_markup_in_a_completion_is_shown_not_run(tmp_path):
-    folder = _run_folder(tmp_path, [{"text": "<script>alert(1)</script>", "verdict": "wrong", "reward": 0.9}])
-    page = write_report(folder).read_text()
-    assert "<script>" not in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    assert "<svg" in page
+def test_the_gallery_holds_what_gold_calls_wrong_best_score_first(tmp_path):
+    said = [
+        completion("a", 0.2, gold=False),
+        completion("b", 0.9, gold=True, verdict="unparsed"),
+        completion("c", 0.8, gold=False, verdict="correct"),
+    ]
+    sample = sample_completions(read_run(write_run(tmp_path / "run", steps(1), lambda step: [group("p", *said)])))
+    assert [item["text"] for item in sample.gallery] == ["c", "a"]
+    assert sample.fooled == [(1, 1 / 3, 1, 2)]
+
+
+def test_without_gold_the_rule_says_what_is_wrong(tmp_path):
+    said = [completion("a", 0.7), completion("b", 0.9, verdict="correct"), completion("c", 0.8, verdict="timeout")]
+    sample = sample_completions(read_run(write_run(tmp_path / "run", steps(1), lambda step: [group("p", *said)])))
+    assert [item["text"] for item in sample.gallery] == ["a"]
+
+
+def test_every_step_is_in_the_gallery_and_a_text_only_once_in_a_step(tmp_path):
+    """A hack that everybody has found must not hide the steps before it."""
+
+    def groups(step):
+        score = 0.3 if step < 10 else 0.99
+        return [group(str(n), *[completion(f"{step} or {n % 6}", score, gold=False)] * 4) for n in range(12)]
+
+    sample = sample_completions(read_run(write_run(tmp_path / "run", steps(20), groups)))
+    assert {item["step"] for item in sample.gallery} == set(range(1, 21))
+    for step in range(1, 21):
+        texts = [item["text"] for item in sample.gallery if item["step"] == step]
+        assert len(set(texts)) == len(texts) == PER_STEP
+
+
+def test_a_report_stays_small_however_long_its_run_and_its_texts(tmp_path):
+    def groups(step):
+        return [
+            group(f"{step} {n}", *[completion(f"{step} {n} {i} " + "x" * 20_000, 0.9) for i in range(4)])
+            for n in range(6)
+        ]
+
+    run = read_run(write_run(tmp_path / "run", steps(60), groups))
+    sample = sample_completions(run, wanted_steps=[31])
+    assert len(json.dumps(sample.gallery)) + len(json.dumps(sample.steps)) < 1.05 * PAGE_BYTES
+    assert {1, 31, 60} <= sample.steps.keys()
+    assert len(sample.steps) <= STEPS + 1
+    text = sample.gallery[0]["text"]
+    assert "14,0" in text.split("[…")[1]
+    assert "characters left out" in text
+
+
+def test_a_hack_has_the_first_later_pair_that_holds_it_with_its_logits(tmp_path):
+    def pairs(step):
+        pair = {"problem_id": "p", "question": "?", "answer": "4", "positive": "4", "negative": "4 or 5"}
+        logits = {"negative_logit_before": 2.0 - step, "negative_logit_after": 1.0 - step}
+        return [{**pair, **logits, "negative_origin": "on_policy"}] if step in (1, 3, 4) else []
+
+    said = completion("4 or 5  \n", 0.9, gold=False)  # normalised before it becomes a negative
+    run = read_run(write_run(tmp_path / "run", steps(4), lambda step: [group("p", said)] if step == 2 else [], pairs))
+    gallery = sample_completions(run).gallery
+    counts = read_pairs(run, gallery)
+    assert gallery[0]["pair"]["step"] == 3
+    assert gallery[0]["pair"]["negative_logit_before"] == -1.0
+    assert gallery[0]["pair"]["negative_logit_after"] == -2.0
+    assert counts == {1: {"on_policy": 1}, 2: {}, 3: {"on_policy": 1}, 4: {"on_policy": 1}}
+
+
+def test_a_run_that_is_still_written_or_was_cut_off_has_a_report(tmp_path):
+    folder = write_run(tmp_path / "run", steps(3), lambda step: [group("p", completion("a", 0.9))])
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "reward/me')
+    with (folder / "rollouts" / "000003.jsonl").open("a") as file:
+        file.write('{"problem": "q", "completi')
+    run = data_of(write_report(folder))["runs"][0]
+    assert run["facts"]["steps"] == "3 of 20, interrupted"
+    assert run["curves"]["steps"] == [1, 2, 3]
+    assert len(run["gallery"]) == 3
+
+
+def test_a_run_that_has_only_begun_has_a_report(tmp_path):
+    run = data_of(write_report(write_run(tmp_path / "run", [])))["runs"][0]
+    assert run["verdict"]["name"] == "Cannot tell"
+    assert run["gallery"] == run["curves"]["steps"] == []
+
+
+def test_a_folder_without_a_run_is_named(tmp_path):
+    with pytest.raises(InputError, match="nor a folder of runs"):
+        runs_in(tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        runs_in(tmp_path / "absent")
+    write_run(tmp_path / "one", steps(1))
+    write_run(tmp_path / "two", steps(1))
+    assert [path.name for path in runs_in(tmp_path)] == ["one", "two"]
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path):
+    folders = [write_run(tmp_path / seed / "cooper", steps(1)) for seed in ("seed-0", "seed-1")]
+    assert [run.label for run in read_runs(folders)] == ["seed-0/cooper", "seed-1/cooper"]
+
+
+def test_several_runs_have_intervals_seeds_and_the_settings_that_differ(tmp_path):
+    def metrics(end):
+        return [{"step": s, "reward/mean": 0.5, "test/rule_avg": 0.5 + (end - 0.5) * s / 10} for s in range(11)]
+
+    folders = []
+    for seed, end in ((0, 0.8), (1, 0.9)):
+        folders.append(write_run(tmp_path / f"seed-{seed}", metrics(end), settings={"seed": seed}))
+        write_lines(folders[-1] / "sessions.jsonl", [{"after_step": 0, "command": ["cooper"], "test_problems": 100}])
+    folders.append(write_run(tmp_path / "static", metrics(0.6), settings={"kind": "static"}))
+    data = data_of(write_report(folders, tmp_path / "report.html"))
+    figures = data["runs"][0]["figures"]
+    assert (figures["start"], figures["best"], figures["end"]) == (0.5, 0.8, 0.8)
+    assert (figures["low"], figures["high"]) == pytest.approx((0.711, 0.867), abs=0.001)  # Wilson, 80 of 100
+    assert data["runs"][2]["figures"]["low"] is None  # nobody wrote how many problems there are
+    assert data["seeds"] == [
+        {
+            "runs": ["seed-0", "seed-1"],
+            "mean": 0.85,
+            "low": pytest.approx(0.85 - 12.706 * 0.05, abs=1e-4),
+            "high": pytest.approx(0.85 + 12.706 * 0.05, abs=1e-4),
+            "truth": "rule accuracy on held-out problems",
+        }
+    ]
+    assert data["differences"] == [
+        {"key": "kind", "values": ["cooper", "cooper", "static"]},
+        {"key": "seed", "values": ["0", "1", "0"]},
+    ]
+
+
+def test_a_long_run_is_drawn_by_means_of_neighbouring_steps(tmp_path):
+    rows = [{"step": step, "reward/mean": float(step)} for step in range(1, 4001)]
+    write_lines(write_run(tmp_path / "run", []) / "metrics.jsonl", rows)
+    curve = data_of(write_report(tmp_path / "run"))["runs"][0]["curves"]
+    assert curve["averaged"] == 4
+    assert curve["steps"][:2] == [4, 8]
+    assert curve["columns"]["reward/mean"][:2] == [2.5, 6.5]
 
 
 def test_faults_are_listed_with_the_action_taken(tmp_path):
-    folder = _run_folder(tmp_path, [])
+    folder = write_run(tmp_path / "run", steps(8))
     event = {"step": 7, "since": 5, "metric": "reward/mean", "action": "rollback", "message": "reward/mean < 0"}
-    (folder / "events.jsonl").write_text(json.dumps(event | {"back_to": 4}) + "\n")
-    page = write_report(folder).read_text()
-    assert "<td>7</td><td>5</td><td>reward/mean &lt; 0</td><td>rollback to step 4</td>" in page
+    write_lines(folder / "events.jsonl", [event | {"back_to": 4}])
+    assert data_of(write_report(folder))["runs"][0]["events"] == [event | {"back_to": 4}]
 
 
-def test_gallery_ranks_rejected_completions_by_reward(tmp_path):
-    completions = [
-        {"text": "a", "verdict": "wrong", "reward": 0.2, "gold": False},
-        {"text": "b", "verdict": "unparsed", "reward": 0.9, "gold": True},
-        {"text": "c", "verdict": "wrong", "reward": 0.8, "gold": False},
-    ]
-    assert [row["text"] for row in hack_gallery(_run_folder(tmp_path, completions))] == ["c", "a"]
+@pytest.mark.parametrize(
+    "text", ["</script><script>alert(1)</script>", "<!-- <script>", "\u2028 \ud800 \u0000 \u202e", "]]>", "{{ 7 * 7 }}"]
+)
+def test_no_text_ends_the_data_of_the_page(text):
+    embedded = embedded_json({text: [text, float("nan"), float("inf")]})
+    assert not set("<>&\u2028") & set(embedded)
+    embedded.encode("utf-8")
+    assert json.loads(embedded) == {text: [text, "NaN", "Infinity"]}

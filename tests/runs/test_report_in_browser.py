@@ -1,47 +1,156 @@
-"""The report in a real browser: the text of a model is shown as text, and none of it runs."""
-
-import json
-import shutil
-import subprocess
-from pathlib import Path
+"""The report in a real browser: it can be used, fits a phone, and runs nothing that a model wrote."""
 
 import pytest
 
 from cooper_rl.observe.report.report import write_report
+from runs.browser import BROWSER, DRIVER, MISSING, browser, clipped, open_page
+from runs.recorded_run import completion, group, write_run
 
-BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), "")
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
+
 HOSTILE = (
-    "<script>document.title='ran'</script></pre></td></table><img src=x onerror=\"document.title='ran'\">"
-    "<svg onload=\"document.title='ran'\"></svg>{{ 7 * 7 }}<!-- \u202e"
+    "<script>document.title='ran'</script></script></pre></td><!-- <img src=x onerror=\"document.title='ran'\">"
+    "<svg onload=\"document.title='ran'\"></svg>{{ 7 * 7 }} \u202edesrever \u0000 \ud800 👩‍🚀 \u2028"
 )
 
 
-@pytest.mark.skipif(not BROWSER, reason="no Chromium or Chrome on this machine")
-def test_hostile_model_text_is_shown_and_does_not_run(tmp_path: Path):
-    for folder in ("rollouts", "pairs"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "config.yaml").write_text(f"name: {HOSTILE}\n", encoding="utf-8")
-    (tmp_path / "metrics.jsonl").write_text(json.dumps({"step": 1, "reward/mean": 0.5, HOSTILE: 1.0}) + "\n")
-    completion = {"text": HOSTILE, "verdict": "wrong", "reward": 0.9}
-    row = {"problem": "1", "question": HOSTILE, "answer": HOSTILE, "completions": [completion]}
-    pair = {"question": HOSTILE, "positive": HOSTILE, "negative": HOSTILE, "negative_origin": "assistant"}
-    (tmp_path / "rollouts" / "000001.jsonl").write_text(json.dumps(row) + "\n")
-    (tmp_path / "pairs" / "000001.jsonl").write_text(json.dumps(pair) + "\n")
+def metrics(end):
+    return [
+        {
+            "step": step,
+            "reward/mean": 0.5 + step / 40,
+            "test/gold_avg": 0.6 + (end - 0.6) * step / 20,
+            "reward_model/rule_agreement": 0.9 + (end - 0.6) * step / 40,
+            "time/step": 1.0,
+            "time/sample": 0.4,
+        }
+        for step in range(21)
+    ]
 
-    def shown(page: Path) -> str:
-        command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-        done = subprocess.run(
-            [*command, "--virtual-time-budget=2000", "--dump-dom", page.as_uri()],
-            capture_output=True,
-            text=True,
-            check=True,
+
+def groups(step):
+    tokens = {"pieces": ["4", " or", " 5"], "logprobs": [-0.1, -3.0, -0.5]}
+    return [
+        group(
+            f"{step} + {n}",
+            completion(f"{step} or {n}", 0.9, gold=False, advantage=1.0, **tokens),
+            completion("4", 0.4, gold=True, verdict="correct", advantage=-1.0, pieces=["4"], logprobs=[-0.2]),
         )
-        return done.stdout
+        for n in range(3)
+    ]
 
-    dom = shown(write_report(tmp_path))
-    assert "<title>ran</title>" not in dom
-    assert "&lt;script&gt;document.title='ran'&lt;/script&gt;" in dom
-    assert "{{ 7 * 7 }}" in dom
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    with browser(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A hacked run and a healthy one."""
+    folder = tmp_path_factory.mktemp("runs")
+    static = write_run(folder / "static", metrics(0.1), groups, settings={"kind": "static"})
+    cooper = write_run(folder / "cooper", metrics(0.9), lambda step: groups(step)[:1])
+    return write_report([cooper, static], folder / "report.html")
+
+
+def text(driver, selector):
+    return [element.text for element in driver.find_elements("css selector", selector)]
+
+
+def console_errors(driver):
+    return [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_one_can_search_the_gallery_open_a_rollout_and_switch_runs(driver, page):
+    open_page(driver, page)
+    assert text(driver, ".headline") == ["Hacked: static. Healthy: cooper."]
+    assert len(driver.find_elements("css selector", "#story svg")) == 2
+    assert "Hacked" in text(driver, "#verdict")[0], "the page opens at the run that was hacked"
+
+    driver.find_element("id", "gallery-search").send_keys("17 or 2")
+    assert text(driver, "#gallery-items .said") == ["17 or 2"]
+    assert "What is 17 + 2?" in text(driver, "#gallery-items .item")[0]
+
+    step = driver.find_element("id", "rollout-step")
+    step.find_element("css selector", "option[value='1']").click()
+    driver.find_element("css selector", "#rollout-problem option[value='1']").click()
+    assert "<user>What is 1 + 1?<assistant>" in text(driver, "#rollout-group")[0], "the prompt is shown"
+    assert text(driver, "#rollout-group .said") == ["1 or 1", "4"], "sorted by reward"
+    driver.find_element("id", "rollout-shading").click()
+    assert text(driver, "#rollout-group .token") == ["4", " or", " 5", "4"]
+
+    driver.find_element("css selector", "#run-choice option[value='0']").click()
+    assert "Healthy" in text(driver, "#verdict")[0]
+    assert "What the policy of cooper is asked" in text(driver, "#example")[0]
+    driver.find_element("css selector", "tr[data-run='1']").click()
+    assert "Hacked" in text(driver, "#verdict")[0]
+    assert console_errors(driver) == []
+
+
+def test_a_chart_tells_the_value_of_every_run_at_a_step(driver, page):
+    open_page(driver, page)
+    chart = driver.find_element("css selector", "#story svg")
+    chart.send_keys("\ue014" * 3)  # the right arrow: steps 0, 1, 2
+    tip = driver.find_element("css selector", "#story .tip").text
+    assert tip.split("\n") == ["step 2", "cooper", "0.63", "static", "0.55"]
+    ticks = text(driver, "#reward-model svg text[text-anchor='middle']")
+    assert ticks
+    assert all(tick.isdigit() for tick in ticks), "steps are whole numbers"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 500, 1280])
+def test_nothing_is_clipped_at_any_width(driver, page, width, dark):
+    open_page(driver, page, width=width, dark=dark)
+    assert clipped(driver) == []
+    assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    ink, paper = (
+        driver.execute_script(f"return getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor")
+    )
+    assert (brightness(ink) > brightness(paper)) == dark
+
+
+def brightness(colour):
+    """The sum of the channels of `rgb(r, g, b)`."""
+    return sum(int(channel) for channel in colour.removeprefix("rgb(").rstrip(")").split(","))
+
+
+def test_hostile_text_is_shown_and_does_not_run(driver, tmp_path):
+    """In every place where a model, a data set or a file can put text."""
+
+    def hostile(step):
+        said = completion(HOSTILE, 0.9, gold=False, pieces=[HOSTILE], logprobs=[-1.0]) | {HOSTILE: 0.5}
+        long = completion("<b>" + "x" * 100_000, 0.8, gold=False, verdict=HOSTILE)
+        return [{**group(HOSTILE, said, long), "answer": HOSTILE}]
+
+    pair = {"problem_id": HOSTILE, "question": HOSTILE, "positive": HOSTILE, "negative": HOSTILE}
+    folder = write_run(
+        tmp_path / "run",
+        [{"step": 1, "reward/mean": 0.5, HOSTILE: 1.0}],
+        hostile,
+        lambda step: [{**pair, "negative_origin": HOSTILE}],
+        settings={"policy": {"model": HOSTILE.replace("\ud800", "")}},
+    )
+    page = write_report(folder, title=HOSTILE, notes=[HOSTILE])
+    open_page(driver, page)
+    driver.find_element("id", "rollout-shading").click()
+    assert driver.title != "ran"
+    said = text(driver, "#gallery-items .said")
+    assert "<script>document.title='ran'</script></script></pre></td><!-- <img src=x" in said[0]
+    assert "{{ 7 * 7 }} U+202Edesrever U+0000 U+D800 👩‍🚀" in said[0]
+    assert "characters left out" in said[1]
+    assert driver.find_elements("css selector", "img, svg[onload], .item script") == []
+    assert console_errors(driver) == []
+    assert clipped(driver) == []
+
     unescaped = tmp_path / "unescaped.html"
-    unescaped.write_text(f"<title>quiet</title>{HOSTILE}", encoding="utf-8")
-    assert "<title>ran</title>" in shown(unescaped), "this browser would have run it"
+    unescaped.write_text(f"<title>quiet</title>{HOSTILE}", encoding="utf-8", errors="replace")
+    open_page(driver, unescaped)
+    assert driver.title == "ran", "this browser would have run it"
+
+
+def test_the_page_asks_for_nothing(driver, page):
+    open_page(driver, page)
+    assert driver.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []

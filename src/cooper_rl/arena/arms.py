@@ -26,7 +26,8 @@ Progress = Callable[[int], None]
 
 def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
     """The settings of one arm: those of `run_settings`, overridden by the arm's kind of reward."""
-    return merge(run_settings(arm, output_dir, seed, ARMS[arm]), overrides or {})
+    recorded = {"record": {"logprobs_every": 1}}  # a small world: its report can shade every token
+    return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm], recorded)), overrides or {})
 
 
 def run_arms(

@@ -6,7 +6,8 @@ from math import isnan
 from typing import Any
 
 from cooper_rl.arena.measures import HACKED
-from cooper_rl.arena.statistics import holm, mean_interval, sign_flip_p
+from cooper_rl.arena.statistics import holm, sign_flip_p
+from cooper_rl.evaluation.estimates import mean_interval
 
 Result = dict[str, Any]
 """What `cell.json` holds."""

@@ -1,33 +1,13 @@
-"""Intervals over seeds, and paired comparisons of designs."""
+"""Paired comparisons of designs."""
 
 from collections.abc import Sequence
-from math import sqrt
 
 import numpy as np
 from jaxtyping import Float
 
-T_975 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-)
-"""The 0.975 quantile of Student's t with 1, 2, … 30 degrees of freedom."""
 EXACT_UP_TO = 16
 """Most differences whose signs are flipped in every way; of more, `DRAWS` ways are drawn."""
 DRAWS = 65_536
-
-
-def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean and 95 % interval by Student's t: mean, lower end, upper end.
-
-    A single value has no interval: both ends are nan. More than 31 values take the quantile of 30 degrees of freedom.
-    """
-    mean = sum(values) / len(values)
-    if len(values) < 2:
-        return mean, float("nan"), float("nan")
-    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    half = T_975[min(len(values) - 1, len(T_975)) - 1] * sqrt(variance / len(values))
-    return mean, mean - half, mean + half
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:

@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
+from cooper_rl.cli.report import say_how_to_open
 
 if TYPE_CHECKING:
     from cooper_rl.arena.cells import Plan
@@ -43,6 +44,7 @@ def arena(
     from cooper_rl.arena.cells import check_settings  # noqa: PLC0415
     from cooper_rl.arena.cells import plan as make_plan  # noqa: PLC0415
     from cooper_rl.arena.designs import built_in_designs, read_designs  # noqa: PLC0415
+    from cooper_rl.arena.reports import write_hole_reports  # noqa: PLC0415
     from cooper_rl.config.settings import with_overrides  # noqa: PLC0415
 
     all_designs = built_in_designs() | (read_designs(designs) if designs else {})
@@ -62,7 +64,9 @@ def arena(
     _print(summary)
     if roc:
         _print_alarm(summary["alarm"])
-    console.print(f"page: {output_dir / 'arena.html'}", highlight=False, soft_wrap=True)
+    for page in write_hole_reports(plan.cells):
+        say_how_to_open(page)
+    say_how_to_open(output_dir / "arena.html")
 
 
 def _run(plan: "Plan", workers: int | None) -> None:

@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
+from cooper_rl.cli.report import say_how_to_open
 
 
 def demo(
@@ -40,9 +41,8 @@ def demo(
         keys = ("gold_start", "gold_end", "gold_best", "reward_start", "reward_end")
         table.add_row(LABELS[arm], *(f"{row[key]:.3f}" for key in keys), str(row["alarm"] or "none"))
     console.print(table)
-    console.print(
-        f"{seconds:.0f} s\npicture: {output_dir / 'picture.png'}\nreport: {report}", highlight=False, soft_wrap=True
-    )
+    console.print(f"{seconds:.0f} s\npicture: {output_dir / 'picture.png'}", highlight=False, soft_wrap=True)
+    say_how_to_open(report)
 
 
 def _rebuild(folder: Path, seed: int) -> None:

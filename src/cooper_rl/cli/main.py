@@ -15,6 +15,7 @@ from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.export import export
 from cooper_rl.cli.overopt import overopt
 from cooper_rl.cli.plan import plan
+from cooper_rl.cli.report import report
 from cooper_rl.cli.runs import runs
 from cooper_rl.cli.serve import serve
 from cooper_rl.cli.train import train
@@ -34,6 +35,7 @@ commands.command("eval")(evaluate_model)
 commands.command("export")(export)
 commands.command("demo")(demo)
 commands.command("arena")(arena)
+commands.command("report")(report)
 commands.command("overopt")(overopt)
 commands.command("verify")(verify)
 commands.add_typer(verifyrm, name="verifyrm")

@@ -22,7 +22,7 @@ class Order(StrEnum):
     """What the table is sorted by."""
 
     started = "started"
-    name = "name"
+    name = "name"  # pyright: ignore[reportAssignmentType] - typeshed has `name` as a property of every member
     accuracy = "accuracy"
     reward = "reward"
     kl = "kl"

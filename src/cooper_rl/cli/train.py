@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cooper_rl.cli.console import console, progress
+from cooper_rl.cli.report import say_how_to_open
 from cooper_rl.observe.progress import TRAINING_METRICS
 
 
@@ -30,8 +31,8 @@ def train(
     trainer = CooperTrainer.from_config(settings, resume, inputs)
     with trainer, progress(settings.name, settings.steps, TRAINING_METRICS) as advance:
         trainer.fit(on_step=advance)
-    report = write_report(trainer.directory)
-    console.print(f"run: {trainer.directory}\nreport: {report}", highlight=False, soft_wrap=True)
+    console.print(f"run: {trainer.directory}", highlight=False, soft_wrap=True)
+    say_how_to_open(write_report(trainer.directory))
     if trainer.stopped_by is not None:
         console.print(f"stopped after step {trainer.completed_steps} by a watch rule: {trainer.stopped_by.message}")
         sys.exit(3)

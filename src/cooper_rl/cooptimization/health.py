@@ -98,7 +98,7 @@ class ProbeSet:
             ][:PROBES]
         if not self.texts:
             return {}
-        scores = learner.score([encoder.encode(*text) for text in self.texts]).double().sigmoid()
+        scores = learner.score(encoder.encode_all(self.texts)).double().sigmoid()
         self.first_scores = self.first_scores or scores.tolist()
         change = scores - tensor(self.first_scores, dtype=scores.dtype)
         return {

@@ -21,7 +21,7 @@ Encoded = tuple[Pair, list[int], list[int]]
 class PairEncoder(Protocol):
     """The reward model's input format, the same as in scoring (`RewardModelInput`)."""
 
-    def encode(self, question: str, answer: str, completion: str) -> list[int]: ...
+    def encode_all(self, rows: Sequence[tuple[str, str, str]]) -> list[list[int]]: ...
 
 
 def update_reward_model(
@@ -95,7 +95,7 @@ def _one_update(
     if labelled:
         share = config.replay.labelled_weight / len(labelled)
         batch = LabelledBatch(
-            token_ids=[encoder.encode(row.question, row.answer, row.completion) for row in labelled],
+            token_ids=encoder.encode_all([(row.question, row.answer, row.completion) for row in labelled]),
             labels=[row.label for row in labelled],
             weights=[share] * len(labelled),
         )
@@ -113,8 +113,8 @@ def _batch(pairs: Sequence[Encoded], weights: Sequence[float], total: float) -> 
 
 def encode_pairs(pairs: Sequence[Pair], encoder: PairEncoder) -> tuple[list[list[int]], list[list[int]]]:
     """The reward model's inputs: token ids of the positives, and those of the negatives."""
-    positives = [encoder.encode(pair.question, pair.answer, pair.positive) for pair in pairs]
-    negatives = [encoder.encode(pair.question, pair.answer_of_negative, pair.negative) for pair in pairs]
+    positives = encoder.encode_all([(pair.question, pair.answer, pair.positive) for pair in pairs])
+    negatives = encoder.encode_all([(pair.question, pair.answer_of_negative, pair.negative) for pair in pairs])
     return positives, negatives
 
 

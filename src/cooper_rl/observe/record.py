@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from cooper_rl.observe.run_record import read_metrics as read_metrics
 from cooper_rl.observe.sinks import Sink, SinkConfig, SinkRun
 from cooper_rl.observe.sinks.tensorboard import TensorBoard
 from cooper_rl.observe.sinks.tolerant import Tolerant
+from cooper_rl.observe.token_logprobs import token_logprobs
 from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts.rollouts import Rollouts
 from cooper_rl.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ class Recorder:
         dropped, because the evaluation before the first step is made again.
         """
         self.directory = directory
+        self._wanted = config.record
         self._metrics_path = directory / "metrics.jsonl"
         self._events_path = directory / "events.jsonl"
         for folder in ("rollouts", "pairs"):
@@ -65,24 +68,27 @@ class Recorder:
     def rollouts(
         self,
         step: int,
+        rollouts: Rollouts,
         scored: Scored,
         advantages: Ragged,
-        versions: Sequence[int],
-        prompts: Sequence[str],
+        decode: Callable[[list[int]], str],
         after_kl: Ragged | None = None,
     ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one line per problem. Returns the lines.
 
         `reward` is the reward that was paid. If there is any shaping, `unshaped` is the reward before it. If the reward
         has a KL penalty, `after_kl` is the reward minus that penalty. `version` is the number of steps that the policy
-        had learned from when it drew a completion. `prompts` are the prompts of the groups as the policy read them.
+        had learned from when it drew a completion. `prompt` is the prompt as the policy read it; `decode` turns token
+        ids into text. `pieces` and their `logprobs` are there in the steps that `record.logprobs_every` asks for.
         """
+        tokens = token_logprobs(rollouts, decode) if self._wanted.is_due(step) else None
+        prompts, versions = [decode(prompt.tolist()) for prompt in rollouts.prompts], rollouts.versions
         paid_for = advantages.rows()
         columns = {name: part.rows() for name, part in scored.scores.parts.items()}
         if after_kl is not None:
             columns["after_kl"] = after_kl.rows()
         gold = scored.context.gold.rows() if scored.context.gold is not None else None
-        rows, drawn_by = [], iter(versions)
+        rows, drawn_by, tokens_of = [], iter(versions), iter(tokens or ())
         for p, group in enumerate(scored.context.groups):
             completions = [
                 {
@@ -95,6 +101,7 @@ class Recorder:
                     "verdict": scored.verdicts[p][i],
                     "advantage": paid_for[p][i],
                     **({} if gold is None else {"gold": bool(gold[p][i])}),
+                    **({} if tokens is None else next(tokens_of)),
                 }
                 for i, completion in enumerate(group.answers)
             ]
@@ -135,7 +142,9 @@ class Recorder:
             sink.event(event)
 
     def close(self) -> None:
-        """Close the open files and the sinks."""
+        """Close the open files and the sinks. A second call does nothing."""
+        if self._metrics_file.closed:
+            return
         self._metrics_file.close()
         for sink in self._sinks:
             sink.close()

@@ -39,12 +39,12 @@ class RewardModel:
     def logits(self, groups: Sequence[AnswerGroup]) -> Ragged:
         """The logit of every answer under the current weights. The order of the groups does not matter."""
         order = sorted(range(len(groups)), key=lambda p: groups[p].id)  # batching can change last bits
-        token_ids = [
-            self.encoder.encode(groups[p].problem.question, groups[p].problem.answer, answer.text)
+        asked = [
+            (groups[p].problem.question, groups[p].problem.answer, answer.text)
             for p in order
             for answer in groups[p].answers
         ]
-        rows = self.learner.score(token_ids).split([len(groups[p].answers) for p in order])
+        rows = self.learner.score(self.encoder.encode_all(asked)).split([len(groups[p].answers) for p in order])
         of_group = dict(zip(order, rows, strict=True))
         return Ragged.of([of_group[p] for p in range(len(groups))], torch.float32)
 

@@ -10,13 +10,15 @@ import torch.distributed as dist
 from transformers import LlamaForCausalLM, LlamaForSequenceClassification
 
 from cooper_rl.cooptimization.losses import PairwiseLoss
-from cooper_rl.engines.base import PairBatch, PolicyBatch
+from cooper_rl.engines.base import PairBatch, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.policy import ShardedPolicyLearner
 from cooper_rl.engines.fsdp2.reward_model import ShardedRewardModelLearner
+from cooper_rl.engines.local.adapter import plain_weights
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.shards import whole
+from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.losses.clip import PPOClip
@@ -24,6 +26,7 @@ from cooper_rl.rollouts.columns import Column
 from tiny_llama import in_precision, tiny_config
 
 CONFIG = LearnerConfig(model="tiny", device="cpu", learning_rate=1e-3, max_grad_norm=0.1, tokens_per_microbatch=64)
+PLAIN = PolicyObjective(loss=PPOClip(), kl=None)
 UNEVEN = 61
 """Tokens of the vocabulary: no number of processes divides them."""
 
@@ -46,25 +49,40 @@ def pair_batch() -> PairBatch:
     return PairBatch(positives, negatives, [1 / 7] * 7)
 
 
-def one_update(kind: str, dtype: torch.dtype, sharded: bool) -> dict[str, Any]:
+def one_update(kind: str, dtype: torch.dtype, lora: bool, sharded: bool) -> dict[str, Any]:
     """Metrics, the whole gradient before clipping, the weights after the update, and what the model then says."""
     torch.manual_seed(0)
+    settings = CONFIG.model_copy(update={"lora": LoraConfig(rank=3) if lora else None})
     policy, config = kind == "policy", tiny_config(vocab_size=UNEVEN, num_labels=1, pad_token_id=0)
     model = in_precision((LlamaForCausalLM if policy else LlamaForSequenceClassification)(config), dtype)
-    local = (TorchPolicyLearner if policy else TorchRewardModelLearner)(model, CONFIG, 10)
+    local = (TorchPolicyLearner if policy else TorchRewardModelLearner)(model, settings, 10)
+    for name, parameter in model.named_parameters():
+        if ".lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.1)  # it is zero at the start, and would hide A's gradient
     learner: Any = local
     if sharded:
-        learner = (ShardedPolicyLearner if policy else ShardedRewardModelLearner)(local, CONFIG)  # pyright: ignore
+        learner = (ShardedPolicyLearner if policy else ShardedRewardModelLearner)(local, settings)  # pyright: ignore
     pairs, batch = pair_batch(), policy_batch()
     if policy:
         metrics = learner.forward_backward(batch, PolicyObjective(loss=PPOClip(), kl=KLConfig(coefficient=0.1)))
     else:
         metrics = learner.forward_backward(pairs, PairwiseLoss(anchor=0.5))
-    gradient = {name: whole(p.grad).clone() for name, p in model.named_parameters()}  # pyright: ignore
+    gradient = {name: whole(p.grad).clone() for name, p in model.named_parameters() if p.requires_grad}  # pyright: ignore
     metrics |= learner.optim_step()
-    says = learner.logprobs(batch.token_ids, batch.lengths) if policy else learner.score(pairs.positives).numpy()
+    asked = (batch.token_ids, batch.lengths)
+    says = {"now": learner.logprobs(*asked) if policy else learner.score(pairs.positives).numpy()}
+    if policy and lora:
+        says["at the start"] = learner.start_logprobs(*asked)
     weights = {name: whole(p.detach()).clone() for name, p in model.named_parameters()}
-    return {"metrics": metrics, "gradient": gradient, "weights": weights, "says": {"says": torch.from_numpy(says)}}
+    merged = {f"plain {name}": weight.clone() for name, weight in plain_weights(model)}
+    says = {name: torch.from_numpy(values) for name, values in says.items()}
+    return {"metrics": metrics, "gradient": gradient, "weights": weights | merged, "says": says}
+
+
+def train(learner: PolicyLearner, updates: int) -> None:
+    for _ in range(updates):
+        learner.forward_backward(policy_batch(), PLAIN)
+        learner.optim_step()
 
 
 @contextmanager

@@ -1,65 +1,22 @@
 """What any number of processes has saved, any number goes on from; and what a bad row does to all of them."""
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from file_sender import FileSender
 from safetensors import safe_open
 from safetensors.torch import load_file
-from sharded import CONFIG, UNEVEN, policy_batch
+from sharded import CONFIG, PLAIN, policy_batch, train
 from transformers import LlamaForCausalLM
 
 from cooper_rl.arena.tokenizer import build_tokenizer
-from cooper_rl.engines.base import PolicyLearner
-from cooper_rl.engines.cluster import ClusterEngine
-from cooper_rl.engines.local import LocalEngine
 from cooper_rl.errors import InputError
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
 from rank_processes import together, two_ranks
 from tiny_llama import tiny_config
-
-PLAIN = PolicyObjective(loss=PPOClip(), kl=None)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """A policy whose head is its embedding."""
-    folder = tmp_path_factory.mktemp("tied")
-    torch.manual_seed(0)
-    tokenizer = build_tokenizer()
-    size = len(tokenizer) if len(tokenizer) % 2 else len(tokenizer) + 1
-    assert size >= UNEVEN
-    LlamaForCausalLM(tiny_config(vocab_size=size, tie_word_embeddings=True)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def engines(tmp_path_factory) -> Iterator[Callable[[int], Any]]:
-    """An engine by its number of processes."""
-    four = ClusterEngine(policy_ranks=4, cpus_per_rank=0.1)
-
-    def engine_of(ranks: int) -> Any:
-        if ranks == 4 and not four.is_open:
-            two_ranks()  # Ray itself
-            four.open(tmp_path_factory.mktemp("four"))
-        return {1: LocalEngine, 2: two_ranks, 4: lambda: four}[ranks]()
-
-    yield engine_of
-    four.close()
-
-
-def train(learner: PolicyLearner, updates: int) -> None:
-    for _ in range(updates):
-        learner.forward_backward(policy_batch(), PLAIN)
-        learner.optim_step()
 
 
 def weights_of(folder: Path) -> dict[str, torch.Tensor]:

@@ -8,11 +8,16 @@ from sharded import alone, one_update
 from cooper_rl.engines.cluster import ClusterEngine
 from rank_processes import on_ranks, together, two_ranks
 
-CASES = [(kind, dtype) for kind in ("policy", "reward_model") for dtype in (torch.float32, torch.float64)]
+CASES = [
+    (kind, dtype, lora)
+    for kind in ("policy", "reward_model")
+    for dtype in (torch.float32, torch.float64)
+    for lora in (False, True)
+]
 
 
-def compare(found: dict, kind: str, dtype: torch.dtype) -> None:
-    expected = one_update(kind, dtype, sharded=False)
+def compare(found: dict, kind: str, dtype: torch.dtype, lora: bool) -> None:
+    expected = one_update(kind, dtype, lora, sharded=False)
     close = 1e-12 if dtype == torch.float64 else 2e-6
     assert found["metrics"] == pytest.approx(expected["metrics"], rel=close, abs=close)
     assert expected["metrics"]["grad_norm"] > 0.2  # clipped
@@ -21,18 +26,18 @@ def compare(found: dict, kind: str, dtype: torch.dtype) -> None:
     torch.testing.assert_close(found["says"], expected["says"], rtol=0, atol=max(close, 1e-5 if close > 1e-7 else 0))
 
 
-@pytest.mark.parametrize(("kind", "dtype"), CASES)
-def test_one_process(kind, dtype):
+@pytest.mark.parametrize(("kind", "dtype", "lora"), CASES)
+def test_one_process(kind, dtype, lora):
     with alone():
-        compare(one_update(kind, dtype, sharded=True), kind, dtype)
+        compare(one_update(kind, dtype, lora, sharded=True), kind, dtype, lora)
 
 
 @together
-@pytest.mark.parametrize(("kind", "dtype"), CASES)
-def test_two_processes(kind, dtype):
+@pytest.mark.parametrize(("kind", "dtype", "lora"), CASES)
+def test_two_processes(kind, dtype, lora):
     two_ranks()
-    for found in on_ranks(lambda _, *case: one_update(*case, sharded=True), kind, dtype):
-        compare(found, kind, dtype)
+    for found in on_ranks(lambda _, *case: one_update(*case, sharded=True), kind, dtype, lora):
+        compare(found, kind, dtype, lora)
 
 
 @pytest.mark.slow
@@ -42,12 +47,13 @@ def test_four_processes(tmp_path):
     engine = ClusterEngine(policy_ranks=4, cpus_per_rank=0.25)
     engine.open(tmp_path)
     try:
-        for kind, dtype in CASES:
+        for kind, dtype, lora in CASES:
             actors = engine.policy_group.actors
             calls = [
-                a.__ray_call__.remote(lambda _, *case: one_update(*case, sharded=True), kind, dtype) for a in actors
+                a.__ray_call__.remote(lambda _, *case: one_update(*case, sharded=True), kind, dtype, lora)
+                for a in actors
             ]
             for found in ray.get(calls):
-                compare(found, kind, dtype)
+                compare(found, kind, dtype, lora)
     finally:
         engine.close()

@@ -27,14 +27,14 @@ from transformers import (
 
 from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local.adapter import load_adapter
+from cooper_rl.engines.local.adapter_folder import load_adapter
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.engines.model_folder import adapter_base
-from rank_processes import together, two_ranks
+from rank_processes import on_ranks, together, two_ranks
 from tiny_size import TINY
 
 LORA = {"rank": 3, "alpha": 5.0}
@@ -57,7 +57,19 @@ class Engine:
     marks: tuple[pytest.MarkDecorator, ...] = ()
 
 
-def with_lora(build: Callable[[LearnerConfig, int, bool], Any]) -> Callable[[LearnerConfig, int, bool], Any]:
+def load_here(learner: Any, adapter: Path) -> None:
+    load_adapter(adapter, learner.model)
+
+
+def load_on_ranks(learner: Any, adapter: Path) -> None:
+    key = learner.key
+    on_ranks(lambda rank: load_adapter(adapter, rank.learners[key].learner.model))
+    learner.version += 1
+
+
+def with_lora(
+    build: Callable[[LearnerConfig, int, bool], Any], put_in: Callable[[Any, Path], None]
+) -> Callable[[LearnerConfig, int, bool], Any]:
     """A builder of learners for a folder with an adapter: trained further if `trainable`, else merged."""
 
     def learner(config: LearnerConfig, steps: int, trainable: bool) -> Any:
@@ -65,7 +77,7 @@ def with_lora(build: Callable[[LearnerConfig, int, bool], Any]) -> Callable[[Lea
             return build(config, steps, False)
         adapted = {"model": adapter_base(config.model), "lora": LoraConfig.model_validate(LORA)}
         made = build(config.model_copy(update=adapted), steps, True)
-        load_adapter(Path(config.model), made.model)
+        put_in(made, Path(config.model))
         return made
 
     return learner
@@ -105,10 +117,18 @@ ENGINES = [
     ),
     Engine(
         name="local-lora",
-        policy=with_lora(TorchPolicyLearner.from_config),
-        reward_model=with_lora(TorchRewardModelLearner.from_config),
+        policy=with_lora(TorchPolicyLearner.from_config, load_here),
+        reward_model=with_lora(TorchRewardModelLearner.from_config, load_here),
         sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
         adapted=True,
+    ),
+    Engine(
+        name="cluster-lora",
+        policy=with_lora(lambda *settings: two_ranks().policy(*settings), load_on_ranks),
+        reward_model=with_lora(lambda *settings: two_ranks().reward_model(*settings), load_on_ranks),
+        sampler=lambda folder: two_ranks().sampler(LearnerConfig(model=str(folder)), 0),
+        adapted=True,
+        marks=(together,),
     ),
 ]
 

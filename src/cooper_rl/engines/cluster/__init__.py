@@ -61,11 +61,10 @@ class ClusterEngine(Config):
         return self.reward_model_ranks > 0
 
     def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
-        """See `Engine`. Raises InputError for an adapter, and MissingExtraError without Ray."""
+        """See `Engine`. Raises InputError for 4-bit weights, and MissingExtraError without Ray."""
         if find_spec("ray") is None:
             raise MissingExtraError("engine: kind: cluster needs Ray (the extra `cluster`): pip install ray")
-        if policy.lora is not None:
-            raise InputError("policy.lora: engine kind cluster trains whole models; remove it, or use kind: local")
+        _check_adapter(policy)
 
     def open(self, directory: Path) -> None:
         """See `LongLived`. Raises InputError for more processes than devices, and where none are free."""
@@ -84,12 +83,16 @@ class ClusterEngine(Config):
         """See `Engine`."""
         from cooper_rl.engines.cluster.learners import RemotePolicyLearner  # noqa: PLC0415
 
+        if trainable:
+            _check_adapter(config)
         return RemotePolicyLearner(self.policy_group, config, total_steps, trainable)
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RemoteRewardModelLearner:
         """See `Engine`."""
         from cooper_rl.engines.cluster.learners import RemoteRewardModelLearner  # noqa: PLC0415
 
+        if trainable:
+            _check_adapter(config)
         return RemoteRewardModelLearner(self.reward_model_group, config, total_steps, trainable)
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> RemoteSampler:
@@ -117,3 +120,11 @@ class ClusterEngine(Config):
         if self._session is None:
             raise RuntimeError("the cluster engine is not open; call open(directory) first, and close() at the end")
         return self._session
+
+
+def _check_adapter(config: LearnerConfig) -> None:
+    if config.lora is not None and config.lora.load_in_4bit:
+        raise InputError(
+            f"{config.model}: lora.load_in_4bit: engine kind cluster cannot shard 4-bit weights; set load_in_4bit: "
+            "false (float32 weights are divided among the processes), or use kind: local"
+        )

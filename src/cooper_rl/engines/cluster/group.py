@@ -10,7 +10,14 @@ from threading import Lock
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import (
+    GetTimeoutError,
+    ObjectLostError,
+    ObjectStoreFullError,
+    OutOfDiskError,
+    RayActorError,
+    RayTaskError,
+)
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -20,8 +27,10 @@ from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-GRACE_S = 10.0
-"""After an error in one process the others get this long: they may wait for it in a collective, or one may be dead."""
+GRACE_S = 90.0
+"""After an error in one process the others get this long: they may wait for it in a collective, or one may be dead.
+Ray tells at once of a process that is dead, but only after a minute of a machine that is gone."""
+_FULL = (ObjectStoreFullError, OutOfDiskError)
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,7 @@ class RankGroup:
         """Wait until the processes are there and know each other."""
         (address,) = _results(self.name, [self.actors[0].address.remote()], self._start_timeout_s)
         joining = [
-            actor.join.remote(address, rank, len(self.actors), self._call_timeout_s)
+            actor.join.remote(address, rank, len(self.actors), 2 * self._call_timeout_s)  # this side gives up first
             for rank, actor in enumerate(self.actors)
         ]
         _results(self.name, joining, self._start_timeout_s)
@@ -90,7 +99,10 @@ class RankGroup:
 
         Arguments go to each machine once. Raises what the verb raises, and EngineLost for a dead or silent process.
         """
-        given = ray.put(arguments)
+        try:
+            given = ray.put(arguments)
+        except _FULL as error:
+            raise EngineLost(_no_room(self.name)) from error
         with self._lock:  # two threads must not reach two processes in different orders
             while self._forgotten:
                 self._submit("drop", (self._forgotten.popleft(),))
@@ -120,13 +132,22 @@ def _results(group: str, references: list[Any], timeout_s: float) -> list[Any]:
             break
         try:
             ray.get(done[0])
-        except RayActorError as error:
+        except (RayActorError, ObjectLostError) as error:
             reason = str(error).strip().splitlines()
             raise EngineLost(f"a process of {group} is dead ({reason[0]} {reason[-1]})") from error
         except RayTaskError as error:
             failure, deadline = failure or error, min(deadline, time.monotonic() + GRACE_S)
+    if failure is not None and isinstance(failure.cause, _FULL):
+        raise EngineLost(_no_room(group)) from failure
     if failure is not None:
         raise failure.cause from failure
     if waiting:
         raise EngineLost(f"a process of {group} has not answered for {timeout_s:g} s (call_timeout_s)")
     return ray.get(references)
+
+
+def _no_room(group: str) -> str:
+    return (
+        f"Ray's object store is full, and so is the disk that it spills to; a call to {group} does not fit. Make room "
+        "below Ray's temporary folder, or start Ray with more --object-store-memory"
+    )

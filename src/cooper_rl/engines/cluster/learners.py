@@ -10,11 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
-from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatch, PolicyLearner
+from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatch
 from cooper_rl.engines.cluster.group import RankGroup
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.policy import OpenSender
-from cooper_rl.errors import InputError
+from cooper_rl.engines.local.frozen_start import FrozenStart
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.rollouts.columns import Column
 
@@ -23,10 +23,7 @@ class RemoteLearner:
     """A learner in the processes of a group; implements `Learner`. Every call may raise EngineLost."""
 
     def __init__(self, group: RankGroup, kind: str, config: LearnerConfig, total_steps: int, trainable: bool) -> None:
-        if trainable and config.lora is not None:
-            raise InputError(
-                f"{config.model}: lora: engine kind cluster trains whole models; remove it, or use kind: local"
-            )
+        self.config = config
         self.group, self.key = group, group.new_key()
         self.version = 0
         """Changes with the weights."""
@@ -71,9 +68,15 @@ class RemotePolicyLearner(RemoteLearner):
         """See `TorchPolicyLearner.logprobs`."""
         return np.array(self._call("logprobs", token_ids, lengths, temperature))  # Ray's own arrays are read-only
 
-    def frozen_start(self) -> PolicyLearner:
-        """See `PolicyLearner`. Not asked of a learner without an adapter."""
-        raise NotImplementedError
+    def frozen_start(self) -> FrozenStart:
+        """The policy before training, in the same shards. Needs `config.lora`."""
+        return FrozenStart(self)
+
+    def start_logprobs(
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+    ) -> Float[np.ndarray, " N"]:
+        """`logprobs` with the adapter switched off."""
+        return np.array(self._call("start_logprobs", token_ids, lengths, temperature))
 
     def connect(self, open_sender: OpenSender) -> None:
         """Have every process open its end of a transfer of weights to samplers elsewhere, such as vLLM engines.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -12,8 +13,9 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.agreement import all_true, largest, over_ranks
 from cooper_rl.engines.fsdp2.sharding import rank_device, shard
 from cooper_rl.engines.fsdp2.shares import shares
+from cooper_rl.engines.local.adapter import dropouts, plain_weights
+from cooper_rl.engines.local.adapter_folder import save_adapter
 from cooper_rl.engines.local.learner import TorchLearner
-from cooper_rl.engines.local.shards import whole
 from cooper_rl.engines.local.trainer_state import disk_errors, save_trainer_state
 
 
@@ -33,6 +35,7 @@ class ShardedLearner:
     def __init__(self, learner: TorchLearner, config: LearnerConfig) -> None:
         """`learner` holds the whole model on the CPU; `config` says on which device its shard will be."""
         self.device = rank_device(config.device)
+        self._calls = 0
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.learner = learner
         learner.run = shard(learner.model, self.device, config.autocast == "bfloat16")
@@ -41,6 +44,7 @@ class ShardedLearner:
 
     def optim_step(self) -> Metrics:
         """See `Learner`. All processes skip an update, or none."""
+        self._calls = 0
         self.learner.losses_finite = all_true(self.learner.losses_finite)
         return self.learner.optim_step()
 
@@ -49,9 +53,13 @@ class ShardedLearner:
         """See `Learner`. The folder is on a disk that all processes see; weights are gathered one at a time."""
         learner, first = self.learner, self.rank == 0
         with disk_errors(directory):
-            weights = {name: tensor.cpu() for name, tensor in self.full_weights() if first}
-            if first:
-                learner.model.save_pretrained(directory, state_dict=weights)
+            if learner.base_fingerprint is not None:
+                learner.model.reshard()  # pyright: ignore[reportCallIssue] - `shard` made it an FSDPModule
+                save_adapter(directory, learner.model, learner.base_fingerprint, writes=first)
+            else:
+                weights = {name: tensor.cpu() for name, tensor in self.full_weights() if first}
+                if first:
+                    learner.model.save_pretrained(directory, state_dict=weights)
             if first and learner.tokenizer is not None:
                 learner.tokenizer.save_pretrained(directory)
             moments = learner.optimizer
@@ -63,11 +71,13 @@ class ShardedLearner:
         self.learner.load(directory)
 
     def full_weights(self) -> Any:
-        """Names and whole tensors, one after the other; a weight that has two names comes once. All processes ask."""
+        """Names and whole tensors, one after the other; a weight that has two names comes once. All processes ask.
+
+        They are those of a model without adapter: an adapter is added to the weights it stands beside.
+        """
         model = self.learner.model
-        model.reshard()  # pyright: ignore[reportCallIssue] - `shard` made it an FSDPModule
-        for name, parameter in model.named_parameters():
-            yield name, whole(parameter.detach())
+        model.reshard()  # pyright: ignore[reportCallIssue]
+        yield from plain_weights(model)
         parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
         yield from ((name, buffer) for name, buffer in model.state_dict().items() if name not in parameters)
 
@@ -77,6 +87,7 @@ class ShardedLearner:
 
     def train(self, passes: int, compute: Callable[[], Metrics], fill: Callable[[], Metrics], count: int) -> Metrics:
         """Accumulate the gradient of this process's share, of `count` rows or tokens; metrics of the whole batch."""
+        self._seed_dropout()
         most = max(1, largest(passes, self.device))
         metrics = compute() if passes else {}
         fillers = [fill() for _ in range(most - passes)]
@@ -90,3 +101,10 @@ class ShardedLearner:
         for _ in range(most - passes):
             fill()
         self.learner.model.reshard()  # pyright: ignore[reportCallIssue] - no backward pass comes that would do it
+
+    def _seed_dropout(self) -> None:
+        """Before each call of a step that trains: a run that is resumed drops what the run would have dropped."""
+        if dropouts(self.learner.model):
+            numbers = (self.learner.steps, self._calls, self.rank)
+            torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
+        self._calls += 1

@@ -12,6 +12,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.agreement import added
 from cooper_rl.engines.fsdp2.learner import ShardedLearner, on_cpu
 from cooper_rl.engines.fsdp2.shares import same_prompt
+from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.policy import TorchPolicyLearner, check_prompts
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.rollouts.columns import Column, offsets_of
@@ -71,6 +72,13 @@ class ShardedPolicyLearner(ShardedLearner):
             fill=lambda: self.learner.logprobs(_TWO_TOKENS, np.array([1]), temperature),
         )
         return added(found, self.device)
+
+    def start_logprobs(
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+    ) -> Float[np.ndarray, " N"]:
+        """`logprobs` with the adapter switched off."""
+        with adapter_off(self.learner.model):
+            return self.logprobs(token_ids, lengths, temperature)
 
     def connect(self, open_sender: OpenSender) -> None:
         """Open this process's end of a transfer, in place of the one before."""

@@ -1,11 +1,9 @@
-"""Low-rank adapters (LoRA, by peft) in a model: put in, switched off, saved, and merged into what they adapt.
+"""Low-rank adapters (LoRA, by peft) in a model: put in, switched off, and merged into what they adapt.
 
 Adapters stand in the model itself: it stays a plain transformers model, whose projections are peft's layers around the
-frozen ones. On disk they are a folder as peft writes it.
+frozen ones.
 """
 
-import hashlib
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,27 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import BitsAndBytesConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from cooper_rl.engines.kernels.adapted_linear import merged_weight
 from cooper_rl.engines.local.device import resolve_device
+from cooper_rl.engines.local.shards import whole
 from cooper_rl.engines.lora_config import LoraConfig
-from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 _HEADS = ("score", "classifier")
 """What transformers calls the head of a sequence classifier."""
-_NAME = "default"
+ADAPTER = "default"
 """Peft's name for the only adapter of a model."""
-_BASE = "frozen_weights.sha256"
-"""The file that tells which weights an adapter was trained beside."""
-_SAMPLED = 64
-"""Numbers of each frozen tensor that its fingerprint is made of."""
 
 
 def check_targets(shape: PreTrainedModel, lora: LoraConfig, source: str) -> None:
@@ -79,7 +72,7 @@ def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
     from peft import inject_adapter_in_model  # noqa: PLC0415
 
     targets = target_names(model, lora, source)
-    head = _head_modules(model)
+    head = head_modules(model)
     config = PeftConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType] - peft says int, and only divides it
@@ -137,44 +130,7 @@ def adapted_layers(model: nn.Module) -> list[Any]:
 
 def dropouts(model: nn.Module) -> list[nn.Module]:
     """What drops out in training passes."""
-    return [layer.lora_dropout[_NAME] for layer in adapted_layers(model)]
-
-
-def save_adapter(directory: Path, model: PreTrainedModel) -> None:
-    """Write the adapter, and the head that is trained with it, as a folder of peft's."""
-    settings: Any = model.peft_config
-    config = settings[_NAME].to_dict() | {"inference_mode": True}
-    listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
-    directory.mkdir(parents=True, exist_ok=True)
-    save_file(_trained(model), directory / ADAPTER_WEIGHTS, metadata={"format": "pt"})
-    text = json.dumps(listed, indent=2, sort_keys=True, default=str)
-    (directory / ADAPTER_CONFIG).write_text(text, encoding="utf-8")
-    (directory / _BASE).write_text(_fingerprint(model), encoding="utf-8")
-
-
-@torch.no_grad()
-def load_adapter(directory: Path, model: PreTrainedModel) -> None:
-    """Put back what `save_adapter` wrote.
-
-    Raises InputError for a folder without adapter, with one of other settings, or with one of another base.
-    """
-    path = directory / ADAPTER_WEIGHTS
-    if not path.is_file():
-        raise InputError(
-            f"{directory}: holds no adapter ({ADAPTER_WEIGHTS}); it was saved without LoRA. Resume it without the "
-            "setting lora"
-        )
-    saved, trained = load_file(path), _trained(model)
-    fits = saved.keys() == trained.keys() and all(saved[name].shape == trained[name].shape for name in saved)
-    if not fits:
-        raise InputError(
-            f"{path}: this adapter has other layers or another rank; resume with the settings lora it was trained with"
-        )
-    base = directory / _BASE
-    if base.is_file() and base.read_text(encoding="utf-8") != _fingerprint(model):  # peft's own folders have none
-        raise InputError(f"{path}: this adapter was trained beside other weights than those of the model configured")
-    for name, value in trained.items():
-        value.copy_(saved[name])
+    return [layer.lora_dropout[ADAPTER] for layer in adapted_layers(model)]
 
 
 def merge_adapter(folder: str, base: PreTrainedModel) -> PreTrainedModel:
@@ -189,36 +145,24 @@ def merge_adapter(folder: str, base: PreTrainedModel) -> PreTrainedModel:
 
 def merged_weights(model: PreTrainedModel) -> dict[str, Tensor] | None:
     """The weights with the adapter added, under the names of the model without one; None where it has none."""
+    return dict(plain_weights(model)) if adapted_layers(model) else None
+
+
+@torch.no_grad()
+def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Names and whole weights of the model without adapter, one after the other, with the adapter added to them.
+
+    A weight that has two names comes once. Of a sharded model all processes must ask.
+    """
     layers = {f"{name}.base_layer": module for name, module in model.named_modules() if hasattr(module, "base_layer")}
-    if not layers:
-        return None
-    weights: dict[str, Tensor] = {}
     for name, parameter in model.named_parameters():
         layer, _, kind = name.rpartition(".")
         if ".lora_" not in name:
             adds = layer in layers and kind == "weight"
-            weights[name.replace(".base_layer", "")] = merged_weight(layers[layer]) if adds else parameter.detach()
-    return weights
+            weight = merged_weight(layers[layer]) if adds else parameter.detach()
+            yield name.replace(".base_layer", ""), whole(weight)
 
 
-def _fingerprint(model: PreTrainedModel) -> str:
-    """Tells frozen weights from others, by some numbers of each tensor."""
-    digest = hashlib.sha256()
-    for name, parameter in model.named_parameters():
-        if not parameter.requires_grad:
-            sample = parameter.detach().flatten()[:_SAMPLED].float().cpu()
-            digest.update(name.encode() + sample.numpy().tobytes())
-    return digest.hexdigest()
-
-
-def _trained(model: PreTrainedModel) -> dict[str, Tensor]:
-    """Trained tensors by the names that peft gives them on disk."""
-    return {
-        "base_model.model." + name.replace(f".{_NAME}.", "."): parameter.detach()
-        for name, parameter in model.named_parameters()
-        if ".lora_" in name or name.split(".")[0] in _head_modules(model)
-    }
-
-
-def _head_modules(model: PreTrainedModel) -> list[str]:
+def head_modules(model: PreTrainedModel) -> list[str]:
+    """The names of a reward model's head, which is trained whole."""
     return [name for name in _HEADS if isinstance(getattr(model, name, None), nn.Module)]

@@ -17,7 +17,8 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.kernels.packed_attention import enable_packing, packed_hidden_states
 from cooper_rl.engines.kernels.packing import families, pack_rows
-from cooper_rl.engines.local.adapter import add_adapter, dropouts, load_adapter, save_adapter
+from cooper_rl.engines.local.adapter import add_adapter, dropouts
+from cooper_rl.engines.local.adapter_folder import fingerprint, load_adapter, save_adapter
 from cooper_rl.engines.local.batches import pad_tokens, padded_places, token_budget_batches
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.local.schedule import learning_rate_factor
@@ -53,9 +54,11 @@ class TorchLearner:
         trainable: bool = True,
     ):
         self.device = resolve_device(config.device)
-        self._adapted = trainable and config.lora is not None
+        self.base_fingerprint: str | None = None
+        """Of the frozen weights, where there is an adapter."""
         if trainable and config.lora is not None:
             add_adapter(model, config.lora, config.model)
+            self.base_fingerprint = fingerprint(model)
         self.model: PreTrainedModel = model.to(self.device).eval()  # pyright: ignore[reportArgumentType]
         self.tokenizer = tokenizer
         self.config = config
@@ -67,7 +70,7 @@ class TorchLearner:
         self.losses_finite = torch.tensor(True, device=self.device)
         self.run: Callable[..., Any] = _run
         """How a pass through the model is run; a sharded model needs to know when one begins and ends."""
-        if not self._adapted:
+        if self.base_fingerprint is None:
             self.model.requires_grad_(trainable)
         if self.device.type == "cpu":
             use_fast_linear(self.model, config.cpu_kernels)
@@ -111,8 +114,8 @@ class TorchLearner:
         Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
         """
         with disk_errors(directory):
-            if self._adapted:
-                save_adapter(Path(directory), self.model)
+            if self.base_fingerprint is not None:
+                save_adapter(Path(directory), self.model, self.base_fingerprint)
             else:
                 self.model.save_pretrained(directory)
             if self.tokenizer is not None:
@@ -135,13 +138,13 @@ class TorchLearner:
         a folder that is not a checkpoint of this model.
         """
         directory = Path(directory)
-        if self._adapted:
-            load_adapter(directory, self.model)
+        if self.base_fingerprint is not None:
+            load_adapter(directory, self.model, self.base_fingerprint)
         elif (directory / ADAPTER_WEIGHTS).is_file():
             raise InputError(f"{directory}: holds an adapter; resume with the settings lora that it was trained with")
         optimizer = self._get_optimizer() if self.trainable else None
         counters = load_trainer_state(directory, self.model, optimizer)
-        if not self._adapted:
+        if self.base_fingerprint is None:
             self._restore_weights(directory)
         self.steps = counters["steps"]
         self.skipped_updates = counters["skipped_updates"]
@@ -156,7 +159,7 @@ class TorchLearner:
             raise RuntimeError("this learner is frozen (trainable=False)")
         if self.optimizer is None:
             c = self.config
-            parameters = [p for p in self.model.parameters() if not self._adapted or p.requires_grad]
+            parameters = [p for p in self.model.parameters() if self.base_fingerprint is None or p.requires_grad]
             groups = [
                 {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": c.weight_decay},
                 {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},

@@ -1,7 +1,6 @@
 """The policy, trained in this process."""
 
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.kernels.logprobs import gather_logprobs, has_plain_head, token_logprobs
 from cooper_rl.engines.local.adapter import adapter_off, check_targets, four_bit
 from cooper_rl.engines.local.batches import length_mask, pad_tokens, padded_places
+from cooper_rl.engines.local.frozen_start import FrozenStart
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import check_vocabulary, load_policy, load_tokenizer, policy_shape
 from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
@@ -50,9 +50,16 @@ class TorchPolicyLearner(TorchLearner):
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
 
-    def frozen_start(self) -> "FrozenStart":
+    def frozen_start(self) -> FrozenStart:
         """The policy before training, with the same weights in memory. Needs `config.lora`."""
         return FrozenStart(self)
+
+    def start_logprobs(
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+    ) -> Float[np.ndarray, " N"]:
+        """`logprobs` with the adapter switched off."""
+        with adapter_off(self.model):
+            return self.logprobs(token_ids, lengths, temperature)
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
@@ -128,43 +135,6 @@ class TorchPolicyLearner(TorchLearner):
             mask=mask,
             reference_logprobs=None if batch.reference_logprobs is None else padded(batch.reference_logprobs),
         )
-
-
-class FrozenStart:
-    """The model that a policy with an adapter started from: its log-probabilities with the adapter switched off.
-
-    Implements `PolicyLearner`; it does not learn, and has nothing of its own to save.
-    """
-
-    def __init__(self, policy: TorchPolicyLearner) -> None:
-        if policy.config.lora is None:
-            raise ValueError("a policy without an adapter does not keep the weights it started from")
-        self._policy = policy
-
-    def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
-    ) -> Float[np.ndarray, " N"]:
-        """As the policy's."""
-        with adapter_off(self._policy.model):
-            return self._policy.logprobs(token_ids, lengths, temperature)
-
-    def frozen_start(self) -> "FrozenStart":
-        """Itself."""
-        return self
-
-    def forward_backward(self, batch: Any, loss: Any) -> Metrics:
-        """Refused."""
-        raise RuntimeError("the reference is frozen")
-
-    def optim_step(self) -> Metrics:
-        """Refused."""
-        raise RuntimeError("the reference is frozen")
-
-    def save(self, directory: Path) -> None:
-        """Nothing: the weights are the base's."""
-
-    def load(self, directory: Path) -> None:
-        """Nothing."""
 
 
 def check_prompts(totals: Int[np.ndarray, " B"], lengths: Int[np.ndarray, " B"]) -> None:

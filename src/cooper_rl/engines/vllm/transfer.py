@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from vllm.distributed.weight_transfer import WeightTransferTrainerFactory
-from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource, materialize_full_tensor
+from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
 from vllm.distributed.weight_transfer.nccl_common import NCCLWeightTransferInitInfo, worker_init_payload
@@ -31,6 +31,8 @@ from vllm.distributed.weight_transfer.nccl_engine import (
     NCCLWeightTransferUpdateInfo,
 )
 from vllm.utils.network_utils import get_open_port
+
+from cooper_rl.engines.local.adapter import plain_weights
 
 EXTENSION = f"{__name__}.Extension"
 UNFINISHED = "unfinished "
@@ -84,14 +86,9 @@ class ModelWeights(WeightSource):
         """Name, type and shape of what iteration gives."""
         return [ParamMeta(_plain(name), self._dtype, tuple(p.shape)) for name, p in self._parameters()]
 
-    @torch.no_grad()
     def __iter__(self) -> Iterator[tuple[str, Tensor]]:
-        for name, parameter in self._parameters():
-            whole = materialize_full_tensor(parameter.detach())
-            if name.endswith(".base_layer.weight"):
-                layer: Any = self._model.get_submodule(name.removesuffix(".base_layer.weight"))
-                whole = whole + sum(layer.get_delta_weight(adapter) for adapter in layer.active_adapters)
-            yield _plain(name), whole.to(self._dtype)
+        for name, weight in plain_weights(self._model):
+            yield name, weight.to(self._dtype)
 
     def _parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         for name, parameter in self._model.named_parameters():

@@ -1,126 +1,142 @@
-"""A run's report: one self-contained HTML page with curves, faults, the hack gallery and pair examples."""
+"""The report of one run or several: one page that holds everything it shows."""
 
-import heapq
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from cooper_rl.observe.report.comparison import config_differences, figures, held_out_problems, over_seeds
+from cooper_rl.observe.report.completions import (
+    PAGE_BYTES,
+    PER_STEP,
+    STEPS,
+    Row,
+    sample_completions,
+    score_of,
+)
+from cooper_rl.observe.report.corrections import last_pairs, read_pairs
+from cooper_rl.observe.report.header import facts, learns, provenance, seconds_by_part
+from cooper_rl.observe.report.page import render
+from cooper_rl.observe.report.panels import MOST_POINTS, PAIRS_OF, STORY, curves, panels_as_data, story_metric
+from cooper_rl.observe.report.run_folder import RunFolder, read_runs
+from cooper_rl.observe.report.verdict import NAMES, Verdict, verdict_of
 
-from cooper_rl.observe.first_screen import best_example, reward_parts
-from cooper_rl.observe.record import read_events, read_metrics
-from cooper_rl.observe.report.figures import line_chart_svg
-
-CHARTS: list[tuple[str, dict[str, str]]] = [
-    (
-        "Reward and accuracy",
-        {
-            "reward/mean": "training reward",
-            "rule/accuracy": "rule",
-            "gold/accuracy": "gold",
-            "test/gold_avg": "gold, test",
-            "test/rule_avg": "rule, test",
-        },
-    ),
-    (
-        "Reward model",
-        {
-            "reward_model/rule_agreement": "agrees with rule",
-            "reward_model/false_accept_rate": "accepts rule-wrong",
-            "reward_model/pair_accuracy_before": "pairs before update",
-            "reward_model/pair_accuracy_after": "pairs after update",
-            "reward_model/probe_drift": "probe drift",
-        },
-    ),
-    (
-        "Reward model on held-out completions and attacks",
-        {
-            "monitor/accuracy": "accuracy",
-            "monitor/roc_auc": "ROC-AUC",
-            "monitor/attack_rate": "attacks accepted",
-            "monitor/bare_right_rate": "bare right answers accepted",
-        },
-    ),
-    ("Policy", {"policy/reference_kl": "KL to reference (nats)", "rollout/entropy_estimate": "entropy (nats)"}),
-    (
-        "Length and verdicts",
-        {"rollout/cut_off_rate": "cut off", "rule/unparsed": "unparsed", "policy/usable_groups": "usable groups"},
-    ),
-    (
-        "Seconds per step",
-        {
-            "time/step": "step",
-            "time/sample": "sample",
-            "time/update_policy": "policy",
-            "time/update_reward_model": "reward model",
-        },
-    ),
-]
-GALLERY = 12
+FILE = "report.html"
+MOST_CONFIG = 40_000
+"""Longest `config.yaml` that the page holds whole, in characters."""
 
 
-def write_report(directory: Path) -> Path:
-    """Write `report.html` from the files in the run's folder, and return its path.
+def write_report(
+    directories: Path | Sequence[Path],
+    target: Path | None = None,
+    title: str | None = None,
+    notes: Sequence[str] = (),
+    labels: Mapping[Path, str] | None = None,
+    colours: Sequence[str] = (),
+) -> Path:
+    """Write the report of the runs in these folders and return its path, by default `report.html` in the first one.
 
-    Model text is escaped, so markup in a completion is shown and not run.
+    A run may be under way or interrupted: the report shows what is on disk. `title` and the paragraphs `notes` stand
+    at the top of the page. `labels` and `colours` are those of the runs. Raises InputError for a folder without a run.
+
+    All text of a run reaches the page as JSON and is shown as text, so markup in a completion is shown and not run.
     """
-    metrics = read_metrics(directory)
-    charts = []
-    for title, names in CHARTS:
-        lines = {label: [(row["step"], row[name]) for row in metrics if name in row] for name, label in names.items()}
-        lines = {label: points for label, points in lines.items() if points}
-        if lines:
-            charts.append((title, line_chart_svg(lines)))
-    environment = Environment(
-        loader=PackageLoader("cooper_rl.observe.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    page = environment.get_template("report.html.j2").render(
-        name=directory.name,
-        example=first_example(directory),
-        config=(directory / "config.yaml").read_text(encoding="utf-8"),
-        charts=charts,
-        events=read_events(directory),
-        last=sorted(metrics[-1].items()) if metrics else [],
-        hacks=hack_gallery(directory),
-        pairs=last_pairs(directory),
-    )
-    target = directory / "report.html"
-    target.write_text(page, encoding="utf-8")
+    directories = [directories] if isinstance(directories, Path) else list(directories)
+    runs = read_runs(directories, labels)
+    described = [_described(run, 1 / len(runs)) for run in runs]
+    rows = [one["figures"] for one in described]
+    data = {
+        "runs": described,
+        "colours": list(colours),
+        "story_metric": story_metric(runs),
+        "story_names": dict(STORY[0].metrics),
+        "sections": [{"id": section["title"].lower().replace(" ", "-"), **section} for section in panels_as_data()],
+        "seeds": over_seeds(runs, rows),
+        "differences": config_differences(runs) if len(runs) > 1 else [],
+        "opens_at": _most_telling(described),
+    }
+    target = target or directories[0] / FILE
+    heading = title or (runs[0].label if len(runs) == 1 else f"{len(runs)} runs")
+    page = render(heading, _headline(described) if len(runs) > 1 else "", notes, data, _sample_note())
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(page, encoding="utf-8", errors="replace")
     return target
 
 
-def first_example(directory: Path) -> dict[str, Any] | None:
-    """The completion with the highest reward in the first recorded step, with the `parts` of its reward."""
-    first = sorted((directory / "rollouts").glob("*.jsonl"))[:1]
-    example = best_example(row for _, row in _rows(first))
-    return example and {**example, "step": int(first[0].stem), "parts": reward_parts(example)}
+def _described(run: RunFolder, share: float) -> dict[str, Any]:
+    """Everything that the page shows of one run. `share` is its part of the page."""
+    verdict = verdict_of(run, held_out_problems(run))
+    told = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
+    sample = sample_completions(run, told, share)
+    pair_counts = read_pairs(run, sample.gallery)
+    gallery = [_scored(item) for item in sample.gallery]
+    return {
+        "label": run.label,
+        "verdict": _told(verdict),
+        "figures": figures(run, verdict, sample),
+        "facts": facts(run),
+        "provenance": provenance(run),
+        "curves": _curves(run, pair_counts, share),
+        "seconds": seconds_by_part(run),
+        "last": {name: value for name, value in run.metrics[-1].items() if name != "step"} if run.metrics else {},
+        "events": list(run.events)[-200:],
+        "config": run.config_text[:MOST_CONFIG],
+        "learns": learns(run),
+        "score_name": _score_name(gallery),
+        "gallery": gallery,
+        "fooled": sample.fooled,
+        "steps": sample.steps,
+        "recorded_steps": sample.recorded_steps,
+        "problems_of_step": sample.problems_of_step,
+        "pairs": last_pairs(run),
+    }
 
 
-def hack_gallery(directory: Path) -> list[dict[str, Any]]:
-    """The highest-rewarded completions of the run that gold rejects, or the rule where gold is unknown."""
-
-    def candidates() -> Iterator[dict[str, Any]]:
-        for step, row in _rows(sorted((directory / "rollouts").glob("*.jsonl"))):
-            for completion in row["completions"]:
-                if not completion.get("gold", completion["verdict"] == "correct"):
-                    yield {"step": step, "question": row["question"], "answer": row["answer"], **completion}
-
-    return heapq.nlargest(GALLERY, candidates(), key=lambda row: row["reward"])
+def _told(verdict: Verdict) -> dict[str, Any]:
+    signals = [asdict(signal) for signal in verdict.signals]
+    told = {"state": verdict.state, "name": verdict.name, "sentence": verdict.sentence, "signals": signals}
+    return told | {"hacked_at": verdict.hacked_at, "alarm_at": verdict.alarm_at}
 
 
-def last_pairs(directory: Path) -> list[dict[str, Any]]:
-    """The pairs of the last steps that had pairs, at most `GALLERY`."""
-    found: list[dict[str, Any]] = []
-    for path in sorted((directory / "pairs").glob("*.jsonl"), reverse=True):
-        found += [{"step": step, **row} for step, row in _rows([path])]
-        if len(found) >= GALLERY:
-            break
-    return found[:GALLERY]
+def _curves(run: RunFolder, pair_counts: Mapping[int, Mapping[str, int]], share: float) -> dict[str, Any]:
+    found = curves(run, max(100, min(MOST_POINTS, round(4 * MOST_POINTS * share))))
+    for origin in sorted({origin for counts in pair_counts.values() for origin in counts}):
+        column = [pair_counts[step].get(origin, 0) if step in pair_counts else None for step in found["steps"]]
+        found["columns"][PAIRS_OF + origin] = column
+    return found
 
 
-def _rows(paths: Sequence[Path]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for path in paths:
-        with path.open(encoding="utf-8") as file:
-            for line in file:
-                yield int(path.stem), json.loads(line)
+def _scored(item: Row) -> Row:
+    score = score_of(item)
+    return {"score": score if score > float("-inf") else None, **{k: v for k, v in item.items() if k != "digest"}}
+
+
+def _score_name(gallery: Sequence[Row]) -> str:
+    if any("reward_model" in item for item in gallery):
+        return "the reward model's"
+    return "the reward's" + (" before shaping" if any("unshaped" in item for item in gallery) else "")
+
+
+def _most_telling(described: Sequence[Mapping[str, Any]]) -> int:
+    """The run that the page opens at: the first that was hacked, else the first."""
+    states = [one["verdict"]["state"] for one in described]
+    return next((i for i, state in enumerate(states) if state in ("hacked", "recovered")), 0)
+
+
+def _sample_note() -> str:
+    return (
+        f"This page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the best-scored "
+        f"wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly spread "
+        "steps, half of them those with the best-scored wrong completion. The run's folder has all of them."
+    )
+
+
+def _headline(described: Sequence[Mapping[str, Any]]) -> str:
+    """The verdicts on several runs in a line."""
+    parts = []
+    for state, name in NAMES.items():
+        labels = [one["label"] for one in described if one["verdict"]["state"] == state]
+        more = [f"{len(labels) - 5} more"] if len(labels) > 6 else []
+        if labels:
+            parts.append(f"{name}: {' · '.join([*labels[:5], *more] if more else labels)}")
+    return ". ".join(parts) + "."

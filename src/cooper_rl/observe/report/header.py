@@ -1,0 +1,110 @@
+"""What stands at the head of a run's report: kind, models, data, time, state; and what it takes to run it again."""
+
+import shlex
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from cooper_rl.observe.report.run_folder import RunFolder
+from cooper_rl.observe.run_record import RunRecord
+from cooper_rl.observe.run_status import status_of
+
+WALL = ("time/step", "time/evaluate", "time/held_out_monitor")
+"""Parts of a run's time that do not contain one another."""
+
+
+def facts(run: RunFolder) -> dict[str, str]:
+    """The run in a few lines, each with its name."""
+    found = {
+        "run": str(run.directory),
+        "kind": run.kind,
+        "policy": _model(run.config.get("policy")),
+        "reward model": "; ".join(_reward_models(run)),
+        "trained on": _problems(run.config.get("problems")),
+        "tested on": _problems(run.config.get("test_problems")),
+        "steps": f"{run.last_step} of {run.planned_steps or 'an unknown number'}, {state(run)}",
+        "time": _time(run),
+        "seed": str(run.config.get("seed", "")),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def provenance(run: RunFolder) -> dict[str, str]:
+    """Versions, machine and commands."""
+    found = {name.replace("_", " "): value for name, value in run.revisions.items()}
+    for session in run.sessions:
+        after = session.get("after_step")
+        when = f"started {session.get('started', '')}" + (f", after step {after}" if after else "")
+        program, *arguments = [str(part) for part in session.get("command") or [""]]
+        found[when] = shlex.join([Path(program).name, *arguments])
+    if run.sessions:
+        shown = ("python", "torch", "transformers", "numpy", "system")
+        last = run.sessions[-1]
+        found["with"] = ", ".join(
+            f"{name} {last[name]}" if name != "system" else last[name] for name in shown if name in last
+        )
+    if run.config_text:
+        found["again"] = f"cooper train {shlex.quote(str(run.directory / 'config.yaml'))} name=again"
+    return found
+
+
+def state(run: RunFolder) -> str:
+    """Whether the run is running, finished, stopped by a watch rule, or interrupted, as `cooper runs` says it."""
+    record = RunRecord(run.directory, {"steps": run.planned_steps or 0}, run.metrics, run.events)
+    return status_of(record).state
+
+
+def learns(run: RunFolder) -> bool:
+    """Whether a reward model of the run learns."""
+    models = run.config.get("reward_models")
+    return isinstance(models, dict) and any(isinstance(m, dict) and m.get("learns") for m in models.values())
+
+
+def seconds_by_part(run: RunFolder) -> dict[str, float]:
+    """Seconds of every timed part in all recorded steps together, the largest first."""
+    sums: dict[str, float] = {}
+    for row in run.metrics:
+        for name, value in row.items():
+            if name.startswith("time/") and isinstance(value, int | float):
+                sums[name] = sums.get(name, 0.0) + value
+    parts = {name.removeprefix("time/").replace("_", " "): value for name, value in sums.items()}
+    if "step" in parts:
+        parts["whole steps"] = parts.pop("step")
+    return dict(sorted(parts.items(), key=lambda part: -part[1]))
+
+
+def _time(run: RunFolder) -> str:
+    total = sum(value for name in WALL for _, value in run.series(name))
+    steps = [value for _, value in run.series("time/step")]
+    if not steps:
+        return ""
+    text = f"{timedelta(seconds=round(total))} in steps and evaluations, {sum(steps) / len(steps):.3g} s a step"
+    planned = run.planned_steps
+    if state(run) == "running" and planned is not None:
+        text += f", about {timedelta(seconds=round((planned - run.last_step) * total / len(steps)))} to go"
+    return text
+
+
+def _reward_models(run: RunFolder) -> list[str]:
+    models = run.config.get("reward_models")
+    if not isinstance(models, dict):
+        return []
+    return [
+        f"{_model(model)}{', learns' if isinstance(model, dict) and model.get('learns') else ', frozen'}"
+        for model in models.values()
+    ]
+
+
+def _model(record: Any) -> str:
+    """A model's folder or hub name; of a long path the end."""
+    name = str(record.get("model") or "") if isinstance(record, Mapping) else ""
+    parts = name.split("/")
+    return name if len(parts) <= 4 else "…/" + "/".join(parts[-3:])
+
+
+def _problems(record: Any) -> str:
+    if not isinstance(record, Mapping):
+        return ""
+    details = [f"{name} {record[name]}" for name in ("split", "subset", "limit") if record.get(name) is not None]
+    return ", ".join([str(record.get("source") or ""), *details])

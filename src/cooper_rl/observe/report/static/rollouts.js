@@ -1,0 +1,61 @@
+"use strict";
+// The rollout browser: step, then problem, then the completions of its group.
+
+function showRollouts(run) {
+  const steps = Object.keys(run.steps).map(Number);
+  document.getElementById("rollouts").hidden = !steps.length;
+  document.getElementById("rollouts-none").hidden = Boolean(steps.length);
+  fill("rollout-rule", steps.length ? `${steps.length} of the ${number(run.recorded_steps)} recorded steps and up to ${Math.max(...Object.values(run.steps).map((groups) => groups.length))} of the ${run.problems_of_step} problems of each are in this page; rollouts/ has all.` : "");
+  if (!steps.length) return;
+  fill("rollout-step", steps.map((step) => el("option", { value: step }, `step ${step}`)));
+  document.getElementById("rollout-step").value = String(steps[steps.length - 1]);
+  listProblems(run);
+}
+
+function listProblems(run) {
+  const groups = run.steps[document.getElementById("rollout-step").value];
+  fill("rollout-problem", groups.map((group, i) => el("option", { value: i }, `${i + 1}. ${(group.question || group.problem || "").slice(0, 70)}`)));
+  listGroup(run);
+}
+
+function listGroup(run) {
+  const groups = run.steps[document.getElementById("rollout-step").value];
+  const group = groups[Number(document.getElementById("rollout-problem").value)];
+  const order = document.getElementById("rollout-order").value;
+  const completions = [...group.completions];
+  if (order !== "drawn") completions.sort((a, b) => numberOf(b[order]) - numberOf(a[order]));
+  const shading = document.getElementById("rollout-shading");
+  const hasLogprobs = completions.some((one) => one.logprobs);
+  shading.disabled = !hasLogprobs;
+  shading.parentElement.title = hasLogprobs ? "The darker a token, the less likely it was." : "This step's rollouts hold no log-probabilities.";
+  document.getElementById("rollout-no-logprobs").hidden = hasLogprobs;
+  const rewards = completions.map((one) => numberOf(one.reward)).filter(Number.isFinite);
+  const low = Math.min(...rewards), high = Math.max(...rewards);
+  const shown = group.of > completions.length ? `the first ${completions.length} of ${group.of} completions` : `${completions.length} completions`;
+  fill("rollout-group",
+    el("div", { class: "card item whole" }, el("div", { class: "texts" }, el("div", {}, el("p", { class: "label" }, group.prompt ? "prompt as the policy read it" : "question"), el("pre", { class: "box" }, group.prompt || group.question || "")), el("div", {}, el("p", { class: "label" }, "reference"), el("pre", { class: "box" }, group.answer || "none"), el("p", { class: "scores" }, `${group.problem || ""} · ${shown}`)))),
+    completions.map((one) => el("article", { class: "card item " + (isWrong(one) ? "hacked" : "healthy") },
+      el("header", {}, el("span", { class: "score" }, number(one.reward)), meter(numberOf(one.reward), low, high), one.advantage === undefined ? null : el("span", {}, `advantage ${number(one.advantage)}`), verdictChips(one)),
+      el("pre", { class: "box said" }, completionText(one, shading.checked && hasLogprobs)), el("p", { class: "scores" }, scoreWords(one)))));
+}
+
+function isWrong(one) { return typeof one.gold === "boolean" ? !one.gold : one.verdict !== "correct"; }
+
+function numberOf(value) { return typeof value === "number" ? value : -Infinity; }
+
+function meter(value, low, high) {
+  const bar = el("i");
+  bar.style.width = `${high > low && Number.isFinite(value) ? (100 * (value - low)) / (high - low) : value > 0 ? 100 : 0}%`;
+  return el("span", { class: "meter", title: "reward inside the group" }, bar);
+}
+
+// The text, or its tokens shaded by how unlikely each was.
+function completionText(one, shaded = false) {
+  if (!shaded || !one.logprobs) return one.text === "" ? el("span", { class: "soft" }, "(empty)") : one.text;
+  return one.pieces.map((piece, i) => {
+    const logprob = numberOf(one.logprobs[i]);
+    const token = el("span", { class: "token", title: `log-probability ${number(logprob)}, probability ${number(Math.exp(logprob))}` }, piece);
+    token.style.background = `rgb(217 72 15 / ${Math.min(0.75, (1 - Math.exp(logprob)) * 0.75).toFixed(2)})`;
+    return token;
+  });
+}

@@ -1,0 +1,71 @@
+"""Writes the folder of a run that never ran, as the recorder would have left it."""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Row = dict[str, Any]
+DATA = re.compile(r'<script type="application/json" id="report-data">(.*?)</script>', re.DOTALL)
+
+SETTINGS: Row = {
+    "kind": "cooper",
+    "preset": "cooper",
+    "seed": 0,
+    "steps": 20,
+    "name": "run",
+    "policy": {"model": "models/policy"},
+    "reward_models": {"main": {"model": "models/reward_model", "learns": True}},
+    "problems": {"source": "problems.jsonl", "limit": 100},
+}
+
+
+def write_run(
+    folder: Path,
+    metrics: Iterable[Row],
+    groups: Callable[[int], list[Row]] = lambda step: [],
+    pairs: Callable[[int], list[Row]] = lambda step: [],
+    settings: Row | None = None,
+) -> Path:
+    """A run with these metrics; `groups` and `pairs` give the lines of each step from the first one on."""
+    for name in ("rollouts", "pairs"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump({**SETTINGS, **(settings or {})}), encoding="utf-8")
+    rows = list(metrics)
+    write_lines(folder / "metrics.jsonl", rows)
+    for row in rows:
+        if row["step"] > 0:
+            write_lines(folder / "rollouts" / f"{row['step']:06d}.jsonl", groups(row["step"]))
+            write_lines(folder / "pairs" / f"{row['step']:06d}.jsonl", pairs(row["step"]))
+    return folder
+
+
+def write_lines(path: Path, rows: Iterable[Row]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def group(problem: str, *completions: Row) -> Row:
+    """A line of rollouts."""
+    return {
+        "problem": problem,
+        "question": f"What is {problem}?",
+        "answer": "4",
+        "prompt": f"<user>What is {problem}?<assistant>",
+        "completions": list(completions),
+    }
+
+
+def completion(text: str, reward: float, gold: bool | None = None, verdict: str = "wrong", **more: Any) -> Row:
+    """A completion of a group."""
+    known = {} if gold is None else {"gold": gold}
+    return {"text": text, "reward": reward, "reward_model": reward, "verdict": verdict, "tokens": 3, **known, **more}
+
+
+def data_of(page: Path) -> Row:
+    """What the scripts of a report read."""
+    found = DATA.search(page.read_text(encoding="utf-8"))
+    assert found
+    return json.loads(found[1])

@@ -1,0 +1,63 @@
+"""What a cluster run survives beside a killed process: one that hangs, a killed driver, a full object store."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+import yaml
+
+from cooper_rl.observe.record import read_metrics
+from crash.cluster_kills import CALL_TIMEOUT_S, ClusterRun, disturbed
+
+RUN = """
+import sys
+import numpy, yaml
+from cooper_rl import CooperTrainer, build_config
+
+with CooperTrainer.from_config(build_config(yaml.safe_load(open(sys.argv[1])))) as trainer:
+    called = []
+
+    def call(step, _):
+        if step == 2 and not called:
+            called.append(step)
+            trainer.parts.engine.policy_group.call("drop", "nothing", numpy.zeros(150 * 2**20, numpy.uint8))
+
+    trainer.fit(call)
+"""
+STORE = {"RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": str(80 * 2**20)}
+
+
+def trained(settings: dict, tmp_path: Path, name: str, environment: dict[str, str]) -> list[dict[str, float]]:
+    """The metrics of a run whose Ray has a store of 80 MiB, and that makes a call with 150 MiB of arguments."""
+    engine = {"kind": "cluster", "cpus_per_rank": 0.1}
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump({**settings, "evaluation": {"every": 0}, "name": name, "engine": engine}))
+    command = [sys.executable, "-c", RUN, str(file)]
+    done = subprocess.run(command, env=os.environ | STORE | environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert ("object store is full" in done.stderr + done.stdout) == bool(environment)
+    left_out = ("time/", "engine/recoveries")
+    rows = read_metrics(tmp_path / name)
+    assert rows[-1]["engine/recoveries"] == bool(environment)
+    return [{name: value for name, value in row.items() if not name.startswith(left_out)} for row in rows]
+
+
+@pytest.mark.slow
+def test_a_full_object_store_is_counted_and_costs_no_step(settings, tmp_path):
+    """Arguments larger than the store go to the disk. Where the disk counts as full as well, Ray is started anew."""
+    on_disk = trained(settings, tmp_path, "on_disk", {})
+    assert [row["step"] for row in on_disk] == [1, 2, 3, 4]
+    assert trained(settings, tmp_path, "full", {"RAY_local_fs_capacity_threshold": "0.01"}) == on_disk
+
+
+@pytest.mark.slow
+def test_a_run_whose_rank_hangs_and_whose_driver_is_killed_comes_out_equal(tmp_path):
+    alone = ClusterRun(tmp_path / "alone")
+    alone.finish()
+    run, kills = disturbed(tmp_path / "run", ["hanging policy", "driver"], Random(0), step_s=1)
+    assert [kill.role for kill in kills] == ["hanging policy", "driver"]
+    assert kills[0].seconds > CALL_TIMEOUT_S
+    assert run.differences(alone) == []

@@ -1,0 +1,70 @@
+"""The verdict on a run, on records whose truth is known."""
+
+import pytest
+
+from cooper_rl.observe.report.run_folder import read_run
+from cooper_rl.observe.report.verdict import verdict_of
+from runs.recorded_run import write_run
+
+
+def record(gold, reward, name="test/gold_avg"):
+    """Twenty steps with an evaluation at each; `gold` and `reward` give the values by step."""
+    return [{"step": step, "reward/mean": reward(step), name: gold(step)} for step in range(21)]
+
+
+def rising(step):
+    return 0.5 + step / 50
+
+
+@pytest.mark.parametrize(
+    ("gold", "reward", "state", "hacked_at"),
+    [
+        (lambda step: 0.6 - 0.02 * step, rising, "hacked", 6),
+        (lambda step: 0.6 - 0.04 * min(step, 20 - step), rising, "recovered", 3),
+        (rising, rising, "healthy", None),
+        (lambda step: 0.6 - 0.004 * step, rising, "healthy", None),  # a fall of 0.08 is within the margin
+        (lambda step: 0.6 - 0.02 * step, lambda step: 0.9 - step / 50, "unknown", None),  # the reward fell as well
+    ],
+)
+def test_gold_against_reward(tmp_path, gold, reward, state, hacked_at):
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", record(gold, reward))))
+    assert (verdict.state, verdict.hacked_at) == (state, hacked_at)
+
+
+def test_the_sentence_has_the_numbers(tmp_path):
+    run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.02 * step, rising)))
+    assert verdict_of(run).sentence == (
+        "The training reward rose from 0.50 to 0.86 while gold accuracy on held-out problems fell from 0.60 (step 0) "
+        "to 0.20."
+    )
+
+
+def test_few_test_problems_widen_the_margin(tmp_path):
+    """Of 24 problems two standard errors are 0.2."""
+    run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.007 * step, rising)))
+    assert verdict_of(run).state == "hacked"
+    assert verdict_of(run, test_problems=24).state == "healthy"
+
+
+def test_without_gold_the_alarm_speaks_and_names_its_signs(tmp_path):
+    """The rule's accuracy stays while the reward model agrees with it less and less."""
+    rows = [
+        {"step": s, "reward/mean": rising(s), "rule/accuracy": 0.5, "reward_model/rule_agreement": 0.95 - 0.02 * s}
+        for s in range(1, 21)
+    ]
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
+    assert (verdict.state, verdict.hacked_at) == ("hacked", verdict.alarm_at)
+    assert verdict.alarm_at is not None
+    assert any("reward_model/rule_agreement fell from" in signal.text for signal in verdict.signals)
+
+
+def test_a_run_that_measures_nothing_cannot_be_told(tmp_path):
+    rows = [{"step": step, "reward/mean": rising(step)} for step in range(1, 21)]
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
+    assert verdict.state == "unknown"
+    assert "test/gold_avg" in verdict.sentence
+
+
+def test_two_steps_are_too_few(tmp_path):
+    rows = [{"step": step, "reward/mean": 0.5, "rule/accuracy": 0.5} for step in (1, 2)]
+    assert verdict_of(read_run(write_run(tmp_path / "run", rows))).sentence == "Only 2 steps are on record."
