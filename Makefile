@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-vllm test-trackers crash-test fuzz endurance bench gpu-check lint format clean
+.PHONY: demo test test-slow test-vllm test-trackers docs crash-test fuzz endurance bench gpu-check lint format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -15,7 +15,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: $(INSTALLED)
 	$(BIN)/cooper demo
 
-test: lint
+test: lint docs
 	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-slow: $(INSTALLED)
@@ -80,6 +80,10 @@ bench: $(INSTALLED)
 gpu-check: $(INSTALLED)
 	$(BIN)/python benchmarks/gpu_check.py $(GPU)
 
+# The documentation as a site, in site/. A broken link, a page outside the navigation and any other warning is an error.
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -90,4 +94,4 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) $(TRACKERS_VENV) .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VLLM_VENV) $(TRACKERS_VENV) site .pytest_cache .ruff_cache

@@ -1,5 +1,6 @@
 """Every file in examples/ runs by itself and prints that its part was used."""
 
+import json
 import os
 import subprocess
 import sys
@@ -25,3 +26,14 @@ def test_an_example_runs_and_its_part_is_used(path, tmp_path):
     found = [line for line in ended.stdout.splitlines() if line.startswith((f"own {words}:", f"{words}:"))]
     assert found != [], ended.stdout + ended.stderr
     assert list(tmp_path.iterdir()) == [], "the example left files behind"
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_from_its_first_cell_to_its_last(tmp_path):
+    cells = json.loads((EXAMPLES / "notebook.ipynb").read_text())["cells"]
+    code = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("1 reward ")
+    assert "question" in ended.stdout  # the gallery
+    assert (tmp_path / "runs" / "notebook" / "metrics.jsonl").read_text().count("\n") == 5

@@ -135,8 +135,9 @@ def test_a_part_may_contain_parts_of_its_own_type_and_the_schema_stays_finite(sh
     assert drawing.shape.area() == 2
     schema = record_of(shapes).model_json_schema()
     pile = next(one for name, one in schema["$defs"].items() if name.endswith("Pile"))
-    kinds = [one.get("$ref") for one in pile["properties"]["layers"]["items"]["oneOf"]]
-    assert kinds == [*(f"#/$defs/{name}" for name in ("Square", "Triangle", "Pile")), None]
+    *kinds, outside = pile["properties"]["layers"]["items"]["oneOf"]
+    assert [one["allOf"][0]["$ref"] for one in kinds] == [f"#/$defs/{name}" for name in ("Square", "Triangle", "Pile")]
+    assert outside["properties"]["kind"]["pattern"] == ":"
     assert [setting.key for setting in explain(record_of(shapes)) if setting.key.startswith("shape.layers")] == [
         "shape.layers",
         *["shape.layers[]", "shape.layers[].side"] * 2,

@@ -126,6 +126,20 @@ def test_the_shipped_configurations_fit_where_they_say(name):
     assert not fits(setup, replace(H100, memory=12 * GB))
 
 
+PLANNED = [path for path in sorted(CONFIGS.glob("*.yaml")) if "cooper plan" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", PLANNED, ids=lambda path: path.stem)
+def test_the_command_in_a_configurations_comment_says_that_it_fits(path: Path):
+    comment = "".join(line.lstrip("#").rstrip(" \\\n") for line in path.open() if line.startswith("#   "))
+    words = comment[comment.index("cooper plan") :].split()[2:]
+    assert words[0] == f"configs/{path.name}"
+    planned = _command(str(path), *words[1:])
+    assert planned.exit_code == 0, planned.output
+    if "--devices" not in words:  # the layout is the engine's
+        assert planned.output.startswith(f"{layout_of(load_config(path).engine).devices} x h100")
+
+
 def _command(*words: str):
     return CliRunner().invoke(commands, ["plan", *words])
 
@@ -155,7 +169,8 @@ def test_advice_is_the_fewest_changes_that_help():
 
 
 def test_layouts_come_from_the_engine():
-    assert layout_of(load_config(CONFIGS / "7b-8gpu.yaml").engine) == Layout(policy=1)
+    assert layout_of(load_config(CONFIGS / "own-data.yaml").engine) == Layout(policy=1)
+    assert layout_of(load_config(CONFIGS / "7b-8gpu.yaml").engine) == Layout(policy=8)
     assert layout_of(SimpleNamespace(policy_ranks=6, reward_model_ranks=2)) == Layout(policy=6, reward_model=2)
     samplers = {"kind": "vllm", "engines": 2, "tensor_parallel": 4}
     engine = ClusterEngine.model_validate({"policy_ranks": 32, "reward_model_ranks": 8, "samplers": samplers})

@@ -1,5 +1,6 @@
-"""`cooper config`: explains settings, and prints a configuration with all defaults filled in."""
+"""`cooper config`: explains settings, prints a resolved configuration, and the JSON Schema of its file."""
 
+import json
 import textwrap
 from collections.abc import Sequence
 from enum import StrEnum
@@ -51,6 +52,7 @@ def show_config(
     ] = None,
     command: Annotated[Command, typer.Option("--for", help="The command whose settings are shown.")] = Command.train,
     comments: Annotated[bool, typer.Option(help="Explain each setting of a resolved configuration.")] = True,
+    schema: Annotated[bool, typer.Option("--json-schema", help="Print the JSON Schema of the file.")] = False,
 ) -> None:
     """Explain settings, or print a configuration with all defaults and presets filled in.
 
@@ -59,6 +61,8 @@ def show_config(
     cooper config rollout: one section; cooper config temperature: every setting of that name.
 
     cooper config run.yaml steps=10: the whole configuration that `cooper train run.yaml steps=10` would use, as YAML.
+
+    cooper config --json-schema: the JSON Schema of such a file, for editors.
     """
     from cooper_rl.config.commented_yaml import commented_yaml  # noqa: PLC0415 - `cooper --help` stays quick
     from cooper_rl.config.explanation import explain, narrow  # noqa: PLC0415
@@ -68,6 +72,11 @@ def show_config(
     if len(names) > 1:
         raise typer.BadParameter(f"give one file or setting, then key=value; found {' and '.join(names)}")
     record = _record(command)
+    if schema:
+        if given:
+            raise typer.BadParameter(f"--json-schema describes every such file; leave out {' '.join(given)}")
+        _show_schema(command, record)
+        return
     if overrides or (names and _is_file(names[0])):
         typer.echo(commented_yaml(_resolved(command, record, names, overrides), comments), nl=False)
         return
@@ -95,6 +104,12 @@ def _resolved(command: Command, record: "type[Config]", files: Sequence[str], ov
 
         return load_serve_config(files[0] if files else None, overrides)
     return check(record, read_settings(files[0], overrides) if files else Settings(with_overrides({}, overrides)))
+
+
+def _show_schema(command: Command, record: "type[Config]") -> None:
+    from cooper_rl.config.json_schema import json_schema  # noqa: PLC0415
+
+    typer.echo(json.dumps(json_schema(record, f"Settings of cooper {command.replace('-', ' ')}"), indent=1))
 
 
 def _show(settings: "Sequence[Setting]") -> None:

@@ -158,7 +158,12 @@ class Kinds:
             known = handler(core_schema.tagged_union_schema(self._schemas(outermost), "kind"))
         finally:
             self._described = not outermost
-        return {"oneOf": [*known["oneOf"], outside]}
+        branches = zip(self.records, known["oneOf"], strict=True)
+        return {"oneOf": [*(self._named_by_kind(kind, branch) for kind, branch in branches), outside]}
+
+    def _named_by_kind(self, kind: str, branch: dict[str, Any]) -> dict[str, Any]:
+        """A kind's schema; it needs the key `kind`, or else settings without it would be of every kind at once."""
+        return branch if kind == self.default else {"allOf": [branch, {"required": ["kind"]}]}
 
     def _schemas(self, outermost: bool) -> dict[str, core_schema.CoreSchema]:
         """The schema of every kind. Inside a part that contains parts of the same type, only references to them."""

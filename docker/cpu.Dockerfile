@@ -1,0 +1,30 @@
+# syntax=docker/dockerfile:1
+# Cooper on CPUs: docker build -f docker/cpu.Dockerfile -t cooper:cpu .   (docs/docker.md)
+
+FROM python:3.11-slim AS build
+WORKDIR /src
+COPY constraints.txt ./
+RUN pip install --no-cache-dir --constraint constraints.txt build
+COPY pyproject.toml README.md LICENSE ./
+COPY src ./src
+RUN python -m build --wheel --outdir /dist
+
+FROM python:3.11-slim
+ARG EXTRAS=data,serve,lora
+# PyTorch's own index has builds without CUDA, which are a tenth of the size.
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+COPY constraints.txt /tmp/
+COPY --from=build /dist /dist
+RUN pip install --no-cache-dir --constraint /tmp/constraints.txt --extra-index-url "$TORCH_INDEX" \
+        "$(grep '^torch==' /tmp/constraints.txt)+cpu" "$(echo /dist/*.whl)[$EXTRAS]" \
+    && rm -r /dist /tmp/constraints.txt \
+    && useradd --create-home --uid 1000 cooper \
+    && install --directory --owner cooper --mode 0777 /work
+ENV HF_HOME=/work/.cache/huggingface \
+    MPLCONFIGDIR=/tmp/matplotlib \
+    PYTHONUNBUFFERED=1
+USER 1000
+WORKDIR /work
+VOLUME /work
+ENTRYPOINT ["cooper"]
+CMD ["--help"]

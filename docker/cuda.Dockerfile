@@ -1,0 +1,30 @@
+# syntax=docker/dockerfile:1
+# Cooper on NVIDIA GPUs: docker build -f docker/cuda.Dockerfile -t cooper:cuda .   (docs/docker.md)
+
+FROM python:3.11-slim AS build
+WORKDIR /src
+COPY constraints.txt ./
+RUN pip install --no-cache-dir --constraint constraints.txt build
+COPY pyproject.toml README.md LICENSE ./
+COPY src ./src
+RUN python -m build --wheel --outdir /dist
+
+# PyTorch's wheels bring CUDA with them; the driver comes from the machine (the NVIDIA container toolkit).
+FROM python:3.11-slim
+ARG EXTRAS=data,serve,lora,cluster
+COPY constraints.txt /tmp/
+COPY --from=build /dist /dist
+RUN pip install --no-cache-dir --constraint /tmp/constraints.txt "$(echo /dist/*.whl)[$EXTRAS]" \
+    && rm -r /dist /tmp/constraints.txt \
+    && useradd --create-home --uid 1000 cooper \
+    && install --directory --owner cooper --mode 0777 /work
+ENV HF_HOME=/work/.cache/huggingface \
+    MPLCONFIGDIR=/tmp/matplotlib \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility \
+    NVIDIA_VISIBLE_DEVICES=all \
+    PYTHONUNBUFFERED=1
+USER 1000
+WORKDIR /work
+VOLUME /work
+ENTRYPOINT ["cooper"]
+CMD ["--help"]

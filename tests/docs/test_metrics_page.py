@@ -1,0 +1,121 @@
+"""docs/metrics.md explains every metric that runs write, and no other."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cooper_rl import CooperTrainer, build_config
+from cooper_rl.arena.arms import ASSETS
+from cooper_rl.config.settings import merge
+
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+LABELLED = str(ASSETS / "labelled.jsonl")
+MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
+PROBLEMS = {
+    "source": "arithmetic",
+    "limit": 24,
+    "gold": "cooper_rl.data.arithmetic.problems:gold",
+    "prompt": {"template": "{question}\n"},
+}
+TINY: dict[str, Any] = {
+    "threads": 1,
+    "steps": 2,
+    "problems_per_step": 4,
+    "policy": {"model": str(ASSETS / "policy")},
+    "problems": PROBLEMS,
+    "test_problems": {**PROBLEMS, "split": "test", "limit": 4},
+    "more_test_problems": {"two": {**PROBLEMS, "split": "test", "limit": 2}},
+    "evaluation": {"every": 1, "k": 1},
+    "rollout": {"n": 4, "max_tokens": 48},
+    "cooptimization": {
+        "assistant": {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"},
+        "negatives": ["assistant", "on_policy", "swapped_reference"],
+        "before_policy": 0.0,
+    },
+    "checkpoint": {"every": 0},
+}
+RUNS: dict[str, dict[str, Any]] = {
+    "hybrid": {
+        "kind": "hybrid",
+        "reward_model": MODEL,
+        "extra_rewards": [{"function": "docs.test_metrics_page:ends", "weight": 0.1}],
+        "algorithm": {"kl": {"kind": "k1", "where": "reward"}, "max_advantage_z": 3.0, "loss": {"kind": "cispo"}},
+        "cooptimization": {
+            "ties": ["two_right", "irrelevant_question"],
+            "replay": {"pairs_per_step": 2, "labelled": LABELLED, "labelled_per_step": 2},
+        },
+    },
+    "shaped": {
+        "reward_model": MODEL,
+        "problems": {"source": "PROBLEMS", "rule_field": "rule", "gold": None},
+        "shaping": [{"kind": "par", "references": "accepted"}, {"kind": "gate"}],
+        "cooptimization": {"negatives": ["on_policy"], "assistant": None},
+    },
+    "several_models": {
+        "reward_models": {"main": {**MODEL, "learns": True}, "second": MODEL},
+        "rewards": [
+            {"kind": "ensemble", "models": ["main", "second"]},
+            {"kind": "earned", "weight": 0.5},
+            {"kind": "rule_then_model", "weight": 0.5},
+        ],
+        "shaping": [{"kind": "constraints", "constraints": [{"reward": {"kind": "rule"}, "at": 0.5}]}],
+        "monitor": {"labelled": LABELLED, "rows": 24, "every": 1, "attacked_problems": 2, "consistency_pairs": 2},
+        "algorithm": {
+            "recompute_old_logprobs": True,
+            "loss": {"kind": "ppo_clip", "dual_clip": 3.0, "truncated_importance_sampling": 2.0},
+        },
+    },
+}
+"""Settings over those of the tests' tiny run. Together they switch on everything that writes a metric."""
+
+ELSEWHERE = ("judge/", "assistant/repair_", "pairs/repaired", "pairs/peer_", "process/", "sinks/")
+"""Metrics of parts that need a server, a tracker or further models; their own tests read them."""
+
+
+def ends(problem, completion) -> float:
+    return float(completion.stopped)
+
+
+def explained() -> dict[str, str]:
+    """The name of every metric on the page, with `<…>` for what differs, and the rest of its row."""
+    rows = re.findall(r"^\| (`[^|]+) \|(.*)\|$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {name: rest for names, rest in rows for name in re.findall(r"`([^`]+)`", names)}
+
+
+def pattern(name: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"<\w+>", r"[\\w-]+", name))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> set[str]:
+    """The names of all metrics of the runs, which use the embedded models: they get some problems right."""
+    folder, found = tmp_path_factory.mktemp("runs"), set()
+    problems = folder / "problems.jsonl"
+    rows = [{"question": f"{n} + {n} = ?", "answer": f"{2 * n}", "rule": ("maths", "exact")[n % 2]} for n in range(8)]
+    problems.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, settings in RUNS.items():
+        given = merge(TINY, {"name": name, "output_dir": str(folder), **settings})
+        given["problems"]["source"] = given["problems"]["source"].replace("PROBLEMS", str(problems))
+        with CooperTrainer.from_config(build_config(given)) as trainer:
+            trainer.fit(on_step=lambda step, metrics: None)
+        lines = (folder / name / "metrics.jsonl").read_text().splitlines()
+        found |= {key for line in lines for key in json.loads(line)}
+    return found
+
+
+def test_every_metric_of_a_run_is_on_the_page(written):
+    patterns = [pattern(name) for name in explained()]
+    assert [name for name in sorted(written) if not any(one.fullmatch(name) for one in patterns)] == []
+
+
+def test_nothing_is_on_the_page_that_no_run_writes(written):
+    names = [name for name in explained() if not name.startswith(ELSEWHERE)]
+    assert [name for name in names if not any(pattern(name).fullmatch(one) for one in written)] == []
+
+
+def test_every_row_gives_meaning_unit_and_origin():
+    cells = {name: [cell.strip() for cell in rest.split("|")] for name, rest in explained().items()}
+    assert [name for name, row in cells.items() if len(row) != 3 or not all(row)] == []
