@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -39,12 +39,12 @@ class RunRecord:
     @property
     def steps(self) -> int:
         """The steps of the whole run; 0 if unknown."""
-        return int(self.config.get("steps", 0))
+        steps = self.config.get("steps")
+        return steps if isinstance(steps, int) else 0
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """Step and value of every finite value of a metric."""
-        values = ((int(row["step"]), row.get(name)) for row in self.metrics)
-        return [(step, value) for step, value in values if isinstance(value, int | float) and math.isfinite(value)]
+        return [(int(row["step"]), float(row[name])) for row in self.metrics if _is_number(row.get(name))]
 
     def last(self, name: str) -> float | None:
         """The last finite value of a metric."""
@@ -63,11 +63,15 @@ class RunRecord:
         return [sum(row.get(name) or 0.0 for name in TIMES) for row in self.metrics]
 
     @cached_property
+    def sessions(self) -> list[dict[str, Any]]:
+        """The lines of `sessions.jsonl`: one for each start of the run."""
+        return read_lines(self.directory / "sessions.jsonl")
+
+    @cached_property
     def started(self) -> datetime | None:
         """When the run was started for the first time: from `sessions.jsonl` or, without it, the first rollouts."""
-        sessions = read_lines(self.directory / "sessions.jsonl")
-        if sessions and "started" in sessions[0]:
-            return datetime.fromisoformat(sessions[0]["started"])
+        if self.sessions and "started" in self.sessions[0]:
+            return datetime.fromisoformat(self.sessions[0]["started"])
         first = self.directory / "rollouts" / "000001.jsonl"
         if not first.exists():
             return None
@@ -91,13 +95,19 @@ class RunRecord:
         for step, row in self._rows("pairs", steps):
             yield {"step": step, **row}
 
+    def files(self, folder: Literal["rollouts", "pairs"]) -> list[Path]:
+        """The files of completions or of pairs, by step; the step is a file's stem."""
+        return sorted((self.directory / folder).glob("*.jsonl"))
+
     @property
     def rollout_steps(self) -> list[int]:
         """The steps whose completions are on disk."""
-        return sorted(int(path.stem) for path in (self.directory / "rollouts").glob("*.jsonl"))
+        return [int(path.stem) for path in self.files("rollouts")]
 
-    def _rows(self, folder: str, steps: Sequence[int] | None) -> Iterator[tuple[int, dict[str, Any]]]:
-        for path in sorted((self.directory / folder).glob("*.jsonl")):
+    def _rows(
+        self, folder: Literal["rollouts", "pairs"], steps: Sequence[int] | None
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        for path in self.files(folder):
             if steps is None or int(path.stem) in steps:
                 for row in read_lines(path):
                     yield int(path.stem), row
@@ -153,3 +163,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except ValueError as error:
             raise InputError(f"{path}:{number}: not JSON: {error}; delete the line") from error
     return rows
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -22,7 +22,8 @@ from typing import Any
 
 from cooper_rl.data.text import normalise
 from cooper_rl.observe.report.page import plain
-from cooper_rl.observe.report.run_folder import RunFolder, lines_of
+from cooper_rl.observe.report.run_folder import RunFolder
+from cooper_rl.observe.run_record import read_lines
 
 GALLERY = 400
 PER_STEP = 4
@@ -77,13 +78,13 @@ def score_of(completion: Mapping[str, Any]) -> float:
 
 def sample_completions(run: RunFolder, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
     """Read all the run's rollouts once, and keep what the rules above keep. `share` is the run's part of the page."""
-    files = run.rollout_files()
+    files = run.files("rollouts")
     shown = set(spread([int(path.stem) for path in files], STEPS)) | set(wanted_steps)
     sample = Sample(recorded_steps=len(files))
     found: list[Row] = []
     last = {path.stem for path in files[-LAST_STEPS:]}
     for path in files:
-        step, groups = int(path.stem), list(lines_of(path))
+        step, groups = int(path.stem), list(read_lines(path))
         wrong = [
             (score_of(completion), group, completion)
             for group in groups

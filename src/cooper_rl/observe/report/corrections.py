@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cooper_rl.observe.report.completions import Row, cut, digest
-from cooper_rl.observe.report.run_folder import RunFolder, lines_of
+from cooper_rl.observe.report.run_folder import RunFolder
+from cooper_rl.observe.run_record import read_lines
 
 PAIRS = 12
 """Pairs of the last steps that the report lists."""
@@ -23,10 +24,10 @@ def read_pairs(run: RunFolder, gallery: Sequence[Row]) -> dict[int, dict[str, in
     for item in gallery:
         waiting.setdefault((item.get("problem", ""), item["digest"]), []).append(item)
     problems = {problem for problem, _ in waiting}
-    for path in run.pair_files():
+    for path in run.files("pairs"):
         step = int(path.stem)
         origins = counts.setdefault(step, {})
-        for pair in lines_of(path):
+        for pair in read_lines(path):
             origin = str(pair.get("negative_origin", "unknown"))
             origins[origin] = origins.get(origin, 0) + 1
             problem = str(pair.get("problem_id", ""))
@@ -41,8 +42,8 @@ def read_pairs(run: RunFolder, gallery: Sequence[Row]) -> dict[int, dict[str, in
 def last_pairs(run: RunFolder) -> list[Row]:
     """The pairs of the last steps that had pairs, at most `PAIRS`, the newest step first."""
     found: list[Row] = []
-    for path in reversed(run.pair_files()):
-        found += [shown_pair(int(path.stem), pair) for pair in lines_of(path)][: PAIRS - len(found)]
+    for path in reversed(run.files("pairs")):
+        found += [shown_pair(int(path.stem), pair) for pair in read_lines(path)][: PAIRS - len(found)]
         if len(found) >= PAIRS:
             break
     return found

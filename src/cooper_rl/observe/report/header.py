@@ -7,11 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_rl.observe.report.run_folder import RunFolder
-from cooper_rl.observe.run_record import RunRecord
 from cooper_rl.observe.run_status import status_of
-
-WALL = ("time/step", "time/evaluate", "time/held_out_monitor")
-"""Parts of a run's time that do not contain one another."""
 
 
 def facts(run: RunFolder) -> dict[str, str]:
@@ -23,7 +19,7 @@ def facts(run: RunFolder) -> dict[str, str]:
         "reward model": "; ".join(_reward_models(run)),
         "trained on": _problems(run.config.get("problems")),
         "tested on": _problems(run.config.get("test_problems")),
-        "steps": f"{run.last_step} of {run.planned_steps or 'an unknown number'}, {state(run)}",
+        "steps": f"{run.step} of {run.steps or 'an unknown number'}, {state(run)}",
         "time": _time(run),
         "seed": str(run.config.get("seed", "")),
     }
@@ -51,8 +47,7 @@ def provenance(run: RunFolder) -> dict[str, str]:
 
 def state(run: RunFolder) -> str:
     """Whether the run is running, finished, stopped by a watch rule, or interrupted, as `cooper runs` says it."""
-    record = RunRecord(run.directory, {"steps": run.planned_steps or 0}, run.metrics, run.events)
-    return status_of(record).state
+    return status_of(run).state
 
 
 def learns(run: RunFolder) -> bool:
@@ -75,14 +70,13 @@ def seconds_by_part(run: RunFolder) -> dict[str, float]:
 
 
 def _time(run: RunFolder) -> str:
-    total = sum(value for name in WALL for _, value in run.series(name))
+    total, left = sum(run.seconds), status_of(run).seconds_left
     steps = [value for _, value in run.series("time/step")]
     if not steps:
         return ""
     text = f"{timedelta(seconds=round(total))} in steps and evaluations, {sum(steps) / len(steps):.3g} s a step"
-    planned = run.planned_steps
-    if state(run) == "running" and planned is not None:
-        text += f", about {timedelta(seconds=round((planned - run.last_step) * total / len(steps)))} to go"
+    if left is not None:
+        text += f", about {timedelta(seconds=round(left))} to go"
     return text
 
 

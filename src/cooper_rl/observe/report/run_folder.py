@@ -1,40 +1,27 @@
 """What a run has left on disk, read for its report: complete, still growing, or cut off anywhere."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import isfinite
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from cooper_rl.errors import InputError
-from cooper_rl.observe.record import read_events, read_metrics
+from cooper_rl.observe.run_record import RunRecord, read_events, read_metrics
 
 REVISIONS = ("cooper_version", "cooper_revision", "working_folder_revision")
 """The comments at the top of a run's `config.yaml`."""
 
 
 @dataclass(frozen=True)
-class RunFolder:
-    """One run. A part that is not on disk is empty."""
+class RunFolder(RunRecord):
+    """One run with its name in the report. Its `config` is empty if `config.yaml` is missing or cannot be read."""
 
-    directory: Path
     label: str
     """What the report calls the run."""
     config_text: str
-    config: Mapping[str, Any]
-    """The settings; empty if `config.yaml` cannot be read."""
-    metrics: Sequence[Mapping[str, Any]]
-    events: Sequence[Mapping[str, Any]]
-    sessions: Sequence[Mapping[str, Any]] = field(default=())
-    """The lines of `sessions.jsonl`: one for each start of the run."""
-
-    @property
-    def last_step(self) -> int:
-        """The last recorded step; 0 before the first one."""
-        return int(self.metrics[-1]["step"]) if self.metrics else 0
+    """`config.yaml` as it is."""
 
     @property
     def revisions(self) -> dict[str, str]:
@@ -52,24 +39,6 @@ class RunFolder:
         kind, preset = str(self.config.get("kind") or "custom"), self.config.get("preset")
         return f"{kind}, preset {preset}" if preset and kind in ("cooper", "hybrid") else kind
 
-    @property
-    def planned_steps(self) -> int | None:
-        """The number of steps that the run was asked for."""
-        steps = self.config.get("steps")
-        return steps if isinstance(steps, int) else None
-
-    def series(self, metric: str) -> list[tuple[int, float]]:
-        """Step and value of every line with a finite value of the metric."""
-        return [(int(row["step"]), float(row[metric])) for row in self.metrics if _is_number(row.get(metric))]
-
-    def rollout_files(self) -> list[Path]:
-        """The files of rollouts, by step."""
-        return sorted((self.directory / "rollouts").glob("*.jsonl"))
-
-    def pair_files(self) -> list[Path]:
-        """The files of pairs, by step."""
-        return sorted((self.directory / "pairs").glob("*.jsonl"))
-
 
 def read_run(directory: Path, label: str | None = None) -> RunFolder:
     """Read a run's folder. Raises InputError if there is no run in it."""
@@ -78,9 +47,8 @@ def read_run(directory: Path, label: str | None = None) -> RunFolder:
         raise InputError(f"{directory}: no run here (neither config.yaml nor metrics.jsonl); name a run's own folder")
     text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
     metrics = [row for row in read_metrics(directory) if isinstance(row, dict) and "step" in row]
-    sessions = list(lines_of(directory / "sessions.jsonl"))
     name = label or directory.resolve().name
-    return RunFolder(directory, name, text, _mapping(text), metrics, read_events(directory), sessions)
+    return RunFolder(directory, _mapping(text), metrics, read_events(directory), name, text)
 
 
 def runs_in(directory: Path) -> list[Path]:
@@ -114,26 +82,9 @@ def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = N
     return [read_run(run.directory, "/".join(path[-length:])) for run, path in zip(runs, paths, strict=True)]
 
 
-def lines_of(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a JSON-lines file, up to a line that a crash or a writer at work has cut short."""
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-        for line in file:
-            if not line.endswith("\n"):
-                return
-            record = json.loads(line)
-            if isinstance(record, dict):
-                yield record
-
-
 def _mapping(text: str) -> Mapping[str, Any]:
     try:
         found = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):  # somebody edited it; the page shows the text as it is
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)

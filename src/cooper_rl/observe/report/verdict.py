@@ -82,7 +82,7 @@ def verdict_of(run: RunFolder, test_problems: int | None = None) -> Verdict:
     truth = next((t for t in TRUTHS if len(run.series(t.metric)) >= FEWEST), None)
     reward = _averaged(run.series("reward/mean"))
     if truth is None or len(reward) < FEWEST:
-        sentence = f"Only {run.last_step} steps are on record." if run.last_step < FEWEST else _blind(run)
+        sentence = f"Only {run.step} steps are on record." if run.step < FEWEST else _blind(run)
         return Verdict("unknown", sentence, alarm.signals, alarm_at=alarm.first)
     values = run.series(truth.metric)
     values = values if truth.held_out else _averaged(values)
