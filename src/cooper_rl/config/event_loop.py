@@ -4,7 +4,8 @@ import asyncio
 import inspect
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from threading import Thread
 from typing import Any
 
 
@@ -12,13 +13,25 @@ class EventLoop:
     """An event loop in its own thread, so that it also works if the caller already runs in a loop (a notebook)."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "user-function")
-        self._runner = asyncio.Runner()
-        weakref.finalize(self, _close, self._thread, self._runner)
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        Thread(target=_serve, args=(started,), name="user-function", daemon=True).start()
+        self._loop, closing = started.result()
+        # Garbage collection may call this at any place of any thread, so it must not wait for a lock.
+        weakref.finalize(self, _close, self._loop, closing)
 
     def run(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """The result of the coroutine that `start` creates."""
-        return self._thread.submit(lambda: self._runner.run(start())).result()
+        """The result of the coroutine that `start` creates. Raises what it raises."""
+
+        async def call() -> tuple[Any, BaseException | None]:
+            try:
+                return await start(), None
+            except BaseException as error:  # noqa: BLE001 - raised below; a SystemExit here would end the loop
+                return None, error
+
+        result, error = asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+        if error is not None:
+            raise error
+        return result
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -31,6 +44,15 @@ async def gathered(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]
     return await asyncio.gather(*(function(*arguments) for arguments in calls))
 
 
-def _close(thread: ThreadPoolExecutor, runner: asyncio.Runner) -> None:
-    thread.submit(runner.close)
-    thread.shutdown()
+def _serve(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
+    async def until_closed() -> None:
+        closing = asyncio.Event()
+        started.set_result((asyncio.get_running_loop(), closing))
+        await closing.wait()
+
+    asyncio.run(until_closed())
+
+
+def _close(loop: asyncio.AbstractEventLoop, closing: asyncio.Event) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(closing.set)
