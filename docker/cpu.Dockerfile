@@ -19,12 +19,12 @@ RUN pip install --no-cache-dir --constraint /tmp/constraints.txt --extra-index-u
         "$(grep '^torch==' /tmp/constraints.txt)+cpu" "$(echo /dist/*.whl)[$EXTRAS]" \
     && rm -r /dist /tmp/constraints.txt \
     && useradd --create-home --uid 1000 cooper \
-    && install --directory --owner cooper --mode 0777 /work
-ENV HF_HOME=/work/.cache/huggingface \
+    && install --directory --owner cooper --mode 0777 /workspace
+ENV HF_HOME=/workspace/.cache/huggingface \
     MPLCONFIGDIR=/tmp/matplotlib \
     PYTHONUNBUFFERED=1
 USER 1000
-WORKDIR /work
-VOLUME /work
+WORKDIR /workspace
+VOLUME /workspace
 ENTRYPOINT ["cooper"]
 CMD ["--help"]

@@ -17,14 +17,14 @@ COPY --from=build /dist /dist
 RUN pip install --no-cache-dir --constraint /tmp/constraints.txt "$(echo /dist/*.whl)[$EXTRAS]" \
     && rm -r /dist /tmp/constraints.txt \
     && useradd --create-home --uid 1000 cooper \
-    && install --directory --owner cooper --mode 0777 /work
-ENV HF_HOME=/work/.cache/huggingface \
+    && install --directory --owner cooper --mode 0777 /workspace
+ENV HF_HOME=/workspace/.cache/huggingface \
     MPLCONFIGDIR=/tmp/matplotlib \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     NVIDIA_VISIBLE_DEVICES=all \
     PYTHONUNBUFFERED=1
 USER 1000
-WORKDIR /work
-VOLUME /work
+WORKDIR /workspace
+VOLUME /workspace
 ENTRYPOINT ["cooper"]
 CMD ["--help"]
