@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from benchmarks.random_head import write_reward_model
 
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.arena.arms import ARMS, arm_settings
@@ -53,12 +52,7 @@ def of_model(model: str, output: Path) -> dict[str, Any]:
     """Five steps of two problems with four completions each."""
     scorer = output / "reward_model"
     if not scorer.exists():
-        torch.manual_seed(0)
-        made = AutoModelForSequenceClassification.from_pretrained(model, num_labels=1, dtype=torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(model)
-        made.config.pad_token_id = tokenizer.pad_token_id
-        made.save_pretrained(scorer)
-        tokenizer.save_pretrained(scorer)
+        write_reward_model(model, scorer)
     return {
         "name": "model",
         "output_dir": str(output),

@@ -16,12 +16,13 @@ from typing import Any
 import torch
 from datasets import Dataset
 from safetensors.torch import load_file
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, TrainerCallback
+from transformers import AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from cooper_rl import CooperRewardConfig
 from cooper_rl.adapters.trl import GRPOReward
 from cooper_rl.data.arithmetic.problems import arithmetic_problems
+from random_head import write_reward_model
 
 ASK = "Solve the problem in one or two short steps and write the final answer as \\boxed{{}}. Problem: {question}"
 
@@ -34,16 +35,6 @@ class Stop(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         control.should_training_stop = state.global_step >= self.step
-
-
-def new_reward_model(model: str, folder: Path) -> None:
-    """The model with one output and a random head, as a folder."""
-    torch.manual_seed(0)
-    scorer = AutoModelForSequenceClassification.from_pretrained(model, num_labels=1, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(model)
-    scorer.config.pad_token_id = tokenizer.pad_token_id
-    scorer.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def trainer_of(options: argparse.Namespace, reward_model: Path, output: Path) -> GRPOTrainer:
@@ -103,7 +94,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        new_reward_model(options.model, folder / "reward_model")
+        write_reward_model(options.model, folder / "reward_model")
         start = time.perf_counter()
         whole = trainer_of(options, folder / "reward_model", folder / "whole")
         whole.train()
