@@ -1,7 +1,7 @@
 """What a run has left on disk, read for its report: complete, still growing, or cut off anywhere."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = N
         return runs
     paths = [run.directory.resolve().parts for run in runs]
     length = next((n for n in range(1, 50) if len({path[-n:] for path in paths}) == len(paths)), 50)
-    return [read_run(run.directory, "/".join(path[-length:])) for run, path in zip(runs, paths, strict=True)]
+    return [replace(run, label="/".join(path[-length:])) for run, path in zip(runs, paths, strict=True)]
 
 
 def _mapping(text: str) -> Mapping[str, Any]:
