@@ -134,16 +134,21 @@ class ClusterRun:
         return found[0]
 
     def _ranks(self, name: str) -> list[int]:
-        """The processes whose output goes to a group's logs, oldest first."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                output = os.readlink(entry / "fd" / "1") if entry.name.isdigit() else ""
-            except OSError:  # it has ended, or is another user's
-                continue
-            if output.startswith(str((self.directory / "logs" / f"{name}-").absolute())):
-                found.append(int(entry.name))
-        return sorted(found, key=_started)
+        """The processes of a group, oldest first."""
+        return sorted(writing_to((self.directory / "logs" / f"{name}-").absolute()), key=_started)
+
+
+def writing_to(beginning: Path) -> list[int]:
+    """The processes whose output goes to a file with this beginning of a path."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            output = os.readlink(entry / "fd" / "1") if entry.name.isdigit() else ""
+        except OSError:  # it has ended, or is another user's
+            continue
+        if output.startswith(str(beginning)):
+            found.append(int(entry.name))
+    return found
 
 
 def _children(pid: int) -> list[int]:

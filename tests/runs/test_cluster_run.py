@@ -18,6 +18,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.errors import MissingExtraError
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.persist.folder_lock import FolderLock
+from crash.cluster_kills import writing_to
 from rank_processes import together, two_ranks
 
 SMALL = {"kind": "cluster", "cpus_per_rank": 0.1}
@@ -129,17 +130,9 @@ def timeless_or_none(directory: Path) -> list:
     return timeless(directory) if (directory / "metrics.jsonl").exists() else []
 
 
-def descendants(directory: Path) -> list[str]:
+def descendants(directory: Path) -> list[int]:
     """Processes whose output goes to the run's logs, and Ray's own that a session without driver leaves behind."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            output = os.readlink(entry / "fd" / "1") if entry.name.isdigit() else ""
-        except OSError:  # it has ended, or is another user's
-            continue
-        if output.startswith(str(directory / "logs")):
-            found.append(entry.name)
-    return found
+    return writing_to(directory / "logs")
 
 
 def ends(directory: Path, children: list[int]) -> None:

@@ -10,7 +10,7 @@ import torch
 
 pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 
-from test_vllm_push import DRAWN, PROMPTS, gap, tied_qwen2
+from test_vllm_push import DRAWN, PROMPTS, check_twenty_pushes, gap, tied_qwen2
 
 from cooper_rl.engines.cluster.inference.engines import shares
 from cooper_rl.engines.config import LearnerConfig
@@ -54,16 +54,7 @@ def pids() -> list[int]:
 
 
 def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner):
-    gaps, texts, versions = [], set(), set()
-    for push in range(20):
-        disturb(learner, push)
-        sampler.load_weights(learner)
-        samples = sampler.sample(PROMPTS, 4, DRAWN, seed=push)
-        gaps.append(gap(samples, learner))
-        texts.add(tuple(samples.texts))
-        versions.add(sampler.version)
-    assert max(gaps) < 1e-4, "nats after each push: " + " ".join(f"{g:.1e}" for g in gaps)
-    assert len(texts) == len(versions) == 20
+    check_twenty_pushes(sampler, learner, lambda push: disturb(learner, push))
 
 
 def test_an_engine_that_is_killed_is_replaced_and_draws_the_same(sampler, learner):

@@ -85,11 +85,12 @@ def gap(samples: Samples, learner, prompts: list[list[int]] = PROMPTS) -> float:
     return float(np.abs(samples.logprobs - learner.logprobs(Column.of(rows), samples.token_ids.lengths)).max())
 
 
-def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner):
-    """The prompts stay the same, so that a prefix cache that outlived a push would show."""
-    generator, gaps, texts, versions = torch.Generator().manual_seed(1), [], set(), set()
+def check_twenty_pushes(sampler, learner, change) -> None:
+    """`change(push)` disturbs the learner. The prompts stay the same, so that a prefix cache that outlived a push would
+    show."""
+    gaps, texts, versions = [], set(), set()
     for push in range(20):
-        disturb(learner.model, 0.02, generator)
+        change(push)
         sampler.load_weights(learner)
         samples = sampler.sample(PROMPTS, 4, DRAWN, seed=push)
         gaps.append(gap(samples, learner))
@@ -97,6 +98,11 @@ def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner)
         versions.add(sampler.version)
     assert max(gaps) < 1e-4, "nats after each push: " + " ".join(f"{g:.1e}" for g in gaps)
     assert len(texts) == len(versions) == 20
+
+
+def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner):
+    generator = torch.Generator().manual_seed(1)
+    check_twenty_pushes(sampler, learner, lambda push: disturb(learner.model, 0.02, generator))
 
 
 def test_without_emptying_the_prefix_cache_they_would_not_agree(sampler, learner, engine, monkeypatch):
