@@ -6,6 +6,7 @@ A low-rank adapter is merged into the copy.
 Everything else (prompts, other architectures, other devices) takes transformers' own forward pass.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,20 +56,23 @@ class CompactDecoder:
         self._head = PackedLinear([model.get_output_embeddings()], dtype)  # pyright: ignore[reportArgumentType]
 
     def step(
-        self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], cache: GroupedCache
+        self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], caches: Sequence[GroupedCache]
     ) -> Float[Tensor, "rows vocab"]:
-        """Append one token to every row and return the logits of the next token."""
+        """Append one token to every row and return the logits of the next token.
+
+        The rows are those of the first cache, then those of the second, and so on.
+        """
         rows = len(token_ids)
         x = F.embedding(token_ids, self._embedding)
         cos, sin = self._rotary(x[:, None], positions)
         cos, sin = cos.transpose(0, 1).reshape(rows, 1, -1), sin.reshape(rows, 1, -1)
         for layer, block in enumerate(self._blocks):
-            x = x + self._attention(layer, self._normed(x, block.norm), cos, sin, cache)
+            x += self._attention(layer, self._normed(x, block.norm), cos, sin, caches)
             gate, up = block.gate_up(self._normed(x, block.mlp_norm)).chunk(2, dim=-1)
-            x = x + block.down(F.silu(gate) * up)
+            x += block.down(F.silu(gate) * up)
         return self._head(self._normed(x, self._norm))
 
-    def _attention(self, layer: int, x: Tensor, cos: Tensor, sin: Tensor, cache: GroupedCache) -> Tensor:
+    def _attention(self, layer: int, x: Tensor, cos: Tensor, sin: Tensor, caches: Sequence[GroupedCache]) -> Tensor:
         rows, heads, kv_heads = len(x), self._heads, self._kv_heads
         projected = self._blocks[layer].query_key_value(x).view(rows, heads + 2 * kv_heads, -1)
         turned = projected[:, : heads + kv_heads]
@@ -76,9 +80,11 @@ class CompactDecoder:
         turned = turned * cos + torch.cat((-high, low), dim=-1) * sin
         # The query heads that share a key head become its queries, so keys are not repeated.
         queries = turned[:, :heads].reshape(rows, kv_heads, heads // kv_heads, -1)
-        values = projected[:, heads + kv_heads :, None]
-        attended = cache.attend(layer, queries, turned[:, heads:, None], values)
-        return self._blocks[layer].output(attended.reshape(rows, -1))
+        keys, values = turned[:, heads:, None], projected[:, heads + kv_heads :, None]
+        sizes = [len(cache) for cache in caches]
+        parts = zip(caches, queries.split(sizes), keys.split(sizes), values.split(sizes), strict=True)
+        attended = [cache.attend(layer, *own).flatten(1) for cache, *own in parts]
+        return self._blocks[layer].output(attended[0] if len(attended) == 1 else torch.cat(attended))
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
         return F.rms_norm(x, weight.shape, weight, self._eps)
