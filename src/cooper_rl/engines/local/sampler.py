@@ -33,7 +33,7 @@ SMALL_MODEL = 20_000_000
 LEAVE_ABOVE = 0.2
 """Finished rows leave the batch once they are at least this share of it. Leaving may cost a copy of the cache, and the
 kernels of a matrix product are compiled once for each number of rows."""
-LEAVE_LARGE_ABOVE = 0.05
+LEAVE_LARGE_ABOVE = 0.03
 """The same for a large model's compact decoder. Its rows leave without a copy, and their products cost more."""
 
 
@@ -42,8 +42,9 @@ class NativeSampler:
 
     `load_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. While it draws
     long completions of a Llama-shaped model on a CPU, it holds a packed copy of the weights (`CompactDecoder`).
-    `max_rows` bounds the number of completions decoded together (0: all), and `autocast="bfloat16"` computes in
-    bfloat16. A completion depends on the weights, its prompt, the parameters, the seed and its own place (prompt index,
+    `max_rows` bounds the number of completions decoded together (0: all). With the packed copy, others enter as
+    completions end; without it, a batch ends before the next begins. `autocast="bfloat16"` computes in bfloat16. A
+    completion depends on the weights, its prompt, the parameters, the seed and its own place (prompt index,
     sample index). The rest of the batch can affect it only through rounding.
     """
 
