@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM
 
 from cooper_rl.engines.kernels.fast_decoder import CompactDecoder
 from cooper_rl.engines.kernels.grouped_cache import GroupedCache, filling_gaps
-from cooper_rl.engines.local import decoding
+from cooper_rl.engines.local import decoding, sampler
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
 from drawn import Drawn, draw
@@ -142,17 +142,26 @@ def test_models_without_a_grouped_cache_finish_a_batch_before_the_next(kind, tok
     assert_same(draw(NativeSampler(tokenizer, model, max_rows=5), PROMPTS[-6:], 2, params, seed=0), together)
 
 
-@pytest.mark.parametrize("prompts", [PROMPTS[:5], [[3, 4, 5, 6, 7, *([9] * more)] for more in (1, 4, 2)]])
-def test_what_prompts_share_is_computed_once_and_changes_nothing(model, tokenizer, prompts, monkeypatch):
+@pytest.mark.parametrize("worth", [1, 10**9], ids=["what they share once", "each on its own"])
+@pytest.mark.parametrize("prompts", [PROMPTS[:5], [[3, 4, 5, 6, 7, *([9] * more)] for more in (1, 4, 2)], PROMPTS[-3:]])
+def test_prompts_that_the_compact_decoder_reads_change_nothing(model, tokenizer, prompts, worth, monkeypatch):
     params = SamplingParams(max_tokens=12)
-    apart = draw(NativeSampler(tokenizer, model), prompts, 2, params, seed=1)
-    monkeypatch.setattr(decoding, "WORTH_SHARING", 1)
+    plain = draw(NativeSampler(tokenizer, model), prompts, 2, params, seed=1)
+    monkeypatch.setattr(sampler, "SMALL_MODEL", 0)
+    monkeypatch.setattr(sampler, "COMPACT_FROM_TOKENS", 0)
+    monkeypatch.setattr(decoding, "WORTH_SHARING", worth)
     shapes = []
-    model.register_forward_pre_hook(lambda _, given, named: shapes.append(named["input_ids"].shape), with_kwargs=True)
-    assert_same(draw(NativeSampler(tokenizer, model), prompts, 2, params, seed=1), apart)
-    shared = shapes[0][1]
-    assert shared > 2
-    assert shapes == [(1, shared), (len(prompts), max(map(len, prompts)) - shared)]
+    prefill = CompactDecoder.prefill
+
+    def recorded(self, token_ids, *more):
+        shapes.append(tuple(token_ids.shape))
+        return prefill(self, token_ids, *more)
+
+    monkeypatch.setattr(CompactDecoder, "prefill", recorded)
+    assert_same(draw(NativeSampler(tokenizer, model), prompts, 2, params, seed=1), plain)
+    longest, shared = max(map(len, prompts)), shapes[0][1] if len(shapes) == 2 else 0
+    assert shapes[-1] == (len(prompts), longest - shared)
+    assert (shared > 2) == (worth == 1)
 
 
 def test_few_rows_move_when_some_leave():

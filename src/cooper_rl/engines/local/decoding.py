@@ -14,15 +14,19 @@ from cooper_rl.engines.kernels.fast_decoder import CompactDecoder, is_buffered
 from cooper_rl.engines.kernels.grouped_cache import GroupedCache
 from cooper_rl.engines.kernels.kv_cache import build_cache, select_rows
 
-WORTH_SHARING = 2e10
-"""Multiply-adds from which a separate pass over the tokens that all prompts share takes less time than it saves."""
+WORTH_SHARING = 64
+"""Tokens saved from which a separate pass over the tokens that all prompts share takes less time than it saves."""
 
 
 class DecodingBatch:
     """Rows that grow by one token per step. Use it under `torch.inference_mode`, with the model in evaluation mode."""
 
-    def __init__(self, model: PreTrainedModel, compact: CompactDecoder | None = None) -> None:
+    def __init__(
+        self, model: PreTrainedModel, compact: CompactDecoder | None = None, *, compact_prefill: bool = False
+    ) -> None:
+        """With `compact_prefill`, the compact decoder reads the prompts too. That pays for large models."""
         self._model = model
+        self._compact_prefill = compact_prefill
         self._compact = compact
         self._device = model.device
         self._cache = build_cache(model.config)
@@ -63,12 +67,12 @@ class DecodingBatch:
 
     def _prefill_shared(self, prompts: Sequence[Sequence[int]]) -> int:
         """Run the tokens with which all prompts begin once, if that pays. Returns how many are in the cache now."""
-        if self._compact is None or not is_buffered(self._cache):
+        if not self._compact_prefill:
             return 0
         shortest = min(map(len, prompts)) - 1  # one token of each prompt must be left to give logits
         alike = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*prompts, strict=False))
         shared = min(shortest, sum(1 for _ in alike))
-        if (len(prompts) - 1) * shared * self._model.num_parameters() < WORTH_SHARING:
+        if (len(prompts) - 1) * shared < WORTH_SHARING:
             return 0
         self._forward(torch.tensor([prompts[0][:shared]]), torch.arange(shared)[None])
         select_rows(self._cache, torch.zeros(len(prompts), dtype=torch.long))
@@ -113,6 +117,8 @@ class DecodingBatch:
             self._mask = self._mask.index_select(0, rows)
 
     def _forward(self, token_ids: Tensor, positions: Tensor) -> Tensor:
+        if self._compact is not None and self._compact_prefill:
+            return self._compact.prefill(token_ids, positions, self._mask, self._cache)
         arguments = {self._cache_name: self._cache, **self._keep_logits}
         if self._pass_positions:
             arguments["position_ids"] = positions

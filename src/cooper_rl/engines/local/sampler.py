@@ -118,8 +118,9 @@ class NativeSampler:
             compact = self._compact(params.max_tokens)
             large = compact is not None and model.num_parameters() >= SMALL_MODEL
             work = Work(prompts, drafts, params, rule, seed, LEAVE_LARGE_ABOVE if large else LEAVE_ABOVE)
+            new_batch = partial(DecodingBatch, model, compact, compact_prefill=large)
             for queue in self._queues(drafts.prompt, prompts):
-                complete(queue, work, self._max_rows, partial(DecodingBatch, model, compact))
+                complete(queue, work, self._max_rows, new_batch)
         return drafts.samples(rule)
 
     def _compact(self, max_tokens: int) -> CompactDecoder | None:
