@@ -117,7 +117,8 @@ class NativeSampler:
         with _inference(model, self._autocast):
             compact = self._compact(params.max_tokens)
             large = compact is not None and model.num_parameters() >= SMALL_MODEL
-            work = Work(prompts, drafts, params, rule, seed, LEAVE_LARGE_ABOVE if large else LEAVE_ABOVE)
+            leave_above = LEAVE_LARGE_ABOVE if large else LEAVE_ABOVE
+            work = Work(prompts, drafts, params, rule, seed, leave_above, keep_order=not large)
             new_batch = partial(DecodingBatch, model, compact, compact_prefill=large)
             for queue in self._queues(drafts.prompt, prompts):
                 complete(queue, work, self._max_rows, new_batch)

@@ -31,6 +31,8 @@ class Work:
     seed: int
     leave_above: float
     """Finished rows leave the batch once they are at least this share of their wave."""
+    keep_order: bool
+    """Whether the others keep their order then. It costs copies, but a row's place shows in its last digits."""
 
 
 class Wave:
@@ -68,7 +70,8 @@ class Wave:
         if not len(going):
             self._slots = going
         elif len(going) <= (1 - work.leave_above) * len(rows):
-            kept = filling_gaps(torch.from_numpy(going))
+            kept = torch.from_numpy(going)
+            kept = kept if work.keep_order else filling_gaps(kept)
             self._slots = self._slots[kept.numpy()]
             kept = kept.to(tokens.device)
             self.batch.keep(kept)
