@@ -85,10 +85,10 @@ def test_every_place_of_a_row_follows_the_models_distribution(llama, tokenizer, 
     "params",
     [
         SamplingParams(max_tokens=40, stop=("a", "7+")),
-        SamplingParams(max_tokens=30, min_tokens=12, stop_token_ids=(9, 10, 11)),
+        SamplingParams(max_tokens=32, min_tokens=12, stop_token_ids=(9, 10, 11)),
         SamplingParams(max_tokens=50),
-        SamplingParams(max_tokens=30, temperature=0.7, top_p=0.9, top_k=20, stop_token_ids=tuple(range(2, 12))),
-        SamplingParams(max_tokens=30, temperature=0, stop_token_ids=tuple(range(2, 12))),
+        SamplingParams(max_tokens=32, temperature=0.7, top_p=0.9, top_k=20, stop_token_ids=tuple(range(2, 12))),
+        SamplingParams(max_tokens=32, temperature=0, stop_token_ids=tuple(range(2, 12))),
     ],
     ids=["stop strings", "least tokens", "to the end of the context", "filters", "greedy"],
 )
