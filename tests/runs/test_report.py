@@ -17,6 +17,21 @@ def steps(count, **metrics):
     return [{"step": step, "reward/mean": 0.5, **metrics} for step in range(1, count + 1)]
 
 
+def test_the_stages_have_their_seconds_and_the_most_memory_of_any_step(tmp_path):
+    timed = {"time/step": 3.0, "time/sample": 1.0, "time/update_policy": 2.0}
+    rows = [
+        {"step": 1, **timed, "memory/sample": 700.4, "memory/update_policy": 900.0, "memory/peak": 950.0},
+        {"step": 2, **timed, "memory/sample": 800.0, "memory/update_policy": 850.0, "memory/peak": 1234.0},
+    ]
+    run = data_of(write_report(write_run(tmp_path / "run", rows)))["runs"][0]
+    assert [(stage["name"], stage["seconds"], stage["memory"]) for stage in run["stages"]] == [
+        ("whole steps", 6, 1234),
+        ("update policy", 4, 900),
+        ("sample", 2, 800),
+    ]
+    assert run["facts"]["memory"] == "1,234 MiB at most"
+
+
 def test_the_gallery_holds_what_gold_calls_wrong_best_score_first(tmp_path):
     said = [
         completion("a", 0.2, gold=False),

@@ -23,6 +23,8 @@ def metrics(end):
             "reward_model/rule_agreement": 0.9 + (end - 0.6) * step / 40,
             "time/step": 1.0,
             "time/sample": 0.4,
+            "memory/sample": 700.0 + step,
+            "memory/peak": 900.0,
         }
         for step in range(21)
     ]
@@ -98,6 +100,21 @@ def test_a_chart_tells_the_value_of_every_run_at_a_step(driver, page):
     ticks = text(driver, "#reward-model svg text[text-anchor='middle']")
     assert ticks
     assert all(tick.isdigit() for tick in ticks), "steps are whole numbers"
+
+
+def test_time_and_memory_are_shown_by_stage(driver, page):
+    open_page(driver, page)
+    assert [row.split() for row in text(driver, "#stages tbody tr")] == [
+        ["whole", "steps", "21", "900"],
+        ["sample", "8.4", "720"],
+    ]
+    titles = text(driver, "#time-and-memory h3")
+    assert [title.split("\n")[0] for title in titles] == [
+        "Seconds a step",
+        "Seconds by stage",
+        "Main memory after a stageMiB, of this process",
+    ]
+    assert console_errors(driver) == []
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -15,7 +15,7 @@ from cooper_rl.observe.report.completions import (
     score_of,
 )
 from cooper_rl.observe.report.corrections import last_pairs, read_pairs
-from cooper_rl.observe.report.header import facts, learns, provenance, seconds_by_part
+from cooper_rl.observe.report.header import facts, learns, provenance, stages
 from cooper_rl.observe.report.page import render
 from cooper_rl.observe.report.panels import MOST_POINTS, PAIRS_OF, STORY, curves, panels_as_data, story_metric
 from cooper_rl.observe.report.run_folder import RunFolder, read_runs
@@ -77,7 +77,7 @@ def _described(run: RunFolder, share: float) -> dict[str, Any]:
         "facts": facts(run),
         "provenance": provenance(run),
         "curves": _curves(run, pair_counts, share),
-        "seconds": seconds_by_part(run),
+        "stages": stages(run),
         "last": {name: value for name, value in run.metrics[-1].items() if name != "step"} if run.metrics else {},
         "events": list(run.events)[-200:],
         "config": run.config_text[:MOST_CONFIG],

@@ -25,12 +25,12 @@ function showSections(run) {
   fill("facts-more", Object.entries(run.provenance).flatMap(([name, value]) => [el("dt", {}, name), el("dd", { class: "mono small" }, value)]));
 }
 
-// Seconds of every part in all recorded steps together.
+// Seconds of every part in all recorded steps together, and the most memory of any step, where it is on record.
 function showStages(run) {
-  const sums = Object.entries(run.seconds);
-  const most = Math.max(...sums.map((entry) => entry[1]), 1e-9);
-  const rows = sums.map(([name, seconds]) => [name, number(seconds), el("span", { class: "meter", style: "width:9rem" }, bar(seconds / most))]);
-  fill("stages", rows.length ? el("div", { class: "card" }, table(["part of a step, in all steps", "#seconds", ""], rows)) : null);
+  const most = Math.max(...run.stages.map((stage) => stage.seconds), 1e-9);
+  const memory = [["memory", "#memory, MiB"], ["gpu_memory", "#GPU memory, MiB"]].filter(([name]) => run.stages.some((stage) => stage[name] !== null));
+  const rows = run.stages.map((stage) => [stage.name, number(stage.seconds), el("span", { class: "meter" }, bar(stage.seconds / most)), ...memory.map(([name]) => (stage[name] === null ? "–" : number(Math.round(stage[name]))))]);
+  fill("stages", rows.length ? el("div", { class: "card" }, table(["part of a step, in all steps", "#seconds", "", ...memory.map((one) => one[1])], rows)) : null);
 }
 
 function bar(part) {
