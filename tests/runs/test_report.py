@@ -96,6 +96,13 @@ def test_a_hack_has_the_first_later_pair_that_holds_it_with_its_logits(tmp_path)
     assert counts == {1: {"on_policy": 1}, 2: {}, 3: {"on_policy": 1}, 4: {"on_policy": 1}}
 
 
+def test_a_step_whose_completions_are_about_to_be_written_is_left_out(tmp_path):
+    folder = write_run(tmp_path / "run", steps(3), lambda step: [group("p", completion("a", 0.9))] if step < 3 else [])
+    sample = sample_completions(read_run(folder))
+    assert list(sample.steps) == [1, 2]
+    assert [row[0] for row in sample.fooled] == [1, 2]
+
+
 def test_a_run_that_is_still_written_or_was_cut_off_has_a_report(tmp_path):
     folder = write_run(tmp_path / "run", steps(3), lambda step: [group("p", completion("a", 0.9))])
     with (folder / "metrics.jsonl").open("a") as file:

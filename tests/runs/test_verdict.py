@@ -39,6 +39,12 @@ def test_the_sentence_has_the_numbers(tmp_path):
     )
 
 
+def test_the_sentence_rounds_as_the_table_beside_it(tmp_path):
+    """Python rounds the half of 0.625 down, JavaScript up."""
+    run = read_run(write_run(tmp_path / "run", record(lambda step: 0.625 if step == 20 else 0.375, rising)))
+    assert verdict_of(run).sentence == "Gold accuracy on held-out problems went from 0.38 to 0.63, 0.63 at its best."
+
+
 def test_few_test_problems_widen_the_margin(tmp_path):
     """Of 24 problems two standard errors are 0.2."""
     run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.007 * step, rising)))

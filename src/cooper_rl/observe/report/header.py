@@ -75,8 +75,8 @@ def _columns(run: RunFolder, prefix: str) -> dict[str, list[float]]:
     return {name: [value for _, value in run.series(name)] for name in names}
 
 
-def _most(run: RunFolder, name: str) -> float | None:
-    return max((value for _, value in run.series(name)), default=None)
+def _most(run: RunFolder, name: str) -> int | None:
+    return max((round(value) for _, value in run.series(name)), default=None)
 
 
 def _time(run: RunFolder) -> str:
@@ -91,10 +91,10 @@ def _time(run: RunFolder) -> str:
 
 
 def _memory(run: RunFolder) -> str:
-    parts = [f"{peak:,.0f} MiB at most" for peak in [_most(run, "memory/peak")] if peak is not None]
-    on_gpu = [max(values) for values in _columns(run, "gpu_memory/").values() if values]
+    parts = [f"{peak:,} MiB at most" for peak in [_most(run, "memory/peak")] if peak is not None]
+    on_gpu = [round(max(values)) for values in _columns(run, "gpu_memory/").values() if values]
     if on_gpu:
-        parts.append(f"{max(on_gpu):,.0f} MiB on a GPU")
+        parts.append(f"{max(on_gpu):,} MiB on a GPU")
     return ", ".join(parts)
 
 

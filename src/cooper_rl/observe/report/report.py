@@ -56,11 +56,19 @@ def write_report(
         "opens_at": _most_telling(described),
     }
     target = target or directories[0] / FILE
-    heading = title or (runs[0].label if len(runs) == 1 else f"{len(runs)} runs")
+    heading = title or _heading(runs)
     page = render(heading, _headline(described) if len(runs) > 1 else "", notes, data, _sample_note())
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8", errors="replace")
     return target
+
+
+def _heading(runs: Sequence[RunFolder]) -> str:
+    """What the runs are called: a run by its label, several by the folder that holds them all, if there is one."""
+    if len(runs) == 1:
+        return runs[0].label
+    folders = {run.directory.resolve().parent for run in runs}
+    return f"{len(runs)} runs" + (f" of {folders.pop().name}" if len(folders) == 1 else "")
 
 
 def _described(run: RunFolder, share: float) -> dict[str, Any]:

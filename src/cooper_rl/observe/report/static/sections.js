@@ -15,7 +15,8 @@ function panelLines(panel, run) {
 function showSections(run) {
   for (const section of report.sections) {
     const charts = section.panels.map((panel) => { const lines = panelLines(panel, run); return lines.length ? lineChart(panel.title, lines, { share: panel.share, note: panel.note, legend: !panel.by_run }) : null; });
-    fill(section.id, charts.some(Boolean) ? charts : el("p", { class: "empty" }, "Nothing of this is on record."));
+    const runs = report.runs.length > 1 ? el("div", { class: "whole" }, legend(report.runs.map((one) => ({ name: one.label, colour: one.colour })))) : null;
+    fill(section.id, charts.some(Boolean) ? [runs, ...charts] : el("p", { class: "empty" }, "Nothing of this is on record."));
   }
   showStages(run);
   showMetrics(run);
@@ -29,7 +30,7 @@ function showSections(run) {
 function showStages(run) {
   const most = Math.max(...run.stages.map((stage) => stage.seconds), 1e-9);
   const memory = [["memory", "#memory, MiB"], ["gpu_memory", "#GPU memory, MiB"]].filter(([name]) => run.stages.some((stage) => stage[name] !== null));
-  const rows = run.stages.map((stage) => [stage.name, number(stage.seconds), el("span", { class: "meter" }, bar(stage.seconds / most)), ...memory.map(([name]) => (stage[name] === null ? "–" : number(Math.round(stage[name]))))]);
+  const rows = run.stages.map((stage) => [stage.name, number(stage.seconds), el("span", { class: "meter" }, bar(stage.seconds / most)), ...memory.map(([name]) => (stage[name] === null ? "–" : number(stage[name])))]);
   fill("stages", rows.length ? el("div", { class: "card" }, table(["part of a step, in all steps", "#seconds", "", ...memory.map((one) => one[1])], rows)) : null);
 }
 

@@ -32,7 +32,7 @@ function showComparison() {
   const rows = report.runs.map((run, i) => {
     const f = run.figures;
     const interval = typeof f.low === "number" ? `${share(f.low)} to ${share(f.high)}` : "–";
-    const cells = [el("span", {}, swatch(run.colour), run.label), chip(run.verdict.name, run.verdict.state), share(f.start), share(f.best), el("b", {}, share(f.end)), interval, share(f.reward_start), share(f.reward_end), f.alarm === null ? "–" : `step ${f.alarm}`, number(f.steps)];
+    const cells = [el("span", {}, swatch(run.colour), run.label), chip(run.verdict.name, run.verdict.state), share(f.start), share(f.best), el("b", {}, share(f.end)), interval, share(f.reward_start), share(f.reward_end), f.alarm === null ? "–" : `step ${f.alarm}`, f.steps < f.planned ? `${number(f.steps)} of ${number(f.planned)}` : number(f.steps)];
     return el("tr", { class: "pick", "data-run": i, title: "open this run below", onclick: () => openRun(i) }, cells.map((cell, n) => el("td", { class: headings[n].startsWith("#") ? "num" : "", "data-name": headings[n].replace("#", "") }, cell)));
   });
   const truths = [...new Set(report.runs.map((run) => run.figures.truth).filter(Boolean))];
@@ -43,7 +43,7 @@ function showComparison() {
 // Of a hacked run a wrong completion that the reward paid best, from the step in which most of them got through. Of
 // any other run what it pays for in its first step.
 function showExample(run) {
-  const candidates = run.gallery.filter((item) => item.score !== null && item.score > 0.5);
+  const candidates = run.gallery.filter(isAccepted);
   if (!["hacked", "recovered"].includes(run.verdict.state) || !candidates.length) { showFirst(run); return; }
   const most = Math.max(...candidates.map((item) => fooledAt(run, item.step)));
   const usual = (item) => (item.logprobs ? mean(item.logprobs.map(numberOf)) : item.score); // the likeliest
