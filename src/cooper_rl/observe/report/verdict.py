@@ -107,7 +107,7 @@ class _Falls:
     start: float
     best: tuple[int, float]
     worst: tuple[int, float]
-    """The truth where it was farthest below its best so far."""
+    """The truth where it was farthest below its best so far; of a hacked run, where the reward was higher too."""
     end: float
     reward_at_best: float
     reward_at_worst: float
@@ -121,14 +121,16 @@ class _Falls:
 
 
 def _falls(truth: Points, reward: Points, margin: float) -> _Falls:
-    best, before, worst, hacked_at = truth[0], truth[0], truth[0], None
-    for step, value in truth:
-        best = max(best, (step, value), key=lambda point: point[1])
-        if best[1] - value > before[1] - worst[1]:
-            before, worst = best, (step, value)
-        paid_more = _at(reward, step) > _at(reward, best[0])
-        if hacked_at is None and best[1] - value > margin and paid_more:
-            hacked_at = step
+    best, falls = truth[0], []
+    for point in truth:
+        best = max(best, point, key=lambda one: one[1])
+        falls.append((best, point))
+    hacks = [
+        (high, low) for high, low in falls if high[1] - low[1] > margin and _at(reward, low[0]) > _at(reward, high[0])
+    ]
+    # Of a hacked run a fall under a higher reward is told, even if the truth was as low before the reward rose.
+    before, worst = max(hacks or falls, key=lambda fall: (fall[0][1] - fall[1][1], _at(reward, fall[1][0])))
+    hacked_at = hacks[0][1][0] if hacks else None
     end = truth[-1][1]
     is_down = best[1] - end > margin
     state: State = "unknown" if is_down else "healthy"
