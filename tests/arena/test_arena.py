@@ -20,6 +20,7 @@ from cooper_rl.config_loading import build_config
 from cooper_rl.errors import InputError
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.persist.durable import write_text
+from runs.recorded_run import data_of
 
 TINY = {
     "steps": 2,
@@ -141,6 +142,9 @@ def test_two_designs_in_one_hole_run_to_a_table_and_a_page(tmp_path):
     assert "<a " not in page, "no report has been written"
 
     assert write_hole_reports(chosen.cells) == [tmp_path / "arena" / "answer_lists" / "report.html"]
+    report = data_of(tmp_path / "arena" / "answer_lists" / "report.html")
+    assert [run["label"] for run in report["runs"]] == ["rule", "static"]
+    assert len(set(report["colours"])) == 2
     write_summary(chosen)
     linked = set(re.findall('<a href="([^"]+)"', (tmp_path / "arena" / "arena.html").read_text()))
     assert linked == {"answer_lists/report.html"}

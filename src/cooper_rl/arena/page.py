@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from cooper_rl.observe.report.figures import figure_svg
 from cooper_rl.observe.report.report import FILE
@@ -59,6 +60,7 @@ def curves(results: Sequence[Mapping[str, Any]], hole: str, strokes: Mapping[str
             line = "--" if stroke["line"] == "dashed" else "-"
             axes.plot(steps, means, line, color=stroke["colour"], linewidth=1.3)
     axes.set_ylim(0, 1)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     _plain(axes)
     return figure
 

@@ -2,6 +2,7 @@
 // Line charts over the steps as SVG: integer ticks, a guide that shows every value, marks where an alarm went off.
 
 const SVG = "http://www.w3.org/2000/svg";
+const MOST_IN_LEGEND = 12; // of more runs the table has the colours
 
 function svg(tag, attributes, ...children) {
   const element = document.createElementNS(SVG, tag);

@@ -15,7 +15,7 @@ function panelLines(panel, run) {
 function showSections(run) {
   for (const section of report.sections) {
     const charts = section.panels.map((panel) => { const lines = panelLines(panel, run); return lines.length ? lineChart(panel.title, lines, { share: panel.share, note: panel.note, legend: !panel.by_run }) : null; });
-    const runs = report.runs.length > 1 ? el("div", { class: "whole" }, legend(report.runs.map((one) => ({ name: one.label, colour: one.colour })))) : null;
+    const runs = report.runs.length > 1 && report.runs.length <= MOST_IN_LEGEND ? el("div", { class: "whole" }, legend(report.runs.map((one) => ({ name: one.label, colour: one.colour })))) : null;
     fill(section.id, charts.some(Boolean) ? [runs, ...charts] : el("p", { class: "empty" }, "Nothing of this is on record."));
   }
   showStages(run);

@@ -19,7 +19,7 @@ function showStory() {
   const charts = [];
   const add = (title, metric) => {
     const lines = report.runs.map((run) => runLine(run, metric)).filter((line) => line.points.length);
-    if (lines.length) charts.push(lineChart(title, lines, { share: true, height: 250, legend: true }));
+    if (lines.length) charts.push(lineChart(title, lines, { share: true, height: 250, legend: report.runs.length <= MOST_IN_LEGEND }));
   };
   if (accuracy) add(report.story_names[accuracy], accuracy);
   add("Training reward", "reward/mean");
