@@ -73,6 +73,15 @@ class PairBatch:
     negatives: list[list[int]]
     weights: list[float]
 
+    @property
+    def inputs(self) -> list[list[int]]:
+        """All inputs: the positives, then the negatives."""
+        return self.positives + self.negatives
+
+    def take(self, rows: Sequence[int]) -> "PairBatch":
+        """Some of the pairs. Their weights stay the same."""
+        return PairBatch(*([values[i] for i in rows] for values in (self.positives, self.negatives, self.weights)))
+
 
 @dataclass(frozen=True)
 class LabelledBatch:
@@ -81,6 +90,15 @@ class LabelledBatch:
     token_ids: list[list[int]]
     labels: list[float]
     weights: list[float]
+
+    @property
+    def inputs(self) -> list[list[int]]:
+        """All inputs."""
+        return self.token_ids
+
+    def take(self, rows: Sequence[int]) -> "LabelledBatch":
+        """Some of the rows. Their weights stay the same."""
+        return LabelledBatch(*([values[i] for i in rows] for values in (self.token_ids, self.labels, self.weights)))
 
 
 class Learner(Protocol):
