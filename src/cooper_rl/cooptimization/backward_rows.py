@@ -4,8 +4,8 @@ The loss reaches the weights through the logits: its gradient is sum_r g_r dlogi
 dlogit_r, which the logits alone determine. A row with a small g_r costs as much as any other and moves the weights
 little. Leaving out the rows of a set S changes the gradient by at most (sum_S |g_r|) max_S |dlogit_r / dweights|.
 
-Selective-Backprop (arXiv 1910.00762) and importance sampling (arXiv 1803.00942) choose rows in this way at random; here
-the choice is fixed by the logits, so that the error has a bound in every update.
+Selective-Backprop (arXiv 1910.00762) and importance sampling (arXiv 1803.00942) draw rows at random, more often those
+with a large loss or gradient. Here the logits fix the choice, so that the error has a bound in every update.
 """
 
 from dataclasses import dataclass
