@@ -8,6 +8,7 @@ Selective-Backprop (arXiv 1910.00762) and importance sampling (arXiv 1803.00942)
 with a large loss or gradient. Here the logits fix the choice, so that the error has a bound in every update.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -42,7 +43,8 @@ def pulls(part: Part, logits: Float[Tensor, " inputs"]) -> tuple[Float[Tensor, "
         outputs = bce_loss(logits, logits.new_tensor(part.batch.labels), weights)
     else:
         assert not isinstance(part.loss, BinaryCrossEntropyLoss)
-        outputs = pair_loss(part.loss, *logits.chunk(2), weights)
+        positive, negative = logits.chunk(2)
+        outputs = pair_loss(part.loss, positive, negative, weights)
     (gradient,) = torch.autograd.grad(outputs.loss, logits)
     means = {name: total.item() / len(weights) for name, total in outputs.metric_sums.items()}
     return gradient.abs().reshape(-1, len(weights)).sum(0), {"loss": outputs.loss.item()} | means
@@ -62,7 +64,7 @@ def needed(pull: Float[Tensor, " R"], skipped_share: float) -> Bool[Tensor, " R"
 
 
 def without_negligible(
-    parts: list[Part], logits: list[Float[Tensor, " inputs"]], skipped_share: float
+    parts: Sequence[Part], logits: Sequence[Float[Tensor, " inputs"]], skipped_share: float
 ) -> tuple[list[Part], Metrics]:
     """The parts with the rows that need a backward pass, and the metrics of all rows.
 

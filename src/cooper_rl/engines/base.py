@@ -80,7 +80,9 @@ class PairBatch:
 
     def take(self, rows: Sequence[int]) -> "PairBatch":
         """Some of the pairs. Their weights stay the same."""
-        return PairBatch(*([values[i] for i in rows] for values in (self.positives, self.negatives, self.weights)))
+        return PairBatch(
+            [self.positives[i] for i in rows], [self.negatives[i] for i in rows], [self.weights[i] for i in rows]
+        )
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,9 @@ class LabelledBatch:
 
     def take(self, rows: Sequence[int]) -> "LabelledBatch":
         """Some of the rows. Their weights stay the same."""
-        return LabelledBatch(*([values[i] for i in rows] for values in (self.token_ids, self.labels, self.weights)))
+        return LabelledBatch(
+            [self.token_ids[i] for i in rows], [self.labels[i] for i in rows], [self.weights[i] for i in rows]
+        )
 
 
 class Learner(Protocol):
