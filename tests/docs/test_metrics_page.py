@@ -45,6 +45,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "algorithm": {"kl": {"kind": "k1", "where": "reward"}, "max_advantage_z": 3.0, "loss": {"kind": "cispo"}},
         "cooptimization": {
             "ties": ["two_right", "irrelevant_question"],
+            "skip_gradient_share": 0.1,
             "replay": {"pairs_per_step": 2, "labelled": LABELLED, "labelled_per_step": 2},
         },
     },
