@@ -1,6 +1,7 @@
 """Under bfloat16 autocast packed weights compute what autocast computes, and follow every change of the weights."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from cooper_rl.engines.kernels.linear import FastLinear, use_fast_linear
 pytestmark = pytest.mark.skipif(not has_bfloat16(), reason="this processor does not multiply in bfloat16")
 
 
-def fast(layer: nn.Module) -> nn.Module:
+def fast(layer: Any) -> Any:
     use_fast_linear(layer, "onednn")
     return layer
 

@@ -73,8 +73,8 @@ def _attention(
     if not (torch.is_autocast_enabled("cpu") and _stays_float32(query.device)):
         return _packed_attention(query, key, value, packed_layout, packed_bias, settings.get("scaling"))
     with torch.autocast("cpu", enabled=False):
-        full = (x.float() for x in (query, key, value))
-        return _packed_attention(*full, packed_layout, packed_bias, settings.get("scaling"))
+        query, key, value = query.float(), key.float(), value.float()
+        return _packed_attention(query, key, value, packed_layout, packed_bias, settings.get("scaling"))
 
 
 def _stays_float32(device: torch.device) -> bool:
