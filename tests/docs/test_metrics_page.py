@@ -71,8 +71,8 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 """Settings over those of the tests' tiny run. Together they switch on everything that writes a metric."""
 
-ELSEWHERE = ("judge/", "assistant/repair_", "pairs/repaired", "pairs/peer_", "process/", "sinks/")
-"""Metrics of parts that need a server, a tracker or further models; their own tests read them."""
+ELSEWHERE = ("judge/", "assistant/repair_", "pairs/repaired", "pairs/peer_", "process/", "sinks/", "gpu_memory/")
+"""Metrics of parts that need a server, a tracker, a GPU or further models; their own tests read them."""
 
 
 def ends(problem, completion) -> float:
