@@ -79,6 +79,9 @@ def comparisons(options: argparse.Namespace) -> list[Comparison]:
                 if peer == "generate" or options.vllm:
                     name = f"sampler_vs_{peer}_{batch}_{lengths}"
                     found.append(_sampler(name, model[1], batch, "64", lengths, peer, options.vllm))
+        if options.vllm:
+            name, waves = "sampler_vs_vllm_512_by_128_unequal", ("--at-once", "128")
+            found.append(_sampler(name, model[1], "512", "64", "unequal", "vllm", options.vllm, waves))
     return found
 
 
@@ -87,9 +90,16 @@ def _pair(script: str, ours: tuple[str, ...], peer: tuple[str, ...]) -> tuple[Ca
 
 
 def _sampler(
-    name: str, model: str, batch: str, tokens: str, lengths: str, peer: str, vllm: str | None = None
+    name: str,
+    model: str,
+    batch: str,
+    tokens: str,
+    lengths: str,
+    peer: str,
+    vllm: str | None = None,
+    more: tuple[str, ...] = (),
 ) -> Comparison:
-    work = ("--model", model, "--batch", batch, "--new-tokens", tokens, "--lengths", lengths)
+    work = ("--model", model, "--batch", batch, "--new-tokens", tokens, "--lengths", lengths, *more)
     python = vllm if peer == "vllm" and vllm else sys.executable
     return Comparison(
         name, Candidate("sampler.py", ("cooper", *work)), Candidate("sampler.py", (peer, *work), python), True

@@ -4,7 +4,7 @@
 
 With `equal` lengths every completion has `--new-tokens` tokens. With `unequal` lengths each token of a random fiftieth
 of the vocabulary ends a completion, so lengths are spread geometrically up to `--new-tokens`. `--n` completions share a
-prompt.
+prompt. With `--at-once 128`, cooper and vllm hold at most 128 completions at a time, and others enter as they end.
 """
 
 import os
@@ -19,6 +19,7 @@ def options_parser():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--n", type=int, default=8)
     parser.add_argument("--new-tokens", type=int, default=64)
+    parser.add_argument("--at-once", type=int, default=0, help="most completions under way; 0: all (vllm: 256)")
     parser.add_argument("--lengths", choices=["equal", "unequal"], default="equal")
     return parser
 
@@ -34,7 +35,7 @@ def cooper(options) -> None:
     from cooper_rl.engines.local.sampler import NativeSampler
     from cooper_rl.engines.sampling import SamplingParams
 
-    sampler = NativeSampler.from_folder(model_folder(options.model), device="cpu")
+    sampler = NativeSampler.from_folder(model_folder(options.model), device="cpu", max_rows=options.at_once)
     texts = prompts(options.batch // options.n, options.model, options.seed)
     encoded = [sampler.tokenizer.encode(text) for text in texts]
     stops = tuple(stop_ids(options, len(sampler.tokenizer)))
@@ -83,7 +84,10 @@ def vllm(options) -> None:
     os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
     from vllm import LLM, SamplingParams
 
-    engine = LLM(model_folder(options.model), dtype="float32", enforce_eager=True, max_model_len=1024, max_num_seqs=256)
+    most = options.at_once or 256
+    engine = LLM(
+        model_folder(options.model), dtype="float32", enforce_eager=True, max_model_len=1024, max_num_seqs=most
+    )
     tokenizer = engine.get_tokenizer()
     texts = prompts(options.batch // options.n, options.model, options.seed)
     stops = stop_ids(options, len(tokenizer))
@@ -101,6 +105,8 @@ def vllm(options) -> None:
 
 if __name__ == "__main__":
     given = options_parser().parse_args()
+    if given.engine == "generate" and given.at_once:
+        raise SystemExit("--at-once: `generate` cannot let completions enter a batch under way")
     if given.engine != "vllm":
         import torch
 

@@ -30,7 +30,8 @@ class RolloutConfig(SamplingParams):
     n: int = Field(default=8, ge=1)
     """Completions per problem."""
     max_rows: int = Field(default=0, ge=0)
-    """Largest number of completions sampled at once; 0 samples the whole step together."""
+    """Largest number of completions sampled at once; 0 samples the whole step together. Where the engine can, others
+    enter as completions end."""
     lag: int = Field(default=0, ge=0, le=1)
     """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
     while this one learns, which saves time if it has devices of its own; `loss.truncated_importance_sampling`

@@ -145,3 +145,19 @@ def test_unlikely_tokens_are_drawn_as_often_as_they_should_be():
     assert int((drawn == 0).sum()) == pytest.approx(20_000 / 1.049999, abs=2)
     others = drawn[drawn > 0].double()
     assert others.mean().item() == pytest.approx(25_000, rel=0.01)  # evenly over the whole vocabulary
+
+
+@pytest.mark.parametrize("temperature", [0.7, 1.0])
+def test_forbidden_tokens_are_drawn_as_if_their_logits_were_minus_infinity(temperature):
+    torch.manual_seed(0)
+    logits, uniforms, forbidden = 30 * torch.randn(40, 600), torch.rand(40, dtype=torch.float64), torch.tensor([3, 300])
+    params = SamplingParams(temperature=temperature)
+    # In the second case a forbidden token is by far the most likely one of a row.
+    for peak in (None, 300):
+        if peak is not None:
+            logits[7, peak] = 1e4
+        tokens, logprobs = draw_tokens(logits, uniforms, params, forbidden)
+        expected, _ = draw_tokens(logits.index_fill(1, forbidden, -torch.inf), uniforms, params)
+        assert torch.equal(tokens, expected)
+        exact = (logits.double() / temperature).log_softmax(-1).gather(1, tokens[:, None]).squeeze(1)
+        assert torch.allclose(logprobs.double(), exact, rtol=1e-5, atol=1e-3)

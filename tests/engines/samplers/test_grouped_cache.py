@@ -23,8 +23,9 @@ def draw(*shape: int) -> torch.Tensor:
         {2: [0, 1, 3, 5, 6]},
         {0: [1, 2, 3, 4, 5, 6], 1: [0, 2, 5], 3: [2]},
         {1: [0, 1, 6]},
+        {1: [6, 1, 5, 3], 3: [2, 0]},
     ],
-    ids=["all stay", "some leave", "down to one row, before the first token too", "a whole prompt leaves"],
+    ids=["all stay", "some leave", "down to one row, before the first token too", "a whole prompt leaves", "rows move"],
 )
 def test_attention_is_that_of_rows_with_prompts_of_their_own(padded, kept):
     torch.manual_seed(0)
@@ -48,3 +49,21 @@ def test_attention_is_that_of_rows_with_prompts_of_their_own(padded, kept):
         allowed = (seen > 0)[:, None, None]
         expected = F.scaled_dot_product_attention(queries, plain_keys, plain_values, attn_mask=allowed)
         torch.testing.assert_close(cache.attend(0, queries, new_keys, new_values), expected, rtol=0, atol=1e-6)
+
+
+def test_rows_that_leave_give_their_memory_back():
+    layer = BufferedLayer()
+    layer.update(draw(16, KV_HEADS, 20), draw(16, KV_HEADS, 20))
+    cache = GroupedCache(Cache(layers=[layer]), None, torch.arange(16))
+
+    def attend() -> None:
+        rows = len(cache)
+        cache.attend(0, draw(rows, KV_HEADS, SHARED), draw(rows, KV_HEADS, 1), draw(rows, KV_HEADS, 1))
+
+    for _ in range(3):
+        attend()
+    full = cache.nbytes
+    for rows in (10, 7, 3):
+        cache.keep(torch.arange(rows))
+        attend()
+        assert cache.nbytes <= 2.3 * full * rows / 16

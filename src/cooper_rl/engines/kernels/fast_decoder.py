@@ -6,6 +6,7 @@ A low-rank adapter is merged into the copy.
 Everything else (prompts, other architectures, other devices) takes transformers' own forward pass.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,7 @@ class CompactDecoder:
     def __init__(self, model: PreTrainedModel, dtype: torch.dtype = torch.float32) -> None:
         config: Any = model.config
         body: Any = model.base_model
+        self._dtype = dtype
         self._embedding: Tensor = body.embed_tokens.weight
         self._rotary = body.rotary_emb
         self._eps: float = config.rms_norm_eps
@@ -56,30 +58,81 @@ class CompactDecoder:
         self._head = PackedLinear([model.get_output_embeddings()], dtype)  # pyright: ignore[reportArgumentType]
 
     def step(
-        self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], cache: GroupedCache
+        self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], caches: Sequence[GroupedCache]
     ) -> Float[Tensor, "rows vocab"]:
-        """Append one token to every row and return the logits of the next token."""
+        """Append one token to every row and return the logits of the next token.
+
+        The rows are those of the first cache, then those of the second, and so on.
+        """
+        sizes = [len(cache) for cache in caches]
+
+        def attend(layer: int, *rows: Tensor) -> Tensor:
+            parts = zip(caches, *(x.split(sizes) for x in rows), strict=True)
+            attended = [cache.attend(layer, *own) for cache, *own in parts]
+            return attended[0] if len(attended) == 1 else torch.cat(attended)
+
+        return self._logits(self._hidden(token_ids, positions, attend))
+
+    def prefill(
+        self,
+        token_ids: Int[Tensor, "G T"],
+        positions: Int[Tensor, "G T"],
+        mask: Int[Tensor, "G P+T"] | None,
+        cache: Cache,
+    ) -> Float[Tensor, "G vocab"]:
+        """Append T tokens to a buffered cache of P tokens; `mask` is 0 at padding. Returns the last tokens' logits.
+
+        Transformers' own pass would bring every weight into oneDNN's layout again.
+        """
+        groups, new = token_ids.shape
+        held = cache.get_seq_length()
+        seen = torch.ones(new, held + new, dtype=torch.bool).tril(held)
+        if mask is not None:
+            # Padding sees itself, because attention to nothing is not a number.
+            itself = torch.eye(new, held + new, dtype=torch.bool).roll(held, 1)
+            seen = (seen & (mask[:, None, None] > 0)) | itself
+
+        def attend(layer: int, *rows: Tensor) -> Tensor:
+            queries, keys, values = (x.to(self._dtype).flatten(1, 2).unflatten(0, (groups, new)) for x in rows)
+            cached = cache.layers[layer].update(keys.transpose(1, 2), values.transpose(1, 2))
+            attended = F.scaled_dot_product_attention(queries.transpose(1, 2), *cached, attn_mask=seen, enable_gqa=True)
+            return attended.transpose(1, 2).flatten(0, 1).float()
+
+        x = self._hidden(token_ids.flatten(), positions.reshape(-1, 1), attend)
+        return self._logits(x.view(groups, new, -1)[:, -1])
+
+    def _hidden(
+        self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], attend: Callable[..., Tensor]
+    ) -> Float[Tensor, "rows hidden"]:
         rows = len(token_ids)
         x = F.embedding(token_ids, self._embedding)
         cos, sin = self._rotary(x[:, None], positions)
         cos, sin = cos.transpose(0, 1).reshape(rows, 1, -1), sin.reshape(rows, 1, -1)
         for layer, block in enumerate(self._blocks):
-            x = x + self._attention(layer, self._normed(x, block.norm), cos, sin, cache)
+            attended = attend(layer, *self._queries_keys_values(block, self._normed(x, block.norm), cos, sin))
+            x += block.output(attended.flatten(1))
             gate, up = block.gate_up(self._normed(x, block.mlp_norm)).chunk(2, dim=-1)
-            x = x + block.down(F.silu(gate) * up)
-        return self._head(self._normed(x, self._norm))
+            x += block.down(F.silu(gate) * up)
+        return x
 
-    def _attention(self, layer: int, x: Tensor, cos: Tensor, sin: Tensor, cache: GroupedCache) -> Tensor:
+    def _queries_keys_values(
+        self, block: _Block, x: Tensor, cos: Tensor, sin: Tensor
+    ) -> tuple[
+        Float[Tensor, "rows kv_heads shared size"],
+        Float[Tensor, "rows kv_heads 1 size"],
+        Float[Tensor, "rows kv_heads 1 size"],
+    ]:
         rows, heads, kv_heads = len(x), self._heads, self._kv_heads
-        projected = self._blocks[layer].query_key_value(x).view(rows, heads + 2 * kv_heads, -1)
+        projected = block.query_key_value(x).view(rows, heads + 2 * kv_heads, -1)
         turned = projected[:, : heads + kv_heads]
         low, high = turned.chunk(2, dim=-1)
         turned = turned * cos + torch.cat((-high, low), dim=-1) * sin
         # The query heads that share a key head become its queries, so keys are not repeated.
         queries = turned[:, :heads].reshape(rows, kv_heads, heads // kv_heads, -1)
-        values = projected[:, heads + kv_heads :, None]
-        attended = cache.attend(layer, queries, turned[:, heads:, None], values)
-        return self._blocks[layer].output(attended.reshape(rows, -1))
+        return queries, turned[:, heads:, None], projected[:, heads + kv_heads :, None]
+
+    def _logits(self, x: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows vocab"]:
+        return self._head(self._normed(x, self._norm))
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
         return F.rms_norm(x, weight.shape, weight, self._eps)

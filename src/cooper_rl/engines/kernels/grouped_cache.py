@@ -9,17 +9,17 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from cooper_rl.engines.kernels.kv_cache import BufferedLayer, filled
+from cooper_rl.engines.kernels.kv_cache import BufferedLayer, filled, keep_in_place
 
 # PyTorch's CPU attention; the public function does not return the normaliser.
 _attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
 
 class GroupedCache:
-    """G prompts and R rows, sorted by prompt. All rows have the same number of tokens after their prompt."""
+    """G prompts and R rows, in any order. All rows have the same number of tokens after their prompt."""
 
     def __init__(self, prompts: Cache, mask: Int[Tensor, "G P"] | None, prompt_of_row: Int[Tensor, " R"]) -> None:
-        """`prompts` was filled by a prefill, and `mask` is 0 at its padding. The rows of a prompt are neighbours."""
+        """`prompts` was filled by a prefill, and `mask` is 0 at its padding."""
         held = [filled(layer) for layer in prompts.layers if isinstance(layer, BufferedLayer)]
         # Under autocast the values are bfloat16, but the keys are float32 because the rotary embedding turned them.
         self._prompts = [(keys.to(values.dtype), values) for keys, values in held]
@@ -29,16 +29,32 @@ class GroupedCache:
         self._own = [BufferedLayer() for _ in self._prompts]
         self._place_rows(prompt_of_row)
 
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self._prompt_of_row)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that its keys and values hold."""
+        own = [(layer.keys, layer.values) for layer in self._own]
+        tensors = [x for pair in (*self._prompts, *own) for x in pair if x is not None]
+        return sum({x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in tensors}.values())
+
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
-        """Continue with these rows only, in their present order."""
+        """Continue with these rows only, in this order. Each may be named once. Only rows that move are copied."""
         for own in self._own:
             if own.length:
-                own.reorder_cache(rows)
-        prompts, prompt_of_row = self._prompt_of_row[rows].unique_consecutive(return_inverse=True)
+                own.keep_rows(rows)
+        left = self._prompt_of_row[rows]
+        prompts = left.unique()
         if len(prompts) < len(self._prompts[0][0]):
-            self._prompts = [(keys[prompts], values[prompts]) for keys, values in self._prompts]
-            self._bias = None if self._bias is None else self._bias[prompts]
-        self._place_rows(prompt_of_row)
+            prompts = filling_gaps(prompts)
+            self._prompts = [
+                (keep_in_place(keys, prompts), keep_in_place(values, prompts)) for keys, values in self._prompts
+            ]
+            self._bias = None if self._bias is None else keep_in_place(self._bias, prompts)
+            left = (left[:, None] == prompts).int().argmax(1)
+        self._place_rows(left)
 
     def attend(
         self,
@@ -51,10 +67,9 @@ class GroupedCache:
         prompt_keys, prompt_values = self._prompts[layer]
         queries, keys, values = (x.to(prompt_keys.dtype) for x in (queries, keys, values))
         _, kv_heads, shared, size = queries.shape
-        groups, members = len(prompt_keys), self._members
-        # Queries of one prompt are side by side. Places without a row hold zeros and are not read.
-        together = queries.new_zeros(groups * members, kv_heads, shared, size).index_copy_(0, self._places, queries)
-        together = together.view(groups, members, kv_heads, shared, size).transpose(1, 2).flatten(2, 3)
+        # Queries of one prompt are side by side. Places without a row repeat some row and are not read.
+        together = queries.index_select(0, self._row_at)
+        together = together.view(-1, self._members, kv_heads, shared, size).transpose(1, 2).flatten(2, 3)
         bias = None if self._bias is None else self._bias.expand(-1, -1, together.shape[2], -1)
         prompt, prompt_sums = _attend(together, prompt_keys, prompt_values, attn_mask=bias)
         own, own_sums = _attend(queries, *self._own[layer].update(keys, values))
@@ -63,14 +78,29 @@ class GroupedCache:
         return torch.lerp(own.float(), prompt.float(), share)
 
     def _place_rows(self, prompt_of_row: Int[Tensor, " R"]) -> None:
+        """Give each row a place beside its prompt's other rows. All prompts have as many places as the largest."""
         counts = torch.bincount(prompt_of_row)
-        first_row = counts.cumsum(0) - counts
+        by_prompt = prompt_of_row.argsort(stable=True)
+        prompts = prompt_of_row[by_prompt]
+        member = torch.arange(len(by_prompt)) - (counts.cumsum(0) - counts)[prompts]
         self._prompt_of_row = prompt_of_row
         self._members = int(counts.max())
-        self._places = prompt_of_row * self._members + torch.arange(len(prompt_of_row)) - first_row[prompt_of_row]
+        places = prompts * self._members + member
+        self._places = torch.empty_like(places).index_copy_(0, by_prompt, places)
+        self._row_at = places.new_zeros(len(counts) * self._members).index_copy_(0, places, by_prompt)
 
     def _rows(self, x: Float[Tensor, "G kv_heads members*shared size"], shared: int) -> Tensor:
         """Undo the side-by-side layout: rows [R, kv_heads, shared, size]."""
         groups, kv_heads, _, size = x.shape
         x = x.view(groups, kv_heads, self._members, shared, size).transpose(1, 2).flatten(0, 1)
         return x.index_select(0, self._places)
+
+
+def filling_gaps(kept: Int[Tensor, " kept"]) -> Int[Tensor, " kept"]:
+    """The rows `kept` (ascending) in an order in which few of them move: the last ones take the free places."""
+    free = torch.ones(len(kept), dtype=torch.bool)
+    staying = kept[kept < len(kept)]
+    free[staying] = False
+    order = torch.arange(len(kept))
+    order[free] = kept[len(staying) :]
+    return order

@@ -1,5 +1,6 @@
 """A key-value cache that writes in place into a growing buffer instead of concatenating at every token."""
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig
@@ -57,6 +58,13 @@ class BufferedLayer(CacheLayerMixin):
         self.keys = _copied(self.keys, self.length, capacity, beam_idx)
         self.values = _copied(self.values, self.length, capacity, beam_idx)
 
+    def keep_rows(self, rows: Int[Tensor, " kept"]) -> None:
+        """Row i becomes row `rows[i]`. A row may be named once. Only rows that change their place are copied."""
+        assert self.keys is not None
+        assert self.values is not None
+        self.keys = keep_in_place(self.keys, rows, self.length)
+        self.values = keep_in_place(self.values, rows, self.length)
+
     def get_seq_length(self) -> int:
         """Number of filled columns."""
         return self.length
@@ -84,6 +92,22 @@ def filled(layer: BufferedLayer) -> tuple[Tensor, Tensor]:
     assert layer.keys is not None
     assert layer.values is not None
     return layer.keys[:, :, : layer.length], layer.values[:, :, : layer.length]
+
+
+def keep_in_place(
+    buffer: Float[Tensor, "rows heads columns size"], rows: Int[Tensor, " kept"], filled: int | None = None
+) -> Float[Tensor, "kept heads columns size"]:
+    """The buffer with `rows[i]` as row i. Its memory is used again as long as at least half of it is needed.
+
+    Only the first `filled` columns (default: all) keep their contents. A row may be named once.
+    """
+    held = buffer.untyped_storage().nbytes() // buffer.element_size()
+    if 2 * len(rows) * buffer[0].numel() < held:
+        return _copied(buffer, buffer.shape[2] if filled is None else filled, buffer.shape[2], rows)
+    places = (rows != torch.arange(len(rows))).nonzero().squeeze(1)
+    if len(places):
+        buffer[places, :, :filled] = buffer[rows[places], :, :filled]
+    return buffer[: len(rows)]
 
 
 def _copied(buffer: Tensor, filled: int, capacity: int, rows: Tensor | None = None) -> Tensor:

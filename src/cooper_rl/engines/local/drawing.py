@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cooper_rl.engines.local.filters import filter_logits
+from cooper_rl.engines.local.filters import filter_logits, has_filters
 from cooper_rl.engines.sampling import SamplingParams
 
 CHUNK = 64
@@ -55,18 +55,27 @@ def draw_tokens(
     peak = logits.amax(dim=-1, keepdim=True)
     weights = (logits - peak).exp_()
     normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak
-    allowed = logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
-    if params.temperature == 0:
-        tokens = allowed.argmax(dim=-1, keepdim=True)
-    else:
-        filtered = filter_logits(allowed, params)
-        if filtered is not logits:
-            weights = (filtered - filtered.amax(dim=-1, keepdim=True)).exp_()
+    if params.temperature and not has_filters(params) and _all_below(logits, forbidden, peak):
+        # The most likely tokens may be drawn, so the weights of the others can stay relative to them.
+        if forbidden is not None:
+            weights.index_fill_(1, forbidden, 0)
         tokens = invert_cumulative(weights, uniforms)
+    else:
+        allowed = logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
+        if params.temperature == 0:
+            tokens = allowed.argmax(dim=-1, keepdim=True)
+        else:
+            filtered = filter_logits(allowed, params)
+            tokens = invert_cumulative((filtered - filtered.amax(dim=-1, keepdim=True)).exp_(), uniforms)
     logprobs = (logits.gather(-1, tokens) - normaliser).squeeze(-1)
     if not bool(torch.isfinite(logprobs).all()):
         raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
     return tokens.squeeze(-1), logprobs
+
+
+def _all_below(logits: Tensor, columns: Int[Tensor, " tokens"] | None, peak: Float[Tensor, "rows 1"]) -> bool:
+    """Whether all logits of these columns are less than the peak of their row."""
+    return columns is None or bool((logits.index_select(1, columns) < peak).all())
 
 
 def invert_cumulative(

@@ -50,6 +50,11 @@ def keep_min_p(logits: Float[Tensor, "rows vocab"], min_p: float) -> Float[Tenso
     return logits.masked_fill(logits < threshold, -torch.inf)
 
 
+def has_filters(params: SamplingParams) -> bool:
+    """Whether `filter_logits` does anything."""
+    return params.top_k > 0 or params.top_p < 1 or params.min_p > 0
+
+
 def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -> Float[Tensor, "rows vocab"]:
     """Apply the filters of `params` to logits that are already divided by the temperature.
 

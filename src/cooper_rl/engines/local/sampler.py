@@ -1,8 +1,8 @@
 """The native sampler: completions drawn in this process from any Hugging Face causal language model."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -20,9 +20,9 @@ from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.local.decoding import DecodingBatch
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.local.drafts import Drafts
-from cooper_rl.engines.local.drawing import RowNoise, draw_tokens
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.stops import StopRule, end_of_sequence_ids
+from cooper_rl.engines.local.waves import Work, complete
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts.samples import Samples
@@ -32,7 +32,10 @@ COMPACT_FROM_TOKENS = 32
 SMALL_MODEL = 20_000_000
 """Number of parameters below which the cost of the copy does not matter."""
 LEAVE_ABOVE = 0.2
-"""Finished rows leave the batch once they are at least this share of it, because leaving costs a copy of the cache."""
+"""Finished rows leave the batch once they are at least this share of it. Leaving may cost a copy of the cache, and the
+kernels of a matrix product are compiled once for each number of rows."""
+LEAVE_LARGE_ABOVE = 0.03
+"""The same for a large model's compact decoder. Its rows leave without a copy, and their products cost more."""
 
 
 class NativeSampler:
@@ -41,8 +44,9 @@ class NativeSampler:
     `load_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
     completions of a Llama-shaped model on a CPU it makes a packed copy of the weights (`CompactDecoder`), which is kept
     until the weights change or the learner's next training pass begins.
-    `max_rows` bounds the number of completions decoded together (0: all), and `autocast="bfloat16"` computes in
-    bfloat16. A completion depends on the weights, its prompt, the parameters, the seed and its own place (prompt index,
+    `max_rows` bounds the number of completions decoded together (0: all). With the packed copy, others enter as
+    completions end; without it, a batch ends before the next begins. `autocast="bfloat16"` computes in bfloat16. A
+    completion depends on the weights, its prompt, the parameters, the seed and its own place (prompt index,
     sample index). The rest of the batch can affect it only through rounding.
     """
 
@@ -105,16 +109,21 @@ class NativeSampler:
         at the end of the model's context. Raises InputError, before any forward pass, for a prompt that is empty or
         leaves no room in the context, and FloatingPointError for a model without finite logits.
         """
-        if self._model is None:
+        model = self._model
+        if model is None:
             raise RuntimeError("no model to sample from: pass one, or call load_weights first")
-        limits = [completion_limit(self._model, index, prompt, params) for index, prompt in enumerate(prompts)]
-        generation = getattr(self._model, "generation_config", None)
+        limits = [completion_limit(model, index, prompt, params) for index, prompt in enumerate(prompts)]
+        generation = getattr(model, "generation_config", None)
         rule = StopRule(self.tokenizer, params, end_of_sequence_ids(generation, self.tokenizer))
         drafts = Drafts.of(limits, n, range(len(prompts)) if share is None else share)
-        with _inference(self._model, self._autocast):
+        with _inference(model, self._autocast):
             compact = self._compact(params.max_tokens)
-            for wave in self._waves(drafts.prompt, prompts):
-                _decode(DecodingBatch(self._model, compact), prompts, drafts, wave, params, rule, seed)
+            large = compact is not None and model.num_parameters() >= SMALL_MODEL
+            leave_above = LEAVE_LARGE_ABOVE if large else LEAVE_ABOVE
+            work = Work(prompts, drafts, params, rule, seed, leave_above, keep_order=not large)
+            new_batch = partial(DecodingBatch, model, compact, compact_prefill=large)
+            for queue in self._queues(drafts.prompt, prompts):
+                complete(queue, work, self._max_rows, new_batch)
         return drafts.samples(rule)
 
     def _compact(self, max_tokens: int) -> CompactDecoder | None:
@@ -133,26 +142,25 @@ class NativeSampler:
         for index, prompt in enumerate(prompts):
             completion_limit(self._model, index, prompt, SamplingParams(max_tokens=1))
         with _inference(self._model, self._autocast):
-            for wave in self._waves(np.arange(len(prompts)), prompts):
-                logits = DecodingBatch(self._model).prefill([prompts[prompt] for prompt in wave], [1] * len(wave))
-                for prompt, row in zip(wave, logits.float().cpu(), strict=True):
-                    rows[prompt] = row
+            for queue in self._queues(np.arange(len(prompts)), prompts):
+                size = self._max_rows or len(queue)
+                for start in range(0, len(queue), size):
+                    some = queue[start : start + size]
+                    logits = DecodingBatch(self._model).prefill([prompts[prompt] for prompt in some], [1] * len(some))
+                    for prompt, row in zip(some, logits.float().cpu(), strict=True):
+                        rows[prompt] = row
         return torch.stack([row for row in rows if row is not None])
 
-    def _waves(
+    def _queues(
         self, prompt_of: Int[np.ndarray, " B"], prompts: Sequence[Sequence[int]]
-    ) -> Iterator[Int[np.ndarray, " rows"]]:
-        """Divide completions into batches of prompts of similar length, so that there is little padding."""
+    ) -> list[Int[np.ndarray, " rows"]]:
+        """Completions that may share a batch, by length of their prompts, so that there is little padding."""
         assert self._model is not None
         lengths = np.array([len(prompt) for prompt in prompts], dtype=np.int64)[prompt_of]
         ordered = np.argsort(lengths, kind="stable")
-        alike = [ordered]
-        if not tolerates_padding(self._model.config):
-            alike = np.split(ordered, np.flatnonzero(np.diff(lengths[ordered])) + 1)
-        for together in alike:
-            size = self._max_rows or len(together)
-            for start in range(0, len(together), max(1, size)):
-                yield together[start : start + size]
+        if tolerates_padding(self._model.config):
+            return [ordered]
+        return np.split(ordered, np.flatnonzero(np.diff(lengths[ordered])) + 1)
 
 
 def completion_limit(model: PreTrainedModel, index: int, prompt: Sequence[int], params: SamplingParams) -> int:
@@ -191,34 +199,3 @@ def _inference(model: PreTrainedModel, autocast: str) -> Iterator[None]:
             yield
     finally:
         model.train(training)
-
-
-def _decode(
-    batch: DecodingBatch,
-    prompts: Sequence[Sequence[int]],
-    drafts: Drafts,
-    rows: Int[np.ndarray, " rows"],
-    params: SamplingParams,
-    rule: StopRule,
-    seed: int,
-) -> None:
-    """Complete the drafts of one batch, `rows`. Drafts of one prompt must be neighbours."""
-    counts = Counter(drafts.prompt[rows].tolist())
-    noise = RowNoise(seed, list(zip(drafts.prompt[rows].tolist(), drafts.sample[rows].tolist(), strict=True)))
-    logits = batch.prefill([prompts[prompt] for prompt in counts], list(counts.values()))
-    slots = np.arange(len(rows))  # indices of `rows` that are still in the batch
-    stop_ids = torch.tensor(sorted(rule.token_ids), device=logits.device, dtype=torch.long)
-    for step in range(drafts.limit[rows].max()):
-        uniforms = torch.from_numpy(noise.uniforms(step, slots))
-        forbidden = stop_ids if step < params.min_tokens else None
-        tokens, logprobs = draw_tokens(logits, uniforms, params, forbidden)
-        drafts.extend(rows[slots], tokens.cpu().numpy(), logprobs.cpu().numpy(), rule)
-        kept = np.flatnonzero(drafts.open(rows[slots]))
-        if not len(kept):
-            return
-        if len(kept) <= (1 - LEAVE_ABOVE) * len(slots):
-            slots = slots[kept]
-            selection = torch.from_numpy(kept).to(tokens.device)
-            batch.keep(selection)
-            tokens = tokens.index_select(0, selection)
-        logits = batch.step(tokens)
