@@ -108,6 +108,16 @@ def limits(options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def precision(options: argparse.Namespace) -> dict[str, Any]:
+    """How many times faster bfloat16 is than float32, ours and plain autocast, and by how much the results differ."""
+    found = {}
+    for work in ("training", "scoring", "sampling"):
+        model = ("--model", str(options.model.resolve()), "--repeats", str(options.repeats))
+        result = Candidate("precision.py", (work, *model)).run(options.threads, options.core)
+        found[work] = {key: value for key, value in result.items() if key.split("_")[0] in ("autocast", "bfloat16")}
+    return found
+
+
 STABLE = {
     "step_vs_trl_tiny": "step_vs_trl_tiny",
     "step_vs_trl_smollm2": "step_vs_trl_smollm2",
@@ -125,6 +135,8 @@ def headline(found: dict[str, Any]) -> dict[str, dict[str, float]]:
         seconds = comparisons["verdicts_vs_raw"]["ours_cpu"]
         rates = {low: 1 / seconds[high] for low, high in (("min", "max"), ("median", "median"), ("max", "min"))}
         ratios["verdicts_per_second"] = rates
+    for work, result in found.get("precision", {}).items():
+        ratios[f"bfloat16_{work}_times_faster"] = {one: result[f"bfloat16_{one}"] for one in ("min", "median", "max")}
     return ratios | found.get("shares", {})
 
 
@@ -200,6 +212,8 @@ def main() -> None:
     if not options.only:
         found["limits"] = limits(options)
         found["shares"] = shares(options)
+        if options.model:
+            found["precision"] = precision(options)
         print(json.dumps(found["limits"], indent=2))
     found["headline"] = headline(found)
     RESULTS.write_text(json.dumps(found, indent=2) + "\n")

@@ -1,6 +1,7 @@
 """Measures what stage 2 adds to a step of the demo's arm `cooper` or `paper`. The arm `paper` replays nothing.
 
     python benchmarks/stage2.py cooper
+    python benchmarks/stage2.py cooper --skip-gradient-share 0.05
 
 The unit is a step. `share` is the time of the reward model's update and of the wait for the assistant, divided by the
 step's wall time.
@@ -17,8 +18,11 @@ STEPS = 6
 
 
 def main() -> None:
-    options = arguments(__doc__, "cooper", "paper").parse_args()
-    changes = {"evaluation": {"every": 0}, "threads": options.threads}
+    parser = arguments(__doc__, "cooper", "paper")
+    parser.add_argument("--skip-gradient-share", type=float, default=0.0)
+    options = parser.parse_args()
+    stage2_settings = {"skip_gradient_share": options.skip_gradient_share}
+    changes = {"evaluation": {"every": 0}, "threads": options.threads, "cooptimization": stage2_settings}
     settings = arm_settings(options.engine, scratch(), options.seed, changes)
     meter, stage2, whole = Meter(), 0.0, 0.0
     with CooperTrainer.from_config(build_config(settings)) as trainer:

@@ -7,7 +7,7 @@ COPY constraints.txt ./
 RUN pip install --no-cache-dir --constraint constraints.txt build
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-RUN python -m build --wheel --outdir /dist
+RUN PIP_CONSTRAINT=/src/constraints.txt python -m build --wheel --outdir /dist
 
 FROM python:3.11-slim
 ARG EXTRAS=data,serve,lora

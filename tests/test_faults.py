@@ -8,6 +8,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.clock import MEASURED
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.observe.record import read_events, read_metrics
 
@@ -65,7 +66,7 @@ def _fit(config, resume=False, stop_after=None):
 
 def _rows(trainer):
     rows = read_metrics(trainer.directory)
-    return [{name: value for name, value in row.items() if not name.startswith("time/")} for row in rows]
+    return [{name: value for name, value in row.items() if not name.startswith(MEASURED)} for row in rows]
 
 
 def _finite(trainer):

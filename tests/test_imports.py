@@ -14,7 +14,8 @@ PACKAGE = "cooper_rl"
 SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = """
-errors, clock
+errors, process_memory
+clock
 config
 data, engines.lora_config
 rollouts, clients, engines, engines.config, engines.model_source

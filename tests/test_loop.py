@@ -7,6 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.clock import MEASURED
 from cooper_rl.observe.record import read_metrics
 from in_process import model_of
 
@@ -18,7 +19,7 @@ def _fit(settings, resume=False):
 
 
 def _timeless(directory):
-    return [{k: v for k, v in row.items() if not k.startswith("time/")} for row in read_metrics(directory)]
+    return [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(directory)]
 
 
 @pytest.mark.parametrize("kind", ["rule", "static", "cooper", "hybrid"])

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import re
 import shutil
 import time
 
@@ -13,12 +14,14 @@ from cooper_rl.arena.arms import ASSETS
 from cooper_rl.arena.cache import Planted
 from cooper_rl.arena.cells import plan
 from cooper_rl.arena.designs import Design, built_in_designs, read_designs
+from cooper_rl.arena.reports import write_hole_reports
 from cooper_rl.arena.run_cells import check_finished, run_cell, run_cells
 from cooper_rl.arena.start_samples import PER_PROBLEM, draw_start_samples, training_problems
 from cooper_rl.config_loading import build_config
 from cooper_rl.errors import InputError
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.persist.durable import write_text
+from runs.recorded_run import data_of
 
 TINY = {
     "steps": 2,
@@ -161,6 +164,15 @@ def test_two_designs_in_one_hole_run_to_a_table_and_a_page(tmp_path):
     page = (tmp_path / "arena" / "arena.html").read_text()
     assert "answer_lists" in page
     assert "static" in page
+    assert "<a " not in page, "no report has been written"
+
+    assert write_hole_reports(chosen.cells) == [tmp_path / "arena" / "answer_lists" / "report.html"]
+    report = data_of(tmp_path / "arena" / "answer_lists" / "report.html")
+    assert [run["label"] for run in report["runs"]] == ["rule", "static"]
+    assert len(set(report["colours"])) == 2
+    write_summary(chosen)
+    linked = set(re.findall('<a href="([^"]+)"', (tmp_path / "arena" / "arena.html").read_text()))
+    assert linked == {"answer_lists/report.html"}
 
 
 def test_finished_cells_stay_as_they_are_and_a_killed_one_goes_on_from_its_checkpoint(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from cooper_rl.arena.alarm_roc import alarm_report, auc, best_threshold, roc
 from cooper_rl.arena.comparison import rank, summarise
 from cooper_rl.arena.measures import measures
-from cooper_rl.arena.page import write_page
+from cooper_rl.arena.page import curves, strokes_of, write_page
 
 HOLES, SEEDS = ("a", "b", "c", "d"), (0, 1, 2)
 
@@ -150,6 +150,13 @@ def test_the_page_stands_alone_and_names_every_design_and_hole(tmp_path):
     assert "src=" not in page
     assert "<script" not in page
     assert json.loads(json.dumps(summary)) == summary
+
+
+def test_the_curves_of_a_short_arena_have_whole_steps():
+    results = [cell("x", "a", 0, 0.9) | {"gold_curve": [[step, 0.5] for step in range(0, 21, 5)]}]
+    ticks = curves(results, "a", strokes_of(["x"])).axes[0].get_xticks()
+    assert len(ticks) > 2
+    assert all(float(tick).is_integer() for tick in ticks)
 
 
 def test_measures_of_a_run_that_is_hacked_and_of_one_that_is_not(tmp_path):

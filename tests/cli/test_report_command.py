@@ -43,6 +43,7 @@ def test_several_runs_are_written_where_the_command_is_given(monkeypatch, capfd,
     code, output = _report(monkeypatch, capfd, runs / "two", runs / "one")
     assert code == 0, output
     assert [run["label"] for run in data_of(runs / "report.html")["runs"]] == ["two", "one"]
+    assert f"<h1>2 runs of {runs.name}</h1>" in (runs / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_folder_without_a_run_is_bad_input(monkeypatch, capfd, tmp_path):

@@ -5,6 +5,7 @@ import torch
 
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.arena.arms import arm_settings
+from cooper_rl.clock import MEASURED
 from cooper_rl.observe.record import read_metrics
 from in_process import model_of
 
@@ -38,8 +39,8 @@ def test_a_contradicted_step_pays_the_scores_of_the_model_that_has_learned_from_
     limited, *same = step(1.0, "limited")
     first, learned, paid = step(0.0, "first")
     assert plain[RATE] > 0  # else no step would be contradicted
-    assert {k: v for k, v in limited.items() if not k.startswith("time/")} == {
-        k: v for k, v in plain.items() if not k.startswith("time/")
+    assert {k: v for k, v in limited.items() if not k.startswith(MEASURED)} == {
+        k: v for k, v in plain.items() if not k.startswith(MEASURED)
     }
     assert torch.equal(same[0], reward_model)
     assert torch.equal(same[1], policy)

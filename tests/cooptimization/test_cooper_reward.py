@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, InputError, Problem
+from cooper_rl.clock import MEASURED
 from in_process import model_of
 
 CORRUPTER = {"kind": "corrupter", "function": "test_cooper_reward:flip"}
@@ -151,7 +152,7 @@ def test_a_loaded_reward_continues_bit_for_bit(make, tmp_path, kind):
     whole.save(tmp_path / "whole")
     states = [json.loads((tmp_path / name / "reward.json").read_text()) for name in ("resumed", "whole")]
     for state in states:
-        state["last"]["metrics"] = {k: v for k, v in state["last"]["metrics"].items() if not k.startswith("time/")}
+        state["last"]["metrics"] = {k: v for k, v in state["last"]["metrics"].items() if not k.startswith(MEASURED)}
     assert states[0] == states[1]
 
 

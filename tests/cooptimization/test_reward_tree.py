@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, StepContext, build_config, load_config
+from cooper_rl.clock import MEASURED
 from cooper_rl.config.commented_yaml import commented_yaml
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.rewards.kinds.rule import RuleReward
@@ -26,7 +27,7 @@ def _fit(settings, **changes):
 
 
 def _timeless(directory):
-    return [{k: v for k, v in row.items() if not k.startswith("time/")} for row in read_metrics(directory)]
+    return [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(directory)]
 
 
 def _completions(trainer, step=1):

@@ -7,6 +7,8 @@ from typing import Any
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from cooper_rl.clock import MEASURED
+
 OF_ITS_OWN = {"config.yaml", "report.html", "sessions.jsonl"}
 """Files that contain the run's folder, timings or starts."""
 
@@ -37,10 +39,10 @@ def _files(run: Path) -> Iterator[str]:
 
 def _metrics(run: Path, left_out: Container[str]) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [{k: v for k, v in row.items() if not k.startswith("time/") and k not in left_out} for row in rows]
+    return [{k: v for k, v in row.items() if not k.startswith(MEASURED) and k not in left_out} for row in rows]
 
 
 def _tensorboard(run: Path) -> dict[str, list[tuple[int, float]]]:
     shown = EventAccumulator(str(run / "tensorboard"), size_guidance={"scalars": 0}).Reload()
-    names = [name for name in shown.Tags()["scalars"] if not name.startswith("time/")]
+    names = [name for name in shown.Tags()["scalars"] if not name.startswith(MEASURED)]
     return {name: [(event.step, event.value) for event in shown.Scalars(name)] for name in names}

@@ -45,6 +45,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "algorithm": {"kl": {"kind": "k1", "where": "reward"}, "max_advantage_z": 3.0, "loss": {"kind": "cispo"}},
         "cooptimization": {
             "ties": ["two_right", "irrelevant_question"],
+            "skip_gradient_share": 0.1,
             "replay": {"pairs_per_step": 2, "labelled": LABELLED, "labelled_per_step": 2},
         },
     },
@@ -71,8 +72,8 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 """Settings over those of the tests' tiny run. Together they switch on everything that writes a metric."""
 
-ELSEWHERE = ("judge/", "assistant/repair_", "pairs/repaired", "pairs/peer_", "process/", "sinks/")
-"""Metrics of parts that need a server, a tracker or further models; their own tests read them."""
+ELSEWHERE = ("judge/", "assistant/repair_", "pairs/repaired", "pairs/peer_", "process/", "sinks/", "gpu_memory/")
+"""Metrics of parts that need a server, a tracker, a GPU or further models; their own tests read them."""
 
 
 def ends(problem, completion) -> float:

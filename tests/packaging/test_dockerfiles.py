@@ -33,11 +33,14 @@ def test_versions_are_pinned_and_the_command_is_not_run_by_root(file: Path):
     installs = [line for line in text.replace("\\\n", " ").splitlines() if "pip install" in line]
     assert len(installs) == 2
     assert all("--constraint" in line for line in installs)
+    builds = [line for line in text.splitlines() if "-m build" in line]
+    assert all("PIP_CONSTRAINT=/src/constraints.txt" in line for line in builds), "hatchling is pinned as well"
     assert re.findall(r"^USER (.*)$", text, flags=re.MULTILINE) == ["1000"]
     assert 'ENTRYPOINT ["cooper"]' in text
     pinned = (ROOT / "constraints.txt").read_text()
     assert re.search(r"^torch==", pinned, flags=re.MULTILINE)
     assert re.search(r"^build==", pinned, flags=re.MULTILINE)
+    assert re.search(r"^hatchling==", pinned, flags=re.MULTILINE)
 
 
 def test_both_build_the_wheel_in_the_same_way():

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 import yaml
 
+from cooper_rl.clock import MEASURED
 from cooper_rl.observe.record import read_metrics
 from crash.cluster_kills import CALL_TIMEOUT_S, ClusterRun, disturbed
 
@@ -39,7 +40,7 @@ def trained(settings: dict, tmp_path: Path, name: str, environment: dict[str, st
     done = subprocess.run(command, env=os.environ | STORE | environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert ("object store is full" in done.stderr + done.stdout) == bool(environment)
-    left_out = ("time/", "engine/recoveries")
+    left_out = (*MEASURED, "engine/recoveries")
     rows = read_metrics(tmp_path / name)
     assert rows[-1]["engine/recoveries"] == bool(environment)
     return [{name: value for name, value in row.items() if not name.startswith(left_out)} for row in rows]

@@ -12,6 +12,7 @@ import ray
 import yaml
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.clock import MEASURED
 from cooper_rl.engines.base import EngineLost
 from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
@@ -25,7 +26,7 @@ SMALL = {"kind": "cluster", "cpus_per_rank": 0.1}
 
 
 def timeless(directory: Path) -> list[dict[str, float]]:
-    leave_out = ("time/", "engine/recoveries")
+    leave_out = (*MEASURED, "engine/recoveries")
     return [{k: v for k, v in row.items() if not k.startswith(leave_out)} for row in read_metrics(directory)]
 
 

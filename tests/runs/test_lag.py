@@ -9,6 +9,7 @@ import torch
 from pydantic import ValidationError
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.clock import MEASURED
 from cooper_rl.engines.base import sample_at_once
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.observe.record import read_metrics
@@ -29,7 +30,7 @@ def _fit(settings, resume=False, on_step=None):
 
 
 def _timeless(directory):
-    return [{k: v for k, v in row.items() if not k.startswith("time/")} for row in read_metrics(directory)]
+    return [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(directory)]
 
 
 def test_lag_without_the_correction_is_refused_with_the_remedy(settings):

@@ -140,6 +140,7 @@ def test_the_screen_shows_progress_figures_and_completions(run):
     shown = _shown(run)
     assert "step 3 of 3" in shown
     assert "finished" in shown
+    assert not Path("/proc/self/status").exists() or re.search(r"[\d,]+ MiB at most", shown)
     assert re.search(r"RM/rule agreement +[▁-█]+ +\d", shown)
     best = max((row for row in read_record(run).rollouts([3])), key=lambda row: row["reward"])
     assert f"{best['reward']:.3f}" in shown

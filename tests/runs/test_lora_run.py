@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.cli.main import commands
+from cooper_rl.clock import MEASURED
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.observe.record import read_metrics
 from rank_processes import together, two_ranks
@@ -57,7 +58,7 @@ def _fit(settings, resume=False, steps=None):
 
 
 def _timeless(trainer):
-    return [{k: v for k, v in row.items() if not k.startswith("time/")} for row in read_metrics(trainer.directory)]
+    return [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(trainer.directory)]
 
 
 def test_both_models_learn_and_the_final_ones_are_plain(adapted):

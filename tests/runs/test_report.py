@@ -17,6 +17,21 @@ def steps(count, **metrics):
     return [{"step": step, "reward/mean": 0.5, **metrics} for step in range(1, count + 1)]
 
 
+def test_the_stages_have_their_seconds_and_the_most_memory_of_any_step(tmp_path):
+    timed = {"time/step": 3.0, "time/sample": 1.0, "time/update_policy": 2.0}
+    rows = [
+        {"step": 1, **timed, "memory/sample": 700.4, "memory/update_policy": 900.0, "memory/peak": 950.0},
+        {"step": 2, **timed, "memory/sample": 800.0, "memory/update_policy": 850.0, "memory/peak": 1234.0},
+    ]
+    run = data_of(write_report(write_run(tmp_path / "run", rows)))["runs"][0]
+    assert [(stage["name"], stage["seconds"], stage["memory"]) for stage in run["stages"]] == [
+        ("whole steps", 6, 1234),
+        ("update policy", 4, 900),
+        ("sample", 2, 800),
+    ]
+    assert run["facts"]["memory"] == "1,234 MiB at most"
+
+
 def test_the_gallery_holds_what_gold_calls_wrong_best_score_first(tmp_path):
     said = [
         completion("a", 0.2, gold=False),
@@ -79,6 +94,13 @@ def test_a_hack_has_the_first_later_pair_that_holds_it_with_its_logits(tmp_path)
     assert gallery[0]["pair"]["negative_logit_before"] == -1.0
     assert gallery[0]["pair"]["negative_logit_after"] == -2.0
     assert counts == {1: {"on_policy": 1}, 2: {}, 3: {"on_policy": 1}, 4: {"on_policy": 1}}
+
+
+def test_a_step_whose_completions_are_about_to_be_written_is_left_out(tmp_path):
+    folder = write_run(tmp_path / "run", steps(3), lambda step: [group("p", completion("a", 0.9))] if step < 3 else [])
+    sample = sample_completions(read_run(folder))
+    assert list(sample.steps) == [1, 2]
+    assert [row[0] for row in sample.fooled] == [1, 2]
 
 
 def test_a_run_that_is_still_written_or_was_cut_off_has_a_report(tmp_path):

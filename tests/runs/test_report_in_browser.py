@@ -23,6 +23,8 @@ def metrics(end):
             "reward_model/rule_agreement": 0.9 + (end - 0.6) * step / 40,
             "time/step": 1.0,
             "time/sample": 0.4,
+            "memory/sample": 700.0 + step,
+            "memory/peak": 900.0,
         }
         for step in range(21)
     ]
@@ -89,6 +91,25 @@ def test_one_can_search_the_gallery_open_a_rollout_and_switch_runs(driver, page)
     assert console_errors(driver) == []
 
 
+def test_the_gallery_shows_what_was_accepted_before_what_was_not(driver, tmp_path):
+    """Step 1 is the worse step, but one of its wrong completions fooled nobody."""
+    said = {
+        1: [completion("fools", 0.9, gold=False), completion("fools nobody", 0.2, gold=False)],
+        2: [completion("fools too", 0.8, gold=False), *[completion(str(n), 0.9, gold=True) for n in range(3)]],
+    }
+    rows = [{"step": step, "reward/mean": 0.5} for step in (1, 2)]
+    open_page(driver, write_report(write_run(tmp_path / "run", rows, lambda step: [group("p", *said[step])])))
+    assert text(driver, "#gallery-items .said") == ["fools", "fools too", "fools nobody"]
+    assert "2 of the 3 in this page are above 0.5" in text(driver, "#gallery-rule")[0]
+
+
+def test_the_comparison_says_how_far_an_unfinished_run_is(driver, tmp_path):
+    rows = [{"step": step, "reward/mean": 0.5} for step in range(1, 6)]
+    folders = [write_run(tmp_path / name, rows, settings={"steps": steps}) for name, steps in (("a", 5), ("b", 1200))]
+    open_page(driver, write_report(folders, tmp_path / "report.html"))
+    assert text(driver, "#comparison td:last-child") == ["5", "5 of 1,200"]
+
+
 def test_a_chart_tells_the_value_of_every_run_at_a_step(driver, page):
     open_page(driver, page)
     chart = driver.find_element("css selector", "#story svg")
@@ -98,6 +119,21 @@ def test_a_chart_tells_the_value_of_every_run_at_a_step(driver, page):
     ticks = text(driver, "#reward-model svg text[text-anchor='middle']")
     assert ticks
     assert all(tick.isdigit() for tick in ticks), "steps are whole numbers"
+
+
+def test_time_and_memory_are_shown_by_stage(driver, page):
+    open_page(driver, page)
+    assert [row.split() for row in text(driver, "#stages tbody tr")] == [
+        ["whole", "steps", "21", "900"],
+        ["sample", "8.4", "720"],
+    ]
+    titles = text(driver, "#time-and-memory h3")
+    assert [title.split("\n")[0] for title in titles] == [
+        "Seconds a step",
+        "Seconds by stage",
+        "Main memory after a stageMiB, of this process",
+    ]
+    assert console_errors(driver) == []
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.clock import MEASURED
 from cooper_rl.observe.record import read_metrics
 
 
@@ -27,7 +28,7 @@ def _weights(trainer):
 
 
 def _timeless(directory):
-    return [{k: v for k, v in row.items() if not k.startswith("time/")} for row in read_metrics(directory)]
+    return [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(directory)]
 
 
 @pytest.fixture

@@ -96,6 +96,42 @@ print(json.dumps([
     assert [row["text"] for row in tables[4]] == _texts(folder, 4)
 
 
+TRACKIO_LOSES_ITS_FOLDER = """
+import os, shutil, sys, time
+from pathlib import Path
+from cooper_rl.observe.sinks import SinkRun
+from cooper_rl.observe.sinks.tolerant import Tolerant
+from cooper_rl.observe.sinks.trackio import Trackio
+now, folder, databases = [0.0], Path(sys.argv[1]), Path(os.environ["TRACKIO_DIR"])
+sink = Tolerant(Trackio(project="p"), SinkRun(folder, {"name": "run"}, None), clock=lambda: now[0])
+sink.metrics(1, {"a": 1.0})
+time.sleep(2)  # four times the pause between two writes
+assert sink.failures == 0
+shutil.rmtree(databases)
+databases.write_text("a file where the folder was")
+for step in (2, 3, 4):
+    now[0] += 60  # the pause after a failure
+    sink.metrics(step, {"a": 1.0})
+    time.sleep(2)
+now[0] += 60
+sink.metrics(5, {"a": 1.0})
+print(f"failures: {sink.failures}")
+"""
+
+
+@pytest.mark.slow
+def test_a_failure_in_the_background_of_trackio_is_counted(tmp_path):
+    """The library only warns of it, once; the next batch that it loses counts too."""
+    pytest.importorskip("trackio", reason="trackio (the extra `trackio`) is not installed")
+    environment = {**os.environ, "TRACKIO_DIR": str(tmp_path / "trackio")}
+    command = [sys.executable, "-c", TRACKIO_LOSES_ITS_FOLDER, str(tmp_path)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "failures: 2" in ended.stdout
+    assert "trackio failed, but the run goes on" in ended.stderr
+    assert "failed in the background" in ended.stderr
+
+
 @pytest.mark.slow
 def test_wandb_holds_a_run_that_was_killed_and_resumed(settings, tmp_path):
     pytest.importorskip("wandb.proto", reason="Weights & Biases (the extra `wandb`) is not installed")

@@ -39,6 +39,20 @@ def test_the_sentence_has_the_numbers(tmp_path):
     )
 
 
+def test_the_sentence_tells_a_fall_under_which_the_reward_rose(tmp_path):
+    """Gold is gone at step 6, but the reward is lower then, and rises only at the end."""
+    rows = record(lambda step: 0.6 if step < 6 else 0.1, lambda step: 0.5 if step < 6 else 0.3 if step < 15 else 0.9)
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
+    assert (verdict.state, verdict.hacked_at) == ("hacked", 16)
+    assert verdict.sentence.startswith("The training reward rose from 0.50 to 0.90 while gold accuracy")
+
+
+def test_the_sentence_rounds_as_the_table_beside_it(tmp_path):
+    """Python rounds the half of 0.625 down, JavaScript up."""
+    run = read_run(write_run(tmp_path / "run", record(lambda step: 0.625 if step == 20 else 0.375, rising)))
+    assert verdict_of(run).sentence == "Gold accuracy on held-out problems went from 0.38 to 0.63, 0.63 at its best."
+
+
 def test_few_test_problems_widen_the_margin(tmp_path):
     """Of 24 problems two standard errors are 0.2."""
     run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.007 * step, rising)))

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from cooper_rl import CooperTrainer, build_config
+from cooper_rl.clock import MEASURED
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.monitor import consistency
 from cooper_rl.observe.record import read_metrics
@@ -44,7 +45,7 @@ def test_measuring_changes_nothing_in_the_run(settings, labelled, tmp_path):
         with CooperTrainer.from_config(build_config(values)) as trainer:
             trainer.fit()
         rows = [row for row in read_metrics(trainer.directory) if row["step"]]
-        ignored = ("time/", "monitor/")
+        ignored = (*MEASURED, "monitor/")
         found.append([{k: v for k, v in row.items() if not k.startswith(ignored)} for row in rows])
     assert found[0] == found[1]
 

@@ -3,13 +3,16 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from cooper_rl.observe.report.figures import figure_svg
+from cooper_rl.observe.report.report import FILE
 
 INK = "#8a94a3"
 """Text and axes: readable on a light and on a dark page."""
@@ -18,7 +21,11 @@ INK = "#8a94a3"
 def write_page(
     target: Path, summary: Mapping[str, Any], results: Sequence[Mapping[str, Any]], about: Mapping[str, str]
 ) -> None:
-    """Write one self-contained page. `summary` is `summary.json`; `about` has a line for designs and holes."""
+    """Write one page. `summary` is `summary.json`; `about` has a line for designs and holes.
+
+    The page holds everything it shows. A hole leads to the report of its runs if that is there, `HOLE/report.html`
+    beside the page.
+    """
     environment = Environment(
         loader=PackageLoader("cooper_rl.arena"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
@@ -34,6 +41,7 @@ def write_page(
         designs=designs,
         cells={(row["hole"], row["design"]): row for row in summary["table"]},
         curves={hole: figure_svg(curves(results, hole, strokes)) for hole in holes},
+        reports={hole: f"{quote(hole)}/{FILE}" for hole in holes if (target.parent / hole / FILE).exists()},
         strokes=strokes,
         roc=figure_svg(roc_figure(summary["alarm"])) if summary["alarm"]["roc"] else None,
     )
@@ -52,6 +60,7 @@ def curves(results: Sequence[Mapping[str, Any]], hole: str, strokes: Mapping[str
             line = "--" if stroke["line"] == "dashed" else "-"
             axes.plot(steps, means, line, color=stroke["colour"], linewidth=1.3)
     axes.set_ylim(0, 1)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     _plain(axes)
     return figure
 

@@ -60,11 +60,12 @@ def arena(
     check_settings(plan.cells)
     if not report:
         _run(plan, workers)
+    reports = write_hole_reports(plan.cells)
     summary = write_summary(plan)
     _print(summary)
     if roc:
         _print_alarm(summary["alarm"])
-    for page in write_hole_reports(plan.cells):
+    for page in reports:
         say_how_to_open(page)
     say_how_to_open(output_dir / "arena.html")
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import torch
 
-from cooper_rl.clock import Clock
+from cooper_rl.clock import MEASURED, Clock
 from cooper_rl.cooptimization.health import ProbeSet, step_health
 from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
 from cooper_rl.cooptimization.outline import check_outline, outline
@@ -332,7 +332,7 @@ class CooperReward:
             "outline": outline(self.config),
             "version": self.version,
             "last_step": self.last_step,
-            "last": _without_times(self._last) if self._last is not None else None,
+            "last": _without_measured(self._last) if self._last is not None else None,
             "cooptimizer": self._cooptimizer.state() if self._cooptimizer is not None else None,
             "memories": [part.state() for part in self._remembering],
             "probes": self._probes.state(),
@@ -343,7 +343,7 @@ class CooperReward:
         return [part for part in (self._reward, *self._shaping) if isinstance(part, Remembers)]
 
 
-def _without_times(updated: Updated) -> dict[str, Any]:
-    """The update as JSON values. Times are left out, so that equal runs write equal checkpoints."""
-    metrics = {name: value for name, value in updated.metrics.items() if not name.startswith("time/")}
+def _without_measured(updated: Updated) -> dict[str, Any]:
+    """The update as JSON values. Times and memory are left out, so that equal runs write equal checkpoints."""
+    metrics = {name: value for name, value in updated.metrics.items() if not name.startswith(MEASURED)}
     return asdict(updated) | {"metrics": metrics}

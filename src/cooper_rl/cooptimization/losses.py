@@ -41,12 +41,28 @@ class BinaryCrossEntropyLoss(Config):
     """Names this loss."""
 
 
+RewardLoss = PairwiseLoss | TieLoss | BinaryCrossEntropyLoss
+
+
 @dataclass(frozen=True)
 class RewardLossOutputs:
     """A loss to minimise, and metrics summed over the rows. Divide the sums by the number of rows for means."""
 
     loss: Float[Tensor, ""]
     metric_sums: dict[str, Float[Tensor, ""]]
+
+
+def pair_loss(
+    loss: PairwiseLoss | TieLoss,
+    positive_logits: Float[Tensor, " P"],
+    negative_logits: Float[Tensor, " P"],
+    weights: Float[Tensor, " P"],
+) -> RewardLossOutputs:
+    """The loss that a record of settings describes."""
+    if isinstance(loss, TieLoss):
+        return tie_loss(positive_logits, negative_logits, weights)
+    settings = loss.model_dump(exclude={"kind"})
+    return pairwise_loss(positive_logits, negative_logits, weights, **settings)
 
 
 def pairwise_loss(

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from cooper_rl.cooptimization.backward_rows import Part, without_negligible
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
 from cooper_rl.cooptimization.pairs import Pair, pair_weights
@@ -16,6 +17,9 @@ from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardMode
 
 Encoded = tuple[Pair, list[int], list[int]]
 """A pair with the reward model's inputs: token ids of the positive and of the negative."""
+
+Logits = dict[tuple[int, ...], float]
+"""The logits of some inputs under the reward model as it is."""
 
 
 class PairEncoder(Protocol):
@@ -37,11 +41,12 @@ def update_reward_model(
     With equal weighting, every pair of an update, new or past, has the same weight in the pairwise loss: 1 / (number of
     pairs). Ties have a mean of their own. Returns metrics and the pairs with their logits before and after; a logit
     before the update is computed only if the pair does not have it yet. Loss and optimizer metrics are those of the
-    last update.
+    last update, and its loss metrics are those of all its rows, whether or not `config.skip_gradient_share` left some
+    out of the backward pass.
     """
     positives, negatives = encode_pairs(pairs, encoder)
-    known = [[pair.positive_logit_before for pair in pairs], [pair.negative_logit_before for pair in pairs]]
-    before = _score(learner, positives, negatives, known)
+    known = _known_logits(pairs, positives + negatives)
+    before = _score(learner, positives + negatives, known).reshape(2, len(pairs))
     pairs = [
         replace(pair, positive_logit_before=before[0, i].item(), negative_logit_before=before[1, i].item())
         for i, pair in enumerate(pairs)
@@ -52,8 +57,10 @@ def update_reward_model(
         past = sample_pairs()
         metrics |= {"pairs/replayed": float(len(past))}
         replayed = list(zip(past, *encode_pairs(past, encoder), strict=True))
-        metrics |= _one_update(learner, encoded + replayed, sample_labelled(), encoder, config)
-    after = _score(learner, positives, negatives)
+        parts = _parts(encoded + replayed, sample_labelled(), encoder, config)
+        metrics |= _one_update(learner, parts, known, config.skip_gradient_share)
+        known = {}
+    after = _score(learner, positives + negatives, known).reshape(2, len(pairs))
     if pairs:
         metrics |= pair_accuracy(pairs, before, "before") | pair_accuracy(pairs, after, "after")
     scored = [
@@ -67,19 +74,30 @@ def update_reward_model(
     return scored, metrics
 
 
-def _one_update(
-    learner: RewardModelLearner,
-    pairs: Sequence[Encoded],
-    labelled: Sequence[LabelledCompletion],
-    encoder: PairEncoder,
-    config: CooptimizationConfig,
-) -> Metrics:
-    """Gradients of all kinds of data, then one optimizer step.
+def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, skipped_share: float) -> Metrics:
+    """Gradients of all parts, then one optimizer step.
 
     Without data, no weight changes but the schedule moves on. A step's learning rate thus does not depend on how much
     data earlier steps had.
     """
     metrics: Metrics = {}
+    if skipped_share and parts:
+        inputs = [part.batch.inputs for part in parts]
+        logits = _score(learner, [row for rows in inputs for row in rows], known).split([len(rows) for rows in inputs])
+        parts, metrics = without_negligible(parts, logits, skipped_share)
+    for part in parts:
+        metrics = part.named(learner.forward_backward(part.batch, part.loss)) | metrics
+    return metrics | {f"reward_model/{name}": value for name, value in learner.optim_step().items()}
+
+
+def _parts(
+    pairs: Sequence[Encoded],
+    labelled: Sequence[LabelledCompletion],
+    encoder: PairEncoder,
+    config: CooptimizationConfig,
+) -> list[Part]:
+    """What an update learns from: pairs, ties and labelled completions, as far as there are any."""
+    parts: list[Part] = []
     ranked = [item for item in pairs if item[0].label == "better"]
     ties = [item for item in pairs if item[0].label == "tie"]
     if ranked:
@@ -87,11 +105,9 @@ def _one_update(
         loss = PairwiseLoss(
             anchor=config.anchor, margin=config.margin, centring=config.centring, smoothing=config.smoothing
         )
-        found = learner.forward_backward(_batch(ranked, weights, 1.0), loss)
-        metrics |= {f"reward_model/{name}": value for name, value in found.items()}
+        parts.append(Part("", _batch(ranked, weights, 1.0), loss))
     if ties and config.tie_weight:
-        found = learner.forward_backward(_batch(ties, [1.0] * len(ties), config.tie_weight), TieLoss())
-        metrics |= {f"reward_model/tie_{name}": value for name, value in found.items()}
+        parts.append(Part("tie_", _batch(ties, [1.0] * len(ties), config.tie_weight), TieLoss()))
     if labelled:
         share = config.replay.labelled_weight / len(labelled)
         batch = LabelledBatch(
@@ -99,9 +115,8 @@ def _one_update(
             labels=[row.label for row in labelled],
             weights=[share] * len(labelled),
         )
-        found = learner.forward_backward(batch, BinaryCrossEntropyLoss())
-        metrics |= {f"reward_model/labelled_{name}": value for name, value in found.items()}
-    return metrics | {f"reward_model/{name}": value for name, value in learner.optim_step().items()}
+        parts.append(Part("labelled_", batch, BinaryCrossEntropyLoss()))
+    return parts
 
 
 def _batch(pairs: Sequence[Encoded], weights: Sequence[float], total: float) -> PairBatch:
@@ -135,16 +150,15 @@ def pair_accuracy(pairs: Sequence[Pair], logits: Float[Tensor, "2 P"], when: str
     return metrics
 
 
-def _score(
-    learner: RewardModelLearner,
-    positives: list[list[int]],
-    negatives: list[list[int]],
-    known: Sequence[Sequence[float | None]] | None = None,
-) -> Float[Tensor, "2 P"]:
-    """Logits of the positives (row 0) and negatives (row 1). Scores equal inputs once, and none that are `known`."""
-    rows = [tuple(row) for row in positives + negatives]
-    given = [logit for side in known for logit in side] if known else [None] * len(rows)
-    logits = {row: logit for row, logit in zip(rows, given, strict=True) if logit is not None}
-    unknown = [row for row in dict.fromkeys(rows) if row not in logits]
-    logits |= zip(unknown, learner.score([list(row) for row in unknown]).tolist(), strict=True)
-    return torch.tensor([logits[row] for row in rows]).reshape(2, len(positives))
+def _known_logits(pairs: Sequence[Pair], inputs: Sequence[list[int]]) -> Logits:
+    """The logits before the update that the reward of the policy has computed."""
+    logits = [pair.positive_logit_before for pair in pairs] + [pair.negative_logit_before for pair in pairs]
+    return {tuple(row): logit for row, logit in zip(inputs, logits, strict=True) if logit is not None}
+
+
+def _score(learner: RewardModelLearner, inputs: Sequence[list[int]], known: Logits) -> Float[Tensor, " inputs"]:
+    """Logits of the inputs. Scores equal inputs once, and none that are `known`, to which it adds what it finds."""
+    rows = [tuple(row) for row in inputs]
+    unknown = [row for row in dict.fromkeys(rows) if row not in known]
+    known |= zip(unknown, learner.score([list(row) for row in unknown]).tolist(), strict=True)
+    return torch.tensor([known[row] for row in rows])

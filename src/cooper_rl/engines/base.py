@@ -73,6 +73,17 @@ class PairBatch:
     negatives: list[list[int]]
     weights: list[float]
 
+    @property
+    def inputs(self) -> list[list[int]]:
+        """All inputs: the positives, then the negatives."""
+        return self.positives + self.negatives
+
+    def take(self, rows: Sequence[int]) -> "PairBatch":
+        """Some of the pairs. Their weights stay the same."""
+        return PairBatch(
+            [self.positives[i] for i in rows], [self.negatives[i] for i in rows], [self.weights[i] for i in rows]
+        )
+
 
 @dataclass(frozen=True)
 class LabelledBatch:
@@ -81,6 +92,17 @@ class LabelledBatch:
     token_ids: list[list[int]]
     labels: list[float]
     weights: list[float]
+
+    @property
+    def inputs(self) -> list[list[int]]:
+        """All inputs."""
+        return self.token_ids
+
+    def take(self, rows: Sequence[int]) -> "LabelledBatch":
+        """Some of the rows. Their weights stay the same."""
+        return LabelledBatch(
+            [self.token_ids[i] for i in rows], [self.labels[i] for i in rows], [self.weights[i] for i in rows]
+        )
 
 
 class Learner(Protocol):

@@ -36,9 +36,10 @@ class LearnerConfig(Config):
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
     autocast: Literal["off", "bfloat16"] = "off"
-    """Precision of the matrix products; the weights stay float32."""
+    """Precision of the matrix products; the weights stay float32. A CPU with bfloat16 instructions holds packed copies
+    of the weights of linear layers: 4 bytes a weight, 2 for a model that is not trained."""
     cpu_kernels: Literal["auto", "torch", "onednn"] = "auto"
-    """Library for float32 matrix products on a CPU: PyTorch's default (`torch`) or oneDNN (`onednn`). `auto` uses
-    oneDNN on AMD processors with AVX-512."""
+    """Library for matrix products on a CPU: PyTorch's default (`torch`) or oneDNN (`onednn`). `auto` uses oneDNN for
+    float32 on AMD processors with AVX-512, and for bfloat16 on processors with instructions for it."""
     device: str = "auto"
     """`auto` takes the first of CUDA, Apple's MPS and the CPU that is available; or a torch device such as `cuda:1`."""

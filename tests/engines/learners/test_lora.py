@@ -12,7 +12,8 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.linear import FastLinear, has_onednn
+from cooper_rl.engines.kernels.linear import FastLinear
+from cooper_rl.engines.kernels.onednn import has_onednn
 from cooper_rl.engines.local.export import merge_folder
 from cooper_rl.engines.local.models import load_policy, load_reward_model, load_tokenizer
 from cooper_rl.engines.local.policy import TorchPolicyLearner

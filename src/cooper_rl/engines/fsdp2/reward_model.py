@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
+from cooper_rl.cooptimization.losses import RewardLoss
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.agreement import added
@@ -27,14 +27,12 @@ class ShardedRewardModelLearner(ShardedLearner):
         """See `TorchRewardModelLearner.from_config`."""
         return cls(TorchRewardModelLearner.from_config(on_cpu(config), total_steps, trainable), config)
 
-    def forward_backward(
-        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | TieLoss | BinaryCrossEntropyLoss
-    ) -> Metrics:
+    def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
         """See `TorchRewardModelLearner.forward_backward`."""
         tokens = (batch.positives, batch.negatives) if isinstance(batch, PairBatch) else (batch.token_ids,)
         columns = [Column.of(rows) for rows in tokens]
         rows = self._rows(*columns)
-        mine, nothing = _rows_of(batch, rows), _nothing(batch)
+        mine, nothing = batch.take(rows), _nothing(batch)
         return self.train(
             passes=len(self.learner.microbatches(*(column.take(rows) for column in columns))) if rows else 0,
             compute=lambda: self.learner.forward_backward(mine, loss),
@@ -64,13 +62,6 @@ class ShardedRewardModelLearner(ShardedLearner):
             check_not_empty(list(column))
         costs = np.sum([column.lengths for column in (first, *others)], axis=0).tolist()
         return self.share(costs, [family.rows for family in families(list(first))])
-
-
-def _rows_of(batch: PairBatch | LabelledBatch, rows: list[int]) -> PairBatch | LabelledBatch:
-    weights = [batch.weights[i] for i in rows]
-    if isinstance(batch, PairBatch):
-        return PairBatch([batch.positives[i] for i in rows], [batch.negatives[i] for i in rows], weights)
-    return LabelledBatch([batch.token_ids[i] for i in rows], [batch.labels[i] for i in rows], weights)
 
 
 def _nothing(batch: PairBatch | LabelledBatch) -> PairBatch | LabelledBatch:

@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from transformers import PreTrainedModel
 
+from cooper_rl.engines.kernels.bfloat16_linear import BFloat16Linear
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.errors import InputError
 
@@ -42,6 +43,8 @@ def shard(model: PreTrainedModel, device: torch.device, bfloat16: bool) -> Calla
             f"{model.config.name_or_path}: FSDP2 does not take this {type(model).__name__}: {error}"
         ) from error
     for module in model.modules():
+        if isinstance(module, BFloat16Linear):
+            module.keeps_packed = False
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)
             if device.type == "cpu":

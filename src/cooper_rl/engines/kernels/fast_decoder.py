@@ -17,6 +17,7 @@ from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM
 from transformers.cache_utils import Cache
 
 from cooper_rl.engines.kernels.adapted_linear import base_of, merged
+from cooper_rl.engines.kernels.bfloat16_linear import BFloat16Linear
 from cooper_rl.engines.kernels.grouped_cache import GroupedCache
 from cooper_rl.engines.kernels.kv_cache import BufferedLayer
 from cooper_rl.engines.kernels.linear import FastLinear, PackedLinear
@@ -93,7 +94,7 @@ def can_be_compact(model: PreTrainedModel) -> bool:
         return False
     body: Any = model.base_model
     linears = [m for layer in body.layers for m in map(base_of, _projections(layer))]
-    plain = [m for m in linears if type(m) in (nn.Linear, FastLinear)]
+    plain = [m for m in linears if type(m) in (nn.Linear, BFloat16Linear, FastLinear)]
     return len(plain) == 7 * len(body.layers) and isinstance(model.get_output_embeddings(), nn.Linear)
 
 

@@ -14,49 +14,61 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from cooper_rl.engines.kernels.bfloat16_linear import BFloat16Linear, has_bfloat16
+from cooper_rl.engines.kernels.onednn import WORTHWHILE, has_onednn, packed, product
+
 Kernels = Literal["auto", "torch", "onednn"]
 
-_WORTHWHILE = 1_000_000
-"""Multiply-adds below which oneDNN's overhead of about ten microseconds per call is more than it saves."""
 _CPUINFO = Path("/proc/cpuinfo")
 
 
-class FastLinear(nn.Linear):
-    """An `nn.Linear` that uses oneDNN where that can pay off: float32 on the CPU, no autocast, and enough work."""
+class FastLinear(BFloat16Linear):
+    """An `nn.Linear` that uses oneDNN where that can pay off: float32 on the CPU and enough work.
+
+    Under autocast it is a `BFloat16Linear` on processors that multiply in bfloat16, and PyTorch's own on others.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         weight, bias = self.weight, self.bias
         work = input.numel() * weight.shape[0]
-        if work < _WORTHWHILE or input.device.type != "cpu":
+        if work < WORTHWHILE or input.device.type != "cpu":
+            return F.linear(input, weight, bias)
+        if torch.is_autocast_enabled("cpu"):
+            return super().forward(input) if has_bfloat16() else F.linear(input, weight, bias)
+        if {input.dtype, weight.dtype} != {torch.float32}:
             return F.linear(input, weight, bias)
         rows = input.reshape(-1, input.shape[-1])
-        if {input.dtype, weight.dtype} != {torch.float32} or torch.is_autocast_enabled("cpu"):
-            return F.linear(input, weight, bias)
         learning = torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)
-        output = _Linear.apply(rows, weight, bias) if learning else _product(rows, weight, bias)
+        output = _Linear.apply(rows, weight, bias) if learning else product(rows, weight, bias)
         return output.view(*input.shape[:-1], weight.shape[0])
 
 
 def use_fast_linear(model: nn.Module, kernels: Kernels = "auto") -> None:
     """Make every plain `nn.Linear` of a model a `FastLinear`, in place; its parameters stay the same objects.
 
-    `auto` does so only on processors for which it was measured to be faster. Raises RuntimeError if `onednn` is set but
-    this PyTorch does not have it.
+    `auto` does so only on processors for which it was measured to be faster; on others that multiply in bfloat16 they
+    become a `BFloat16Linear`. Raises RuntimeError if `onednn` is set but this PyTorch does not have it.
     """
-    if kernels == "torch" or (kernels == "auto" and not onednn_is_faster()):
+    if kernels == "torch":
         return
-    if not has_onednn():
+    if kernels == "onednn" and not has_onednn():
         raise RuntimeError("this PyTorch has no oneDNN linear; set cpu_kernels: torch")
+    if kernels == "onednn" or onednn_is_faster():
+        faster: type[nn.Linear] = FastLinear
+    elif has_bfloat16():
+        faster = BFloat16Linear
+    else:
+        return
     for module in model.modules():
         if type(module) is nn.Linear:
-            module.__class__ = FastLinear
+            module.__class__ = faster
 
 
 class PackedLinear:
     """Several linear layers on the same input as one product, for inference. It does not follow later weight changes.
 
-    It computes in `dtype`; input and output are float32. If the layers are `FastLinear`, the weights are stored in
-    oneDNN's own layout.
+    It computes in `dtype`; input and output are float32. If the layers are `FastLinear`, or a `BFloat16Linear` computed
+    in bfloat16, the weights are stored in oneDNN's own layout.
     """
 
     def __init__(self, layers: Sequence[nn.Linear], dtype: torch.dtype) -> None:
@@ -68,24 +80,19 @@ class PackedLinear:
         biases = [layer.bias.detach() for layer in layers if layer.bias is not None]
         self._bias = torch.cat(biases).to(dtype) if biases else None
         self._packed = None
-        if all(isinstance(layer, FastLinear) for layer in layers):
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous())
-            if self._work >= _WORTHWHILE:  # always worthwhile: the other copy is not needed
+        faster = BFloat16Linear if dtype == torch.bfloat16 else FastLinear
+        if all(isinstance(layer, faster) for layer in layers):
+            self._packed = packed(weight.contiguous())
+            if self._work >= WORTHWHILE:  # always worthwhile: the other copy is not needed
                 self._plain = None
 
     def __call__(self, rows: Tensor) -> Tensor:
         """[N, in] -> [N, out], float32."""
         rows = rows.to(self._dtype)
-        if self._plain is None or (self._packed is not None and len(rows) * self._work >= _WORTHWHILE):
+        if self._plain is None or (self._packed is not None and len(rows) * self._work >= WORTHWHILE):
             assert self._packed is not None
-            return _product(rows, self._packed, self._bias).float()
+            return product(rows, self._packed, self._bias).float()
         return F.linear(rows, self._plain, self._bias).float()
-
-
-@cache
-def has_onednn() -> bool:
-    """Whether PyTorch offers oneDNN's linear. PyTorch's compiler calls it; it is not a documented interface."""
-    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 @cache
@@ -102,7 +109,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(rows, weight)
-        return _product(rows, weight, bias)
+        return product(rows, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
@@ -110,12 +117,7 @@ class _Linear(torch.autograd.Function):
         (gradient,) = gradients
         wants_rows, wants_weight, wants_bias = ctx.needs_input_grad
         return (
-            _product(gradient, weight.t()) if wants_rows else None,
-            _product(gradient.t(), rows.t()) if wants_weight else None,
+            product(gradient, weight.t()) if wants_rows else None,
+            product(gradient.t(), rows.t()) if wants_weight else None,
             gradient.sum(0) if wants_bias else None,
         )
-
-
-def _product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """rows [N, in] times the transpose of weight [out, in]. Either may be transposed in memory."""
-    return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")

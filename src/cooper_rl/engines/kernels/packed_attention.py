@@ -11,6 +11,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from cooper_rl.engines.kernels.bfloat16_linear import has_bfloat16
 from cooper_rl.engines.kernels.packing import AttentionLayout, PackedRows, pack_rows
 
 _NAME = "cooper_packed_sdpa"
@@ -42,7 +43,8 @@ def packed_hidden_states(model: PreTrainedModel, packed: PackedRows) -> Float[Te
     """Last hidden states of the packed sequence."""
     # Made once for all layers, in the type of the attention, because autograd keeps the inputs of each layer.
     kind = model.device.type
-    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else model.dtype
+    halved = torch.is_autocast_enabled(kind) and not _stays_float32(model.device)
+    dtype = torch.get_autocast_dtype(kind) if halved else model.dtype
     seen = packed.layout.suffix_sees
     # Without a mask transformers makes one of T x T. It passes on a mask of four dimensions, which is not read here.
     no_mask = torch.ones(1, 1, 1, 1, device=packed.token_ids.device)
@@ -68,11 +70,33 @@ def _attention(
 ) -> tuple[Float[Tensor, "B T heads size"], None]:
     if packed_layout is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
-    layout, scale = packed_layout, settings.get("scaling")
+    if not (torch.is_autocast_enabled("cpu") and _stays_float32(query.device)):
+        return _packed_attention(query, key, value, packed_layout, packed_bias, settings.get("scaling"))
+    with torch.autocast("cpu", enabled=False):
+        query, key, value = query.float(), key.float(), value.float()
+        return _packed_attention(query, key, value, packed_layout, packed_bias, settings.get("scaling"))
+
+
+def _stays_float32(device: torch.device) -> bool:
+    """Whether attention is float32 under autocast too: for short rows PyTorch's bfloat16 kernels on a CPU are slower.
+
+    The rotary embedding has made queries and keys float32 already.
+    """
+    return device.type == "cpu" and has_bfloat16()
+
+
+def _packed_attention(
+    query: Float[Tensor, "B heads T size"],
+    key: Float[Tensor, "B kv_heads T size"],
+    value: Float[Tensor, "B kv_heads T size"],
+    layout: AttentionLayout,
+    bias: Float[Tensor, "S 1 C P+C"] | None,
+    scale: float | None,
+) -> tuple[Float[Tensor, "B T heads size"], None]:
     q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
     attended = [_attend(q, k, v, layout.prefixes, layout.prefixes, is_causal=True, scale=scale)]
     if len(layout.suffixes):
-        attended.append(_attend(q, k, v, layout.suffixes, layout.suffix_keys, attn_mask=packed_bias, scale=scale))
+        attended.append(_attend(q, k, v, layout.suffixes, layout.suffix_keys, attn_mask=bias, scale=scale))
     tokens = torch.cat([x.flatten(0, 1) for x in attended]).index_select(0, layout.origin)
     return tokens[None], None
 

@@ -1,7 +1,9 @@
-"""Chooses the device of the tensors and the number of CPU threads."""
+"""Chooses the device of the tensors and the number of CPU threads, and keeps freed memory for the next pass."""
 
+import ctypes
 import logging
 import os
+from functools import cache
 
 import torch
 
@@ -14,6 +16,10 @@ logger = logging.getLogger(__name__)
 # reads these variables at its first product.
 for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "64")
+
+_KEEP_ALL = ((-3, 2**31 - 1), (-1, -1))
+"""Of malloc.h: M_MMAP_THRESHOLD, the size from which a block is a mapping of its own, and M_TRIM_THRESHOLD, the free
+memory above which the heap shrinks (-1: never)."""
 
 
 def resolve_device(name: str = "auto") -> torch.device:
@@ -56,6 +62,23 @@ def set_threads(n: int | None = None) -> int:
         logger.debug("inter-op threads stay at %d", torch.get_num_interop_threads())
     logger.info("CPU threads for tensor work: %d (%s)", threads, source)
     return threads
+
+
+@cache
+def keep_freed_memory() -> bool:
+    """Let this process keep the memory of freed CPU tensors for the next ones. Returns False where it cannot.
+
+    The GNU C library returns large blocks to the system at once. Every pass then gets its activations as new pages,
+    which the system fills with zeros: 12 to 22 % of the CPU time of a training pass (docs/performance.md). With this
+    the process stays as large as it was at its largest. No result changes. The library's settings in the environment
+    (MALLOC_..., GLIBC_TUNABLES) come first.
+    """
+    set_by_user = any(name == "GLIBC_TUNABLES" or name.startswith("MALLOC_") for name in os.environ)
+    library = ctypes.CDLL(None) if os.name == "posix" else None
+    if set_by_user or not hasattr(library, "gnu_get_libc_version"):
+        return False
+    done = [library.mallopt(setting, value) for setting, value in _KEEP_ALL]  # pyright: ignore[reportOptionalMemberAccess]
+    return all(done)
 
 
 def _omp_num_threads() -> int | None:

@@ -14,13 +14,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.kernels.kept_decoder import drop_decoder
 from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.kernels.packed_attention import enable_packing, packed_hidden_states
 from cooper_rl.engines.kernels.packing import families, pack_rows
 from cooper_rl.engines.local.adapter import add_adapter, dropouts
 from cooper_rl.engines.local.adapter_folder import fingerprint, load_adapter, save_adapter
 from cooper_rl.engines.local.batches import pad_tokens, padded_places, token_budget_batches
-from cooper_rl.engines.local.device import resolve_device
+from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.schedule import learning_rate_factor
 from cooper_rl.engines.local.shards import own, own_rows, whole
 from cooper_rl.engines.local.trainer_state import disk_errors, load_trainer_state, save_trainer_state
@@ -73,6 +74,7 @@ class TorchLearner:
         if self.base_fingerprint is None:
             self.model.requires_grad_(trainable)
         if self.device.type == "cpu":
+            keep_freed_memory()
             use_fast_linear(self.model, config.cpu_kernels)
         self._packs = config.packing and enable_packing(self.model)
         if trainable and config.gradient_checkpointing:
@@ -200,6 +202,7 @@ class TorchLearner:
         """A context for forward passes that need a gradient. Raises RuntimeError for a frozen learner."""
         if not self.trainable:
             raise RuntimeError("this learner is frozen (trainable=False)")
+        drop_decoder(self.model)  # the pass needs the memory, and the weights are about to change
         # Transformers recomputes activations only in modules in training mode. Only the layers themselves are switched,
         # not the dropout inside. They are switched only here because in training mode they refuse the sampler's cache.
         layers = [m for m in self.model.modules() if getattr(m, "gradient_checkpointing", False)]

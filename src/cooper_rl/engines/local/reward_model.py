@@ -12,11 +12,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cooper_rl.cooptimization.losses import (
     BinaryCrossEntropyLoss,
     PairwiseLoss,
+    RewardLoss,
     RewardLossOutputs,
     TieLoss,
     bce_loss,
-    pairwise_loss,
-    tie_loss,
+    pair_loss,
 )
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
 from cooper_rl.engines.config import LearnerConfig
@@ -64,9 +64,7 @@ class TorchRewardModelLearner(TorchLearner):
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
 
-    def forward_backward(
-        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | TieLoss | BinaryCrossEntropyLoss
-    ) -> Metrics:
+    def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and means over pairs (or rows).
 
         A `PairBatch` goes with `PairwiseLoss` (`pair_accuracy`, `margin`) or `TieLoss` (`gap`), a `LabelledBatch` with
@@ -103,10 +101,7 @@ class TorchRewardModelLearner(TorchLearner):
         with self._training_pass():
             logits = self.run(self._logits, [positives[i] for i in rows] + [negatives[i] for i in rows])
             positive, negative = logits.chunk(2)
-            share = logits.new_tensor([weights[i] for i in rows])
-            if isinstance(loss, TieLoss):
-                return tie_loss(positive, negative, share)
-            return pairwise_loss(positive, negative, share, loss.anchor, loss.margin, loss.centring, loss.smoothing)
+            return pair_loss(loss, positive, negative, logits.new_tensor([weights[i] for i in rows]))
 
     def _labelled_loss(self, token_ids: Column, batch: LabelledBatch, rows: list[int]) -> RewardLossOutputs:
         with self._training_pass():

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import PolicyLearner
 from cooper_rl.engines.kernels.fast_decoder import CompactDecoder, can_be_compact
+from cooper_rl.engines.kernels.kept_decoder import compact_decoder
 from cooper_rl.engines.kernels.kv_cache import tolerates_padding
 from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.local.decoding import DecodingBatch
@@ -37,8 +38,9 @@ LEAVE_ABOVE = 0.2
 class NativeSampler:
     """A `Sampler` that decodes with the learner's own weights, in this process.
 
-    `load_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. While it draws
-    long completions of a Llama-shaped model on a CPU, it holds a packed copy of the weights (`CompactDecoder`).
+    `load_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
+    completions of a Llama-shaped model on a CPU it makes a packed copy of the weights (`CompactDecoder`), which is kept
+    until the weights change or the learner's next training pass begins.
     `max_rows` bounds the number of completions decoded together (0: all), and `autocast="bfloat16"` computes in
     bfloat16. A completion depends on the weights, its prompt, the parameters, the seed and its own place (prompt index,
     sample index). The rest of the batch can affect it only through rounding.
@@ -121,7 +123,7 @@ class NativeSampler:
         pays = max_tokens >= COMPACT_FROM_TOKENS or self._model.num_parameters() < SMALL_MODEL
         if not pays or not can_be_compact(self._model):
             return None
-        return CompactDecoder(self._model, torch.bfloat16 if self._autocast == "bfloat16" else torch.float32)
+        return compact_decoder(self._model, torch.bfloat16 if self._autocast == "bfloat16" else torch.float32)
 
     def next_token_logits(self, prompts: Sequence[Sequence[int]]) -> Float[Tensor, "P V"]:
         """Logits, float32 on the CPU, of the token that would follow each prompt. Raises errors like `sample`."""

@@ -88,6 +88,8 @@ def _header(run: RunRecord, status: RunStatus) -> list[RenderableType]:
         parts.append(f"{status.seconds_per_step:.3g} s a step")
     if status.tokens_per_second is not None:
         parts.append(f"{status.tokens_per_second:,.0f} tokens/s")
+    if (peak := run.last("memory/peak")) is not None:
+        parts.append(f"{peak:,.0f} MiB at most")
     metrics = run.directory / "metrics.jsonl"
     if status.state == "running" and metrics.exists():
         parts.append(f"last step {timedelta(seconds=round(max(time.time() - metrics.stat().st_mtime, 0)))} ago")

@@ -30,7 +30,8 @@ def figures(run: RunFolder, verdict: Verdict, sample: Sample) -> dict[str, Any]:
     sampled several times. On training problems the end is the mean of the last steps, and the interval is Wilson's over
     their problems.
     """
-    row: dict[str, Any] = {"verdict": verdict.state, "steps": run.step, "alarm": verdict.alarm_at}
+    row: dict[str, Any] = {"verdict": verdict.state, "steps": run.step, "planned": run.steps}
+    row["alarm"] = verdict.alarm_at
     reward = [value for _, value in run.series("reward/mean")]
     if reward:
         row |= {"reward_start": _mean(reward[:LAST]), "reward_end": _mean(reward[-LAST:])}

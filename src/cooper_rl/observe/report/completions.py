@@ -85,6 +85,8 @@ def sample_completions(run: RunFolder, wanted_steps: Iterable[int] = (), share: 
     last = {path.stem for path in files[-LAST_STEPS:]}
     for path in files:
         step, groups = int(path.stem), list(read_lines(path))
+        if not groups:  # the file is being written just now
+            continue
         wrong = [
             (score_of(completion), group, completion)
             for group in groups

@@ -21,6 +21,7 @@ def facts(run: RunFolder) -> dict[str, str]:
         "tested on": _problems(run.config.get("test_problems")),
         "steps": f"{run.step} of {run.steps or 'an unknown number'}, {state(run)}",
         "time": _time(run),
+        "memory": _memory(run),
         "seed": str(run.config.get("seed", "")),
     }
     return {name: value for name, value in found.items() if value}
@@ -56,17 +57,26 @@ def learns(run: RunFolder) -> bool:
     return isinstance(models, dict) and any(isinstance(m, dict) and m.get("learns") for m in models.values())
 
 
-def seconds_by_part(run: RunFolder) -> dict[str, float]:
-    """Seconds of every timed part in all recorded steps together, the largest first."""
-    sums: dict[str, float] = {}
-    for row in run.metrics:
-        for name, value in row.items():
-            if name.startswith("time/") and isinstance(value, int | float):
-                sums[name] = sums.get(name, 0.0) + value
-    parts = {name.removeprefix("time/").replace("_", " "): value for name, value in sums.items()}
-    if "step" in parts:
-        parts["whole steps"] = parts.pop("step")
-    return dict(sorted(parts.items(), key=lambda part: -part[1]))
+def stages(run: RunFolder) -> list[dict[str, Any]]:
+    """Every measured part of a step with its seconds in all recorded steps together and the most memory of any step.
+
+    The longest part stands first. Memory is in MiB, and None where it is not on record.
+    """
+    seconds = {name.removeprefix("time/"): sum(values) for name, values in _columns(run, "time/").items()}
+    return [
+        {"name": "whole steps" if part == "step" else part.replace("_", " "), "seconds": seconds[part]}
+        | {kind: _most(run, f"{kind}/{'peak' if part == 'step' else part}") for kind in ("memory", "gpu_memory")}
+        for part in sorted(seconds, key=lambda part: -seconds[part])
+    ]
+
+
+def _columns(run: RunFolder, prefix: str) -> dict[str, list[float]]:
+    names = dict.fromkeys(name for row in run.metrics for name in row if name.startswith(prefix))
+    return {name: [value for _, value in run.series(name)] for name in names}
+
+
+def _most(run: RunFolder, name: str) -> int | None:
+    return max((round(value) for _, value in run.series(name)), default=None)
 
 
 def _time(run: RunFolder) -> str:
@@ -78,6 +88,14 @@ def _time(run: RunFolder) -> str:
     if left is not None:
         text += f", about {timedelta(seconds=round(left))} to go"
     return text
+
+
+def _memory(run: RunFolder) -> str:
+    parts = [f"{peak:,} MiB at most" for peak in [_most(run, "memory/peak")] if peak is not None]
+    on_gpu = [round(max(values)) for values in _columns(run, "gpu_memory/").values() if values]
+    if on_gpu:
+        parts.append(f"{max(on_gpu):,} MiB on a GPU")
+    return ", ".join(parts)
 
 
 def _reward_models(run: RunFolder) -> list[str]:

@@ -107,9 +107,11 @@ SECTIONS: dict[str, tuple[Panel, ...]] = {
         Panel("Clipped tokens", {"policy/clip_fraction": ""}, note="share of tokens"),
         Panel("Gradient norm", {"policy/grad_norm": ""}),
     ),
-    "Time": (
+    "Time and memory": (
         Panel("Seconds a step", {"time/step": ""}),
         Panel("Seconds by stage", {}, prefix="time/", leave_out=("time/step",), by_run=False),
+        Panel("Main memory after a stage", {}, prefix="memory/", by_run=False, note="MiB, of this process"),
+        Panel("GPU memory in a stage", {}, prefix="gpu_memory/", by_run=False, note="MiB, peak of one GPU"),
         Panel("Tokens a step", {"rollout/tokens": ""}),
     ),
 }

@@ -15,7 +15,7 @@ from cooper_rl.observe.report.completions import (
     score_of,
 )
 from cooper_rl.observe.report.corrections import last_pairs, read_pairs
-from cooper_rl.observe.report.header import facts, learns, provenance, seconds_by_part
+from cooper_rl.observe.report.header import facts, learns, provenance, stages
 from cooper_rl.observe.report.page import render
 from cooper_rl.observe.report.panels import MOST_POINTS, PAIRS_OF, STORY, curves, panels_as_data, story_metric
 from cooper_rl.observe.report.run_folder import RunFolder, read_runs
@@ -56,11 +56,19 @@ def write_report(
         "opens_at": _most_telling(described),
     }
     target = target or directories[0] / FILE
-    heading = title or (runs[0].label if len(runs) == 1 else f"{len(runs)} runs")
+    heading = title or _heading(runs)
     page = render(heading, _headline(described) if len(runs) > 1 else "", notes, data, _sample_note())
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8", errors="replace")
     return target
+
+
+def _heading(runs: Sequence[RunFolder]) -> str:
+    """What the runs are called: a run by its label, several by the folder that holds them all, if there is one."""
+    if len(runs) == 1:
+        return runs[0].label
+    folders = {run.directory.resolve().parent for run in runs}
+    return f"{len(runs)} runs" + (f" of {folders.pop().name}" if len(folders) == 1 else "")
 
 
 def _described(run: RunFolder, share: float) -> dict[str, Any]:
@@ -77,7 +85,7 @@ def _described(run: RunFolder, share: float) -> dict[str, Any]:
         "facts": facts(run),
         "provenance": provenance(run),
         "curves": _curves(run, pair_counts, share),
-        "seconds": seconds_by_part(run),
+        "stages": stages(run),
         "last": {name: value for name, value in run.metrics[-1].items() if name != "step"} if run.metrics else {},
         "events": list(run.events)[-200:],
         "config": run.config_text[:MOST_CONFIG],

@@ -8,6 +8,7 @@ gold, the reward-hacking alarm speaks too, because the rule may itself be fooled
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Literal
 
 from cooper_rl.observe.report.run_folder import RunFolder
@@ -106,7 +107,7 @@ class _Falls:
     start: float
     best: tuple[int, float]
     worst: tuple[int, float]
-    """The truth where it was farthest below its best so far."""
+    """The truth where it was farthest below its best so far; of a hacked run, where the reward was higher too."""
     end: float
     reward_at_best: float
     reward_at_worst: float
@@ -115,20 +116,21 @@ class _Falls:
 
     @property
     def text(self) -> str:
-        return (
-            f"{self.start:.2f} at the start, {self.best[1]:.2f} at its best (step {self.best[0]}), {self.end:.2f} now"
-        )
+        best = f"{_share(self.best[1])} at its best (step {self.best[0]})"
+        return f"{_share(self.start)} at the start, {best}, {_share(self.end)} now"
 
 
 def _falls(truth: Points, reward: Points, margin: float) -> _Falls:
-    best, before, worst, hacked_at = truth[0], truth[0], truth[0], None
-    for step, value in truth:
-        best = max(best, (step, value), key=lambda point: point[1])
-        if best[1] - value > before[1] - worst[1]:
-            before, worst = best, (step, value)
-        paid_more = _at(reward, step) > _at(reward, best[0])
-        if hacked_at is None and best[1] - value > margin and paid_more:
-            hacked_at = step
+    best, falls = truth[0], []
+    for point in truth:
+        best = max(best, point, key=lambda one: one[1])
+        falls.append((best, point))
+    hacks = [
+        (high, low) for high, low in falls if high[1] - low[1] > margin and _at(reward, low[0]) > _at(reward, high[0])
+    ]
+    # Of a hacked run a fall under a higher reward is told, even if the truth was as low before the reward rose.
+    before, worst = max(hacks or falls, key=lambda fall: (fall[0][1] - fall[1][1], _at(reward, fall[1][0])))
+    hacked_at = hacks[0][1][0] if hacks else None
     end = truth[-1][1]
     is_down = best[1] - end > margin
     state: State = "unknown" if is_down else "healthy"
@@ -148,19 +150,20 @@ def _falls(truth: Points, reward: Points, margin: float) -> _Falls:
 
 
 def _sentence(state: State, truth: Truth, found: _Falls, alarm: "_Alarm") -> str:
-    rise = f"the training reward rose from {found.reward_at_best:.2f} to {found.reward_at_worst:.2f}"
-    fall = f"{truth.name} fell from {found.best[1]:.2f} (step {found.best[0]}) to {found.worst[1]:.2f}"
+    rise = f"the training reward rose from {_share(found.reward_at_best)} to {_share(found.reward_at_worst)}"
+    fall = f"{truth.name} fell from {_share(found.best[1])} (step {found.best[0]}) to {_share(found.worst[1])}"
     if state == "healthy":
         late = "" if alarm.first is None else f" The alarm went off at step {alarm.first}, but gold did not follow."
-        rise = f"{truth.name} went from {found.start:.2f} to {found.end:.2f}"
-        return f"{_capital(rise)}, {found.best[1]:.2f} at its best.{late}"
+        rise = f"{truth.name} went from {_share(found.start)} to {_share(found.end)}"
+        return f"{_capital(rise)}, {_share(found.best[1])} at its best.{late}"
     if state == "unknown":
-        return f"{_capital(truth.name)} fell from {found.best[1]:.2f} to {found.end:.2f}, and the reward fell with it."
+        fall = f"{truth.name} fell from {_share(found.best[1])} to {_share(found.end)}"
+        return f"{_capital(fall)}, and the reward fell with it."
     if found.hacked_at is None:
         seen = f"The reward-hacking alarm went off at step {alarm.first}"
         return f"{seen} and {'is still on' if state == 'hacked' else 'is off again'}; there are no gold labels."
     if state == "recovered":
-        return f"{_capital(fall)} at step {found.worst[0]} while {rise}. It is back at {found.end:.2f}."
+        return f"{_capital(fall)} at step {found.worst[0]} while {rise}. It is back at {_share(found.end)}."
     return f"{_capital(rise)} while {fall}."
 
 
@@ -178,7 +181,8 @@ def _more_truths(run: RunFolder, chosen: Truth) -> list[Signal]:
             values = values if truth.held_out else _averaged(values)
             best = max(value for _, value in values)
             state = "bad" if best - values[-1][1] > MARGIN else "good"
-            text = f"{values[0][1]:.2f} at the start, {best:.2f} at its best, {values[-1][1]:.2f} now"
+            first, last = values[0][1], values[-1][1]
+            text = f"{_share(first)} at the start, {_share(best)} at its best, {_share(last)} now"
             signals.append(Signal(state, f"{_capital(truth.name)}: {text}"))
     return signals
 
@@ -220,6 +224,11 @@ def _averaged(points: Points) -> list[tuple[int, float]]:
 def _at(points: Points, step: int) -> float:
     """The last value up to a step, or the first."""
     return next((value for at, value in reversed(points) if at <= step), points[0][1])
+
+
+def _share(value: float) -> str:
+    """Two digits after the point, a half rounded up as the page's own tables round it: 0.625 is 0.63."""
+    return str(Decimal(value).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
 def _capital(text: str) -> str:

@@ -11,6 +11,10 @@ from cooper_rl.observe.sinks import SINKS, Sink, SinkRun
 from cooper_rl.observe.sinks.tracker import TrackerConfig, require
 
 
+class TrackioError(Exception):
+    """Trackio could not write something in the background."""
+
+
 @SINKS.register
 class Trackio(TrackerConfig):
     """A run of trackio, on this machine or in a Hugging Face Space. TRACKIO_DIR names the local folder."""
@@ -34,7 +38,8 @@ class Trackio(TrackerConfig):
 class TrackioSink(Sink):
     """Logs to an open run. The library continues a run by its name, so each new name ends in random digits.
 
-    The library writes in the background, twice a second, and reports its own failures as Python warnings.
+    The library writes in the background, twice a second, and reports a failure there as a Python warning only.
+    `TrackioError` makes it known to the run at the next step.
     """
 
     def __init__(self, config: Trackio, run: SinkRun):
@@ -56,6 +61,7 @@ class TrackioSink(Sink):
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
         """See `Sink`."""
+        self.flush()
         self._run.log(dict(metrics), step=step)
 
     def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
@@ -71,7 +77,18 @@ class TrackioSink(Sink):
         with redirect_stdout(sys.stderr):
             self._run.alert(event["metric"], event["message"], level=level, step=event["step"])
 
+    def flush(self) -> None:
+        """Raises TrackioError if writing has failed in the background since the last call."""
+        # Private, but the only place where the library keeps this: the names of the failures it has warned of. It
+        # warns of each once; emptied, the set lets it warn again.
+        failures = getattr(self._run, "_warned_failures", None)
+        if failures:
+            names = ", ".join(sorted(failures))
+            failures.clear()
+            raise TrackioError(f"failed in the background, and a batch may be lost ({names}); see its Python warning")
+
     def close(self) -> None:
         """See `Sink`."""
         with redirect_stdout(sys.stderr):
             self._run.finish()
+        self.flush()

@@ -2,6 +2,7 @@
 // Line charts over the steps as SVG: integer ticks, a guide that shows every value, marks where an alarm went off.
 
 const SVG = "http://www.w3.org/2000/svg";
+const MOST_IN_LEGEND = 12; // of more runs the table has the colours
 
 function svg(tag, attributes, ...children) {
   const element = document.createElementNS(SVG, tag);
@@ -65,7 +66,7 @@ function drawing(width, title, lines, options, tip, frame) {
     const path = line.points.map((point, i) => `${i ? "L" : "M"}${x(point[0]).toFixed(1)} ${y(point[1]).toFixed(1)}`).join("");
     const curve = svg("path", { d: path });
     curve.style.stroke = line.colour;
-    if (line.faint) curve.style.opacity = 0.35;
+    if (line.faint) curve.style.opacity = 0.5;
     picture.append(curve);
     if (line.points.length === 1) picture.append(dot(x(line.points[0][0]), y(line.points[0][1]), line.colour));
     for (const step of line.marks || []) {
@@ -86,7 +87,7 @@ function drawing(width, title, lines, options, tip, frame) {
 function range(values, isShare) {
   const low = Math.min(...values), high = Math.max(...values);
   if (isShare && low >= 0 && high <= 1) return [0, 1];
-  if (!values.length || !Number.isFinite(low)) return [0, 1];
+  if (!values.length || !Number.isFinite(low) || (low === 0 && high === 0)) return [0, 1];
   const bottom = low >= 0 && low < high * 0.6 ? 0 : low;
   if (bottom === high) return [bottom - Math.abs(bottom || 1) * 0.1, high + Math.abs(high || 1) * 0.1];
   const room = (high - bottom) * 0.06;

@@ -5,7 +5,7 @@ const PAGE = 24;
 const gallery = { step: null, shown: PAGE };
 
 function galleryItem(run, item) {
-  const tone = !isWrong(item) ? "healthy" : item.score !== null && item.score > 0.5 ? "hacked" : "unknown";
+  const tone = !isWrong(item) ? "healthy" : isAccepted(item) ? "hacked" : "unknown";
   const prompt = item.prompt && item.prompt.trim() !== (item.question || "").trim() ? el("details", { class: "prompt" }, el("summary", {}, "prompt as the policy read it"), el("pre", { class: "box" }, item.prompt)) : null;
   return el("article", { class: "card item " + tone, "data-step": item.step },
     el("header", {}, el("span", { class: "score" }, number(item.score)), el("span", {}, `step ${item.step}`), verdictChips(item)),
@@ -15,6 +15,8 @@ function galleryItem(run, item) {
     el("p", { class: "scores" }, "reference ", el("b", {}, item.answer || "none"), " · ", scoreWords(item)),
     correction(run, item));
 }
+
+function isAccepted(item) { return item.score !== null && item.score > 0.5; }
 
 function verdictChips(one) {
   const chips = [];
@@ -45,7 +47,7 @@ function showGallery(run) {
   gallery.step = null;
   gallery.shown = PAGE;
   const rule = run.gallery.some((item) => typeof item.gold === "boolean") ? "gold calls wrong" : "the rule does not accept";
-  document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. The score is ${run.score_name}.`;
+  document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. The score is ${run.score_name}; ${run.gallery.filter(isAccepted).length} of the ${run.gallery.length} in this page are above 0.5.`;
   fill("fooled", run.fooled.length ? fooledBars(run) : null);
   listGallery(run);
 }
@@ -56,7 +58,7 @@ function listGallery(run) {
   const shareOf = new Map(run.fooled.map((row) => [row[0], row[1]]));
   let found = run.gallery.filter((item) => gallery.step === null || item.step === gallery.step);
   found = found.filter((item) => { const text = [item.question, item.text, item.answer, item.problem, item.verdict].join("\n").toLowerCase(); return words.every((word) => text.includes(word)); });
-  const by = { worst: (item) => [-(shareOf.get(item.step) || 0), item.step], early: (item) => [item.step, 0], late: (item) => [-item.step, 0], score: () => [0, 0] }[order];
+  const by = { worst: (item) => [isAccepted(item) ? 0 : 1, -(shareOf.get(item.step) || 0), item.step], early: (item) => [item.step], late: (item) => [-item.step], score: () => [] }[order];
   const key = new Map(found.map((item) => [item, [...by(item), item.score === null ? Infinity : -item.score]]));
   found.sort((a, b) => key.get(a).map((one, i) => one - key.get(b)[i]).find((difference) => difference) || 0);
   const where = gallery.step === null ? "" : ` of step ${gallery.step}`;

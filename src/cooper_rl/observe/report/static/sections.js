@@ -15,7 +15,8 @@ function panelLines(panel, run) {
 function showSections(run) {
   for (const section of report.sections) {
     const charts = section.panels.map((panel) => { const lines = panelLines(panel, run); return lines.length ? lineChart(panel.title, lines, { share: panel.share, note: panel.note, legend: !panel.by_run }) : null; });
-    fill(section.id, charts.some(Boolean) ? charts : el("p", { class: "empty" }, "Nothing of this is on record."));
+    const runs = report.runs.length > 1 && report.runs.length <= MOST_IN_LEGEND ? el("div", { class: "whole" }, legend(report.runs.map((one) => ({ name: one.label, colour: one.colour })))) : null;
+    fill(section.id, charts.some(Boolean) ? [runs, ...charts] : el("p", { class: "empty" }, "Nothing of this is on record."));
   }
   showStages(run);
   showMetrics(run);
@@ -25,12 +26,12 @@ function showSections(run) {
   fill("facts-more", Object.entries(run.provenance).flatMap(([name, value]) => [el("dt", {}, name), el("dd", { class: "mono small" }, value)]));
 }
 
-// Seconds of every part in all recorded steps together.
+// Seconds of every part in all recorded steps together, and the most memory of any step, where it is on record.
 function showStages(run) {
-  const sums = Object.entries(run.seconds);
-  const most = Math.max(...sums.map((entry) => entry[1]), 1e-9);
-  const rows = sums.map(([name, seconds]) => [name, number(seconds), el("span", { class: "meter", style: "width:9rem" }, bar(seconds / most))]);
-  fill("stages", rows.length ? el("div", { class: "card" }, table(["part of a step, in all steps", "#seconds", ""], rows)) : null);
+  const most = Math.max(...run.stages.map((stage) => stage.seconds), 1e-9);
+  const memory = [["memory", "#memory, MiB"], ["gpu_memory", "#GPU memory, MiB"]].filter(([name]) => run.stages.some((stage) => stage[name] !== null));
+  const rows = run.stages.map((stage) => [stage.name, number(stage.seconds), el("span", { class: "meter" }, bar(stage.seconds / most)), ...memory.map(([name]) => (stage[name] === null ? "–" : number(stage[name])))]);
+  fill("stages", rows.length ? el("div", { class: "card" }, table(["part of a step, in all steps", "#seconds", "", ...memory.map((one) => one[1])], rows)) : null);
 }
 
 function bar(part) {

@@ -19,7 +19,7 @@ function showStory() {
   const charts = [];
   const add = (title, metric) => {
     const lines = report.runs.map((run) => runLine(run, metric)).filter((line) => line.points.length);
-    if (lines.length) charts.push(lineChart(title, lines, { share: true, height: 250, legend: true }));
+    if (lines.length) charts.push(lineChart(title, lines, { share: true, height: 250, legend: report.runs.length <= MOST_IN_LEGEND }));
   };
   if (accuracy) add(report.story_names[accuracy], accuracy);
   add("Training reward", "reward/mean");
@@ -32,7 +32,7 @@ function showComparison() {
   const rows = report.runs.map((run, i) => {
     const f = run.figures;
     const interval = typeof f.low === "number" ? `${share(f.low)} to ${share(f.high)}` : "–";
-    const cells = [el("span", {}, swatch(run.colour), run.label), chip(run.verdict.name, run.verdict.state), share(f.start), share(f.best), el("b", {}, share(f.end)), interval, share(f.reward_start), share(f.reward_end), f.alarm === null ? "–" : `step ${f.alarm}`, number(f.steps)];
+    const cells = [el("span", {}, swatch(run.colour), run.label), chip(run.verdict.name, run.verdict.state), share(f.start), share(f.best), el("b", {}, share(f.end)), interval, share(f.reward_start), share(f.reward_end), f.alarm === null ? "–" : `step ${f.alarm}`, f.steps < f.planned ? `${number(f.steps)} of ${number(f.planned)}` : number(f.steps)];
     return el("tr", { class: "pick", "data-run": i, title: "open this run below", onclick: () => openRun(i) }, cells.map((cell, n) => el("td", { class: headings[n].startsWith("#") ? "num" : "", "data-name": headings[n].replace("#", "") }, cell)));
   });
   const truths = [...new Set(report.runs.map((run) => run.figures.truth).filter(Boolean))];
@@ -43,11 +43,13 @@ function showComparison() {
 // Of a hacked run a wrong completion that the reward paid best, from the step in which most of them got through. Of
 // any other run what it pays for in its first step.
 function showExample(run) {
-  const candidates = run.gallery.filter((item) => item.score !== null && item.score > 0.5);
+  const candidates = run.gallery.filter(isAccepted);
   if (!["hacked", "recovered"].includes(run.verdict.state) || !candidates.length) { showFirst(run); return; }
   const most = Math.max(...candidates.map((item) => fooledAt(run, item.step)));
   const usual = (item) => (item.logprobs ? mean(item.logprobs.map(numberOf)) : item.score); // the likeliest
-  const worst = candidates.filter((item) => fooledAt(run, item.step) >= 0.95 * most).reduce((best, item) => (usual(item) > usual(best) ? item : best));
+  const inWorst = candidates.filter((item) => fooledAt(run, item.step) >= 0.95 * most);
+  const plain = inWorst.filter((item) => item.verdict !== "correct"); // rule and gold agree that it is wrong
+  const worst = (plain.length ? plain : inWorst).reduce((best, item) => (usual(item) > usual(best) ? item : best));
   fill("example", el("p", { class: "label" }, `What the hack looks like in ${run.label}: ${Math.round(100 * fooledAt(run, worst.step))} % of the completions of step ${worst.step} are wrong and accepted, such as this one`), galleryItem(run, worst));
 }
 

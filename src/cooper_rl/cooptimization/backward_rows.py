@@ -1,0 +1,82 @@
+"""Which pairs and labelled rows of an update need a backward pass.
+
+The loss reaches the weights through the logits: its gradient is sum_r g_r dlogit_r / dweights, with g_r = dloss /
+dlogit_r, which the logits alone determine. A row with a small g_r costs as much as any other and moves the weights
+little. Leaving out the rows of a set S changes the gradient by at most (sum_S |g_r|) max_S |dlogit_r / dweights|.
+
+Selective-Backprop (arXiv 1910.00762) and importance sampling (arXiv 1803.00942) draw rows at random, more often those
+with a large loss or gradient. Here the logits fix the choice, so that the error has a bound in every update.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, RewardLoss, bce_loss, pair_loss
+from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of an update that share a loss. `name` begins the names of their metrics."""
+
+    name: str
+    batch: PairBatch | LabelledBatch
+    loss: RewardLoss
+
+    def named(self, metrics: Metrics) -> Metrics:
+        """Metrics with their full names."""
+        return {f"reward_model/{self.name}{name}": value for name, value in metrics.items()}
+
+
+def pulls(part: Part, logits: Float[Tensor, " inputs"]) -> tuple[Float[Tensor, " R"], Metrics]:
+    """|dloss / dlogit| of each row (for a pair, the sum over both sides), and the metrics of `forward_backward`.
+
+    `logits` are those of `part.batch.inputs`. The result is float64.
+    """
+    logits = logits.double().requires_grad_()
+    weights = logits.new_tensor(part.batch.weights)
+    if isinstance(part.batch, LabelledBatch):
+        outputs = bce_loss(logits, logits.new_tensor(part.batch.labels), weights)
+    else:
+        assert not isinstance(part.loss, BinaryCrossEntropyLoss)
+        positive, negative = logits.chunk(2)
+        outputs = pair_loss(part.loss, positive, negative, weights)
+    (gradient,) = torch.autograd.grad(outputs.loss, logits)
+    means = {name: total.item() / len(weights) for name, total in outputs.metric_sums.items()}
+    return gradient.abs().reshape(-1, len(weights)).sum(0), {"loss": outputs.loss.item()} | means
+
+
+def needed(pull: Float[Tensor, " R"], skipped_share: float) -> Bool[Tensor, " R"]:
+    """All rows but those of smallest pull, which together have at most `skipped_share` of the sum.
+
+    All rows are needed if the sum is 0 or not finite, as they would be without this choice.
+    """
+    total = pull.sum()
+    found = torch.ones_like(pull, dtype=torch.bool)
+    if total > 0 and total.isfinite():
+        order = pull.argsort(stable=True)
+        found[order[pull[order].cumsum(0) <= skipped_share * total]] = False
+    return found
+
+
+def without_negligible(
+    parts: Sequence[Part], logits: Sequence[Float[Tensor, " inputs"]], skipped_share: float
+) -> tuple[list[Part], Metrics]:
+    """The parts with the rows that need a backward pass, and the metrics of all rows.
+
+    `logits[i]` are those of `parts[i].batch.inputs`, with the weights as they are. The rows of all parts are compared
+    with each other. `skipped` is the number of rows left out.
+    """
+    found = [pulls(part, row) for part, row in zip(parts, logits, strict=True)]
+    chosen = needed(torch.cat([pull for pull, _ in found]), skipped_share).split([len(pull) for pull, _ in found])
+    kept: list[Part] = []
+    metrics: Metrics = {}
+    for part, (_, known), needs in zip(parts, found, chosen, strict=True):
+        metrics |= part.named(known | {"skipped": float((~needs).sum())})
+        if needs.any():
+            kept.append(Part(part.name, part.batch.take(needs.nonzero().flatten().tolist()), part.loss))
+    return kept, metrics
