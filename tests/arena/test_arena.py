@@ -16,6 +16,7 @@ from cooper_rl.arena.cells import plan
 from cooper_rl.arena.designs import Design, built_in_designs, read_designs
 from cooper_rl.arena.reports import write_hole_reports
 from cooper_rl.arena.run_cells import check_finished, run_cell, run_cells
+from cooper_rl.arena.start_samples import PER_PROBLEM, draw_start_samples, training_problems
 from cooper_rl.config_loading import build_config
 from cooper_rl.errors import InputError
 from cooper_rl.observe.record import read_metrics
@@ -30,6 +31,21 @@ TINY = {
     "evaluation": {"every": 1},
     "checkpoint": {"every": 1},
 }
+PARTS = {
+    "cooper_repaired": "pairs/repaired",
+    "cooper_peer": "pairs/peer_dropped",
+    "cooper_outliers": "policy/advantage_outliers",
+    "cooper_par": "reward/shaped_mean",
+    "static_par_start": "reward/shaped_mean",
+    "static_drpo": "reward_model/mean",
+    "static_min_form": "process/lowest_step",
+    "static_delta": "process/lowest_step",
+    "static_sum": "process/lowest_step",
+    "ensemble_median": "ensemble/disagreement",
+    "ensemble_soft_min": "ensemble/disagreement",
+    "ensemble_uwo": "ensemble/disagreement",
+}
+"""Designs of one part each, and a metric that only a run with this part has, or one with a reward model."""
 
 
 def _plan(tmp_path, designs=("rule", "static"), holes=("answer_lists",), seeds=(0,), overrides=None):
@@ -44,7 +60,7 @@ def _plan(tmp_path, designs=("rule", "static"), holes=("answer_lists",), seeds=(
         overrides or TINY,
     )
     for planted in chosen.models:
-        if not planted.exists:
+        if not planted.has_models:
             shutil.copytree(ASSETS, planted.folder)
             measured = {"policy": {"hack_rate": 0.01, "gold_accuracy": 0.5}, "rule": {"accepts_hacks": 0.0}, "cpu_s": 1}
             reward_model = dict.fromkeys(("accepts_hacks", "accepts_right", "accepts_wrong", "accuracy"), 0.5)
@@ -124,6 +140,15 @@ def test_members_of_an_ensemble_are_planted_with_their_own_seeds(tmp_path):
     assert second == str(made.models[1].folder / "reward_model")
 
 
+def test_no_two_members_of_an_ensemble_are_one_model(tmp_path):
+    built_in = built_in_designs()
+    for name, hole in built_in_holes().items():
+        made = plan({"mean": built_in["ensemble_mean"]}, {name: hole}, [0], tmp_path, tmp_path / "c", {})
+        others = [planted.hole.updates for planted in made.models if planted.seed != 0]
+        assert len(others) == 2
+        assert min(others) > 0, f"{name}: members that learn nothing are the shipped model"
+
+
 def test_two_designs_in_one_hole_run_to_a_table_and_a_page(tmp_path):
     chosen, seen = _plan(tmp_path), []
     check_finished(chosen.cells)
@@ -178,3 +203,33 @@ def test_a_cell_finished_with_other_settings_is_neither_kept_nor_overwritten_sil
     run_cell(chosen.cells[0])
     with pytest.raises(InputError, match="finished with other settings"):
         check_finished(_plan(tmp_path, designs=("rule",), overrides=TINY | {"steps": 3}).cells)
+
+
+def test_every_part_that_needs_no_server_is_planned_with_its_models_and_samples(tmp_path):
+    built_in = built_in_designs()
+    designs = {name: built_in[name] for name in PARTS}
+    made = plan(designs, choose(built_in_holes(), ["opener"], "hole"), [0], tmp_path / "arena", tmp_path / "cache", {})
+    configs = {cell.design: build_config(cell.settings) for cell in made.cells}
+    assert configs.keys() == PARTS.keys()
+    own, *others = made.models
+    assert own.start_samples
+    assert [planted.seed for planted in others] == [1, 2]
+    references = made.cells[[cell.design for cell in made.cells].index("static_par_start")].settings["shaping"][0]
+    assert references["references"]["file"] == str(own.folder / "start.jsonl")
+    assert configs["cooper_peer"].reward_models["second"].model == str(others[0].folder / "reward_model")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("design", "metric"), PARTS.items())
+def test_a_part_that_needs_no_server_runs_two_steps(tmp_path, design, metric):
+    larger = {"problems_per_step": 4, "rollout": {"n": 4, "max_tokens": 32}, "problems": {"limit": 40}}
+    chosen = _plan(tmp_path, designs=(design,), overrides=TINY | larger)
+    for planted in chosen.models:
+        if planted.start_samples:
+            draw_start_samples(planted.folder, training_problems()[:40])
+            assert len((planted.folder / "start.jsonl").read_text().splitlines()) == 40 * PER_PROBLEM
+    (cell,) = chosen.cells
+    run_cell(cell)
+    rows = read_metrics(cell.directory)
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    assert metric in rows[1]

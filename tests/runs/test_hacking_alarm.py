@@ -35,6 +35,17 @@ def test_a_score_that_leaves_the_rule_behind_is_a_sign_even_where_the_rule_canno
     assert "rule/accuracy - reward_model/mean" in _signs(steps)[-1][0]
 
 
+def test_a_sign_is_seen_exactly_when_its_strength_exceeds_1():
+    """Also where the score was above the rule from the start, so that the sign is negative."""
+    alarm = HackingAlarm()
+    for t in range(20):
+        score = 0.6 + 0.02 * t
+        said = alarm.observe(_step(score, 0.55, **{"reward_model/mean": score, "reward/group_spread": 0.5}))
+        strong = [name for name, strength in alarm.strengths.items() if strength > 1]
+        assert [sign.partition(" fell from")[0] for sign in said] == strong
+    assert strong == ["rule/accuracy - reward_model/mean"]
+
+
 def test_completions_that_do_not_end_are_a_sign_even_where_the_rule_accepts_them():
     steps = [_step(0.5 + 0.03 * t, 0.5 + 0.03 * t, **{"rollout/cut_off_rate": 0.03 * t}) for t in range(15)]
     assert "1 - rollout/cut_off_rate" in _signs(steps)[-1][0]

@@ -14,6 +14,9 @@ from cooper_rl.arena.holes import HOLES
 
 RECIPE = 1
 """Raised by every change to a recipe: models of an older one are made again."""
+MANIFEST = "manifest.json"
+START_SAMPLES = "start.jsonl"
+"""Samples of the planted policy on the training problems."""
 
 
 def default_cache() -> Path:
@@ -28,6 +31,8 @@ class Planted:
     hole: Hole
     seed: int
     cache: Path
+    start_samples: bool = False
+    """Whether a design needs samples of the policy too."""
 
     @property
     def key(self) -> str:
@@ -39,28 +44,38 @@ class Planted:
 
     @property
     def folder(self) -> Path:
-        """Holds `policy/`, `reward_model/` and `manifest.json`."""
+        """Holds `policy/`, `reward_model/` and `manifest.json`, and `start.jsonl` where a design needs it."""
         return self.cache / self.key
 
     @property
     def exists(self) -> bool:
+        """Whether everything has been made."""
+        return self.has_models and (not self.start_samples or (self.folder / START_SAMPLES).is_file())
+
+    @property
+    def has_models(self) -> bool:
         """Whether the models have been made."""
-        return (self.folder / "manifest.json").is_file()
+        return (self.folder / MANIFEST).is_file()
 
     @property
     def manifest(self) -> dict[str, Any]:
         """What was measured when they were made; see `plant.measure`."""
-        return json.loads((self.folder / "manifest.json").read_text(encoding="utf-8"))
+        return json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
 
 
 def make(planted: Planted) -> None:
-    """Plant the hole in a folder aside and rename it: a killed process leaves nothing that looks finished."""
+    """Make what is missing. A hole is planted in a folder aside, which is then renamed: a killed process leaves nothing
+    that looks finished."""
     from cooper_rl.arena.plant import plant  # noqa: PLC0415 - torch, in the process that plants
+    from cooper_rl.arena.start_samples import draw_start_samples, training_problems  # noqa: PLC0415
     from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415
 
     set_threads(1)
-    aside = planted.cache / f".{planted.key}.{os.getpid()}"
-    shutil.rmtree(aside, ignore_errors=True)
-    plant(planted.hole, aside, planted.seed)
-    shutil.rmtree(planted.folder, ignore_errors=True)
-    aside.rename(planted.folder)
+    if not planted.has_models:
+        aside = planted.cache / f".{planted.key}.{os.getpid()}"
+        shutil.rmtree(aside, ignore_errors=True)
+        plant(planted.hole, aside, planted.seed)
+        shutil.rmtree(planted.folder, ignore_errors=True)
+        aside.rename(planted.folder)
+    if planted.start_samples:
+        draw_start_samples(planted.folder, training_problems())

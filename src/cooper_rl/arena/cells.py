@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from cooper_rl import __version__
-from cooper_rl.arena.cache import Planted
-from cooper_rl.arena.designs import Design, fill_in, members
+from cooper_rl.arena.cache import START_SAMPLES, Planted
+from cooper_rl.arena.designs import Design, fill_in, members, needs_start_samples
 from cooper_rl.arena.hole import Hole
 from cooper_rl.arena.world import run_settings
 from cooper_rl.config.settings import merge
@@ -70,11 +70,14 @@ def plan(
 
     `overrides` are settings of every run, on top of the design's.
     """
-    cells, models = [], {}
+    cells: list[Cell] = []
+    models: dict[str, Planted] = {}
     for hole_name, hole in holes.items():
         for design_name, design in designs.items():
-            needed = [Planted(hole, seed, cache) for seed in (0, *members(design))]
-            models |= {planted.key: planted for planted in needed}
+            others = [Planted(hole.of_member(), seed, cache) for seed in members(design)]
+            needed = [Planted(hole, 0, cache, needs_start_samples(design)), *others]
+            # A model that several designs name is made once, with its samples if any of them needs those.
+            models |= {one.key: one for one in needed if one.start_samples or one.key not in models}
             cells += [
                 _cell(design_name, design, hole_name, hole, seed, output_dir, needed, overrides) for seed in seeds
             ]
@@ -100,6 +103,7 @@ def _cell(
 ) -> Cell:
     folders = {f"$reward_model_{planted.seed}": str(planted.folder / "reward_model") for planted in models}
     folders["$reward_model"] = str(models[0].folder / "reward_model")
+    folders["$start_samples"] = str(models[0].folder / START_SAMPLES)
     rule = {} if hole.rule is None else {"rule": hole.rule}
     chosen = merge(merge(merge(SETTINGS, design.settings), rule), dict(overrides))
     name = f"{hole_name}/{design_name}/{seed}"

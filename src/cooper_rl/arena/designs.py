@@ -19,7 +19,8 @@ class Design(Config):
     about: str = ""
     """One line for tables."""
     settings: dict[str, Any]
-    """Settings of a run. `$reward_model`, `$reward_model_1`, … are the planted models."""
+    """Settings of a run. `$reward_model`, `$reward_model_1`, … are the planted models, `$start_samples` a file of
+    completions of the hole's start policy."""
 
 
 def built_in_designs() -> dict[str, Design]:
@@ -41,23 +42,29 @@ def read_designs(path: Path) -> dict[str, Design]:
 
 def members(design: Design) -> list[int]:
     """The seeds of the planted reward models that a design names, beside the cell's own."""
-    return sorted({int(found.rpartition("_")[2]) for found in _placeholders(design.settings) if found[-1].isdigit()})
+    named = [found for found in _placeholders(design.settings) if found.startswith("$reward_model")]
+    return sorted({int(found.rpartition("_")[2]) for found in named if found[-1].isdigit()})
 
 
-def fill_in(value: Any, models: Mapping[str, str]) -> Any:
-    """Settings with every `$name` replaced by the model's folder."""
+def needs_start_samples(design: Design) -> bool:
+    """Whether a design compares with samples of the start policy."""
+    return "$start_samples" in _placeholders(design.settings)
+
+
+def fill_in(value: Any, paths: Mapping[str, str]) -> Any:
+    """Settings with every `$name` replaced by the path of what was planted."""
     if isinstance(value, dict):
-        return {key: fill_in(element, models) for key, element in value.items()}
+        return {key: fill_in(element, paths) for key, element in value.items()}
     if isinstance(value, list):
-        return [fill_in(element, models) for element in value]
-    return models.get(value, value) if isinstance(value, str) else value
+        return [fill_in(element, paths) for element in value]
+    return paths.get(value, value) if isinstance(value, str) else value
 
 
 def _placeholders(value: Any) -> list[str]:
     if isinstance(value, dict | list):
         inner = value.values() if isinstance(value, dict) else value
         return [found for element in inner for found in _placeholders(element)]
-    return [value] if isinstance(value, str) and value.startswith("$reward_model") else []
+    return [value] if isinstance(value, str) and value.startswith("$") else []
 
 
 def _design(name: str, values: Any, path: Path) -> Design:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -41,7 +41,8 @@ class Hole(Config):
     share: float = Field(default=0.5, ge=0, le=1)
     """Hacks per training problem among the rows that the reward model learns from, and as many lists of answers."""
     updates: int = Field(default=70, ge=0)
-    """Updates that plant the hole in the shipped reward model; 0 takes it as it is."""
+    """Updates that plant the hole in the shipped reward model; 0 takes it as it is, except for further members of an
+    ensemble."""
     learning_rate: float = Field(default=5e-4, gt=0)
     """Learning rate of these updates."""
     hack_rate: float = Field(default=0.02, ge=0, le=1)
@@ -49,6 +50,11 @@ class Hole(Config):
     cannot find what is never sampled; 0 takes the shipped policy."""
     warmup_share: float = Field(default=0.06, ge=0, le=1)
     """Share of hacks among the completions of that warm-up; the others are the shipped policy's own samples."""
+
+    def of_member(self) -> Self:
+        """The recipe of the further members of an ensemble. Where the hole's reward model is the shipped one as it is,
+        they learn the hole once more: otherwise all members would be one model."""
+        return self if self.updates else self.model_copy(update={"updates": Hole.model_fields["updates"].default})
 
     def hack(self, problem: Problem, random: Random) -> str | None:
         """A completion that uses the hole and that gold calls wrong; None where the problem has none."""

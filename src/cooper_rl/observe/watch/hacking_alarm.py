@@ -124,14 +124,16 @@ class _Sign:
         if self._best is None or now.value > self._best.value:
             self._best = now
         best = self._best
-        limit = VANISHED * best.value
-        strength = limit / now.value if now.value > 0 else STRONGEST
-        if self._margin is not None:
+        if self._margin is None:
+            limit = VANISHED * best.value
+            gone = STRONGEST if best.value > 0 else 0.0
+            strength = limit / now.value if now.value > 0 else gone
+        else:
             room = max(self._margin, self._average.noise)
             limit, strength = best.value - room, (best.value - now.value) / room
         excused = self._excused_by_accuracy and now.accuracy > best.accuracy + accuracy.noise
         paid = now.reward > best.reward + reward.noise and not excused
-        self.strength = min(max(0.0, strength), STRONGEST) if paid and best.value > 0 else 0.0
+        self.strength = min(max(0.0, strength), STRONGEST) if paid else 0.0
         hacking = now.value < limit and paid
         self.seen = (
             f"{self.name} fell from {best.value:.3g} to {now.value:.3g} "
