@@ -86,6 +86,7 @@ class CompactDecoder:
         """
         groups, new = token_ids.shape
         held = cache.get_seq_length()
+        layers: Any = cache.layers
         seen = torch.ones(new, held + new, dtype=torch.bool).tril(held)
         if mask is not None:
             # Padding sees itself, because attention to nothing is not a number.
@@ -94,7 +95,7 @@ class CompactDecoder:
 
         def attend(layer: int, *rows: Tensor) -> Tensor:
             queries, keys, values = (x.to(self._dtype).flatten(1, 2).unflatten(0, (groups, new)) for x in rows)
-            cached = cache.layers[layer].update(keys.transpose(1, 2), values.transpose(1, 2))
+            cached = layers[layer].update(keys.transpose(1, 2), values.transpose(1, 2))
             attended = F.scaled_dot_product_attention(queries.transpose(1, 2), *cached, attn_mask=seen, enable_gqa=True)
             return attended.transpose(1, 2).flatten(0, 1).float()
 
