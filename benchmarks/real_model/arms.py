@@ -2,11 +2,11 @@
 
     python -m benchmarks.real_model.arms runs/real-135m/* --draw arms.png
 
-Runs of one arm have one name, but for `-` and the seed. The table has a row for each run: gold accuracy on the first
-and second set of test problems at the first, the best and the last evaluation, with the 95 % interval of the last; mean
-reward, and agreement of the reward model's verdicts with the rule's, over the first and the last five steps; the mean
-attack rate of the reward model and its ROC-AUC on held-out labelled completions, first and last; the step of the alarm;
-and seconds a step.
+Runs of one arm have one name, but for `-` and the seed. The table has a row for each run: accuracy by gold and by the
+rule on the test problems, and by gold on the second set, at the first, the best and the last evaluation, with the 95 %
+interval of the last; mean reward, and agreement of the reward model's verdicts with the rule's, over the first and the
+last five steps; the mean attack rate of the reward model and its ROC-AUC on held-out labelled completions, first and
+last; the step of the alarm; and seconds a step.
 """
 
 import argparse
@@ -21,10 +21,10 @@ from cooper_rl.observe.run_record import RunRecord, read_record
 from cooper_rl.observe.watch.rules import HACKING
 
 COLOURS = {"rule": "C7", "static": "C3", "paper": "C1", "cooper": "C0"}
-GOLD = ("test/gold_avg", "test/svamp/gold_avg")
+ACCURACIES = ("test/gold_avg", "test/rule_avg", "test/svamp/gold_avg")
 PANELS = {
     "test/gold_avg": "gold accuracy, MAWPS",
-    "test/svamp/gold_avg": "gold accuracy, SVAMP",
+    "test/rule_avg": "accuracy by the rule, MAWPS",
     "reward/mean": "training reward, mean of five steps",
 }
 WINDOW = 5
@@ -36,8 +36,8 @@ def main() -> None:
     parser.add_argument("--draw", type=Path, help="PNG file to write")
     given = parser.parse_args()
     runs = [read_record(directory) for directory in given.runs]
-    print("| run | steps | MAWPS | SVAMP | reward | agreement | attack rate | ROC-AUC | alarm | s a step |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| run | steps | gold | rule | SVAMP | reward | agreement | attack rate | ROC-AUC | alarm | s a step |")
+    print("|---" * 11 + "|")
     for run in runs:
         print(f"| {' | '.join(cells(run))} |")
     if given.draw:
@@ -51,7 +51,7 @@ def cells(run: RunRecord) -> list[str]:
     return [
         run.directory.name,
         str(run.step),
-        *(gold(run, name, problems) for name in GOLD),
+        *(accuracy(run, name, problems) for name in ACCURACIES),
         *(ends(run, name, WINDOW) for name in ("reward/mean", "reward_model/rule_agreement")),
         *(ends(run, name, 1) for name in ("monitor/attack_rate", "monitor/roc_auc")),
         str(alarms[0]) if alarms else "none",
@@ -59,7 +59,7 @@ def cells(run: RunRecord) -> list[str]:
     ]
 
 
-def gold(run: RunRecord, name: str, problems: int) -> str:
+def accuracy(run: RunRecord, name: str, problems: int) -> str:
     """First, best and last value of an accuracy, and the interval of the last."""
     values = [value for _, value in run.series(name)]
     low, high = wilson_interval(values[-1], problems)
@@ -81,7 +81,8 @@ def draw(runs: Sequence[RunRecord], picture: Path) -> None:
             steps, values = zip(*run.series(name), strict=True)
             if name == "reward/mean":
                 values = [mean(values[max(0, i - WINDOW + 1) : i + 1]) for i in range(len(values))]
-            axes.plot(steps, values, color=COLOURS.get(arm, "C2"), linestyle="--" if seed else "-", label=run.directory.name)
+            colour, dash = COLOURS.get(arm, "C2"), "--" if seed else "-"
+            axes.plot(steps, values, color=colour, linestyle=dash, label=run.directory.name)
             for event in run.events:
                 if event["metric"] == HACKING and name == "reward/mean":
                     axes.axvline(event["step"], color=COLOURS.get(arm, "C2"), linestyle=":", linewidth=1)
