@@ -3,7 +3,9 @@
     python -m benchmarks.real_model.data ../shared/data/problems OUT_DIR
 
 `warm_up.jsonl`: ASDiv problems whose formula is one plain equation, and that equation as the completion.
-`train.jsonl`, `test.jsonl`: MAWPS, without repeated questions. `svamp.jsonl`: the second test set.
+`train.jsonl`, `test.jsonl`: easy problems of MAWPS, without repeated questions. `svamp.jsonl`: the second test set, its
+easy problems. Easy is a short question with two numbers and a whole answer. MAWPS has no solutions: the
+boxed answer stands for one, so that a problem nobody solved still has a positive.
 """
 
 import argparse
@@ -16,7 +18,9 @@ from typing import Any
 
 TEST = 256
 LONGEST = 300
-"""Characters of the longest question that is kept. Longer ones cost more than they add."""
+"""Characters of the longest warm-up question that is kept. Longer ones cost more than they add."""
+LONGEST_EASY = 160
+"""Characters of the longest question of a problem that counts as easy."""
 PLAIN = re.compile(r"(?P<left>[\d+\-*/(). ]+)=(?P<right>\d+(\.\d+)?)")
 
 
@@ -37,10 +41,14 @@ def main() -> None:
     random = Random(0)
     random.shuffle(svamp)
     random.shuffle(mawps)
-    svamp, mawps = unseen(svamp, seen)[:TEST], unseen(mawps, seen)
-    write(given.out / "svamp.jsonl", svamp)
-    write(given.out / "test.jsonl", mawps[:TEST])
-    write(given.out / "train.jsonl", mawps[TEST:])
+    svamp, mawps = unseen(svamp, seen), unseen(mawps, seen)
+    easy = [row for row in mawps if is_easy(row)]
+    write(given.out / "svamp.jsonl", [row for row in svamp if is_easy(row)][:TEST])
+    write(given.out / "test.jsonl", easy[:TEST])
+    write(
+        given.out / "train.jsonl",
+        [row | {"solution": f"The answer is \\boxed{{{row['answer']}}}."} for row in easy[TEST:]],
+    )
     write(given.out / "warm_up.jsonl", unseen(warm_up(rows(given.problems / "asdiv.jsonl")), seen))
 
 
@@ -51,6 +59,12 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def number(value: float) -> str:
     """`7` for 7.0, `0.25` for 0.25."""
     return f"{value:.10g}"
+
+
+def is_easy(row: dict[str, str]) -> bool:
+    """Whether the question is short and has two numbers, and the answer is a whole number."""
+    numbers = re.findall(r"\d+(?:\.\d+)?", row["question"])
+    return len(numbers) == 2 and len(row["question"]) <= LONGEST_EASY and row["answer"].isdecimal()
 
 
 def warm_up(asdiv: list[dict[str, Any]]) -> list[dict[str, str]]:
