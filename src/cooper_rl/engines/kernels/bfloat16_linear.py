@@ -8,7 +8,6 @@ result to bfloat16, as autocast's do; the gradient of the weight is float32 from
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,10 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from cooper_rl.engines.kernels.onednn import WORTHWHILE, has_onednn, packed, product
+from cooper_rl.engines.kernels.onednn import WORTHWHILE, cpu_info, has_onednn, packed, product
 from cooper_rl.engines.kernels.weight_versions import Version, version
-
-_CPUINFO = Path("/proc/cpuinfo")
 
 
 @dataclass
@@ -69,10 +66,8 @@ class BFloat16Linear(nn.Linear):
 @cache
 def has_bfloat16() -> bool:
     """Whether the processor multiplies in bfloat16 (AVX-512-BF16 or AMX), and PyTorch's oneDNN can use it."""
-    if not has_onednn() or not _CPUINFO.exists():
-        return False
-    flags = next((line for line in _CPUINFO.read_text(encoding="utf-8").splitlines() if line.startswith("flags")), "")
-    return not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags.split())
+    flags = next((line for line in cpu_info().splitlines() if line.startswith("flags")), "")
+    return has_onednn() and not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags.split())
 
 
 class _Linear(torch.autograd.Function):

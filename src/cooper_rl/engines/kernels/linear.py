@@ -7,7 +7,6 @@ PyTorch includes for its compiler, uses it. It is twice as fast, forward and bac
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -15,11 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cooper_rl.engines.kernels.bfloat16_linear import BFloat16Linear, has_bfloat16
-from cooper_rl.engines.kernels.onednn import WORTHWHILE, has_onednn, packed, product
+from cooper_rl.engines.kernels.onednn import WORTHWHILE, cpu_info, has_onednn, packed, product
 
 Kernels = Literal["auto", "torch", "onednn"]
-
-_CPUINFO = Path("/proc/cpuinfo")
 
 
 class FastLinear(BFloat16Linear):
@@ -97,10 +94,8 @@ class PackedLinear:
 
 @cache
 def onednn_is_faster() -> bool:
-    """Whether the processor is an AMD with AVX-512. It is not timed, because equal runs must compute equal results."""
-    if not has_onednn() or torch.backends.cpu.get_cpu_capability() != "AVX512" or not _CPUINFO.exists():
-        return False
-    return "AuthenticAMD" in _CPUINFO.read_text(encoding="utf-8")
+    """Whether the processor is an AMD with AVX-512."""
+    return has_onednn() and torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in cpu_info()
 
 
 class _Linear(torch.autograd.Function):
