@@ -152,7 +152,8 @@ def headline(found: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 def shares(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """The share of stage 2 in a step of the demo, and training against the best matrix product of the same shapes."""
-    stage2 = Candidate("stage2.py", ("cooper",))
+    presets = ("cooper", "cooper_light", "paper")
+    stage2 = {f"stage2_share_{preset}": Candidate("stage2.py", (preset,)) for preset in presets}
     model = str(options.model.resolve()) if options.model else "embedded"
     gemm, training = [], []
     for _ in range(options.repeats):
@@ -160,10 +161,12 @@ def shares(options: argparse.Namespace) -> dict[str, dict[str, float]]:
             candidate = Candidate("limits.py", (engine, "--model", model, "--rows", "2048"))
             result = candidate.run(options.threads, options.core)
             rates.append(max(value for key, value in result.items() if "gflops" in key))
-    return {
-        "stage2_share": summary([stage2.run(options.threads, options.core)["share"] for _ in range(options.repeats)]),
-        "gemm_share_training": summary([ours / best for ours, best in zip(training, gemm, strict=True)]),
-    }
+    measured = {name: [] for name in stage2}
+    for _ in range(options.repeats):
+        for name, candidate in stage2.items():
+            measured[name].append(candidate.run(options.threads, options.core)["share"])
+    measured["gemm_share_training"] = [ours / best for ours, best in zip(training, gemm, strict=True)]
+    return {name: summary(values) for name, values in measured.items()}
 
 
 def summary(values: list[float]) -> dict[str, float]:
