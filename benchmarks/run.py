@@ -61,6 +61,8 @@ def comparisons(options: argparse.Namespace) -> list[Comparison]:
     found.append(
         Comparison("step_vs_trl_tiny", Candidate("step.py", ("cooper", *step)), Candidate("step.py", ("trl", *step)))
     )
+    free = ("--problems", "8", "--n", "8", "--new-tokens", "32", "--steps", "8", "--lengths", "free")
+    found.append(Comparison("step_vs_trl_tiny_free_lengths", *_pair("step.py", ("cooper", *free), ("trl", *free))))
     both = Candidate("step.py", ("cooper", *step, "--kind", "cooper"))
     found.append(Comparison("cooper_step_vs_grpo_step_tiny", both, Candidate("step.py", ("cooper", *step))))
     found.append(Comparison("scoring_vs_padded_tiny", *_pair("scoring.py", ("cooper",), ("padded",))))
