@@ -84,6 +84,9 @@ def comparisons(options: argparse.Namespace) -> list[Comparison]:
         if options.vllm:
             name, waves = "sampler_vs_vllm_512_by_128_unequal", ("--at-once", "128")
             found.append(_sampler(name, model[1], "512", "64", "unequal", "vllm", options.vllm, waves))
+            for lengths in ("equal", "unequal"):
+                name, more = f"sampler_vs_vllm_128_{lengths}_bfloat16", ("--dtype", "bfloat16")
+                found.append(_sampler(name, model[1], "128", "64", lengths, "vllm", options.vllm, more))
     return found
 
 
