@@ -96,7 +96,6 @@ class Comparing:
 def main() -> None:
     options = arguments(__doc__, "cooper", "cooper_light", "paper").parse_args()
     changes = {"preset": options.engine, "evaluation": {"every": 0}, "threads": options.threads}
-    changes["cooptimization"] = {"skip_gradient_share": 0.0}
     settings = arm_settings("cooper", scratch(), options.seed, changes)
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         models = trainer.parts.reward.models

@@ -1,7 +1,7 @@
 """Measures what stage 2 adds to a step of the demo's co-trained runs, by preset.
 
     python benchmarks/stage2.py cooper
-    python benchmarks/stage2.py cooper --skip-gradient-share 0
+    python benchmarks/stage2.py cooper --skip-gradient-share 0.05
 
 The unit is a step. `share` is the time of the reward model's update and of the wait for the assistant, divided by the
 step's wall time.

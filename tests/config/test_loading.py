@@ -63,7 +63,7 @@ def test_the_paper_preset_clamps_k3_as_verl_does(kl, clamp):
 
 def test_the_light_preset_only_makes_stage_2_smaller():
     whole, light = (build_config({**MINIMAL, "preset": name}) for name in ("cooper", "cooper_light"))
-    smaller = {"before_policy": None, "pairs_per_problem": 1, "epochs": 1, "skip_gradient_share": 0.0}
+    smaller = {"before_policy": None, "pairs_per_problem": 1, "epochs": 1}
     assert light.cooptimization == whole.cooptimization.model_copy(update=smaller)
     assert light.model_copy(update={"cooptimization": None, "preset": None}) == whole.model_copy(
         update={"cooptimization": None, "preset": None}

@@ -113,7 +113,7 @@ class CooptimizationConfig(Config):
     """Past pairs and VerifyRM's training data in each update."""
     epochs: int = Field(default=2, ge=1)
     """Updates per step on the step's pairs. Each update draws its own replay."""
-    skip_gradient_share: float = Field(default=0.05, ge=0, lt=1)
+    skip_gradient_share: float = Field(default=0.0, ge=0, lt=1)
     """Skip the backward pass of the pairs and labelled rows that pull least at their logits, as many as together have
     at most this share of the sum of |dloss / dlogit| in an update. Where the reward model is already right about most
     pairs, 0.05 skips most of them. 0 skips none and gives the whole gradient."""
