@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--core", help="pin every candidate to this core")
-    parser.add_argument("--only", help="only comparisons whose name contains this")
+    parser.add_argument("--only", help="only comparisons whose name contains this, or limits, shares or precision")
     options = parser.parse_args()
 
     found: dict[str, Any] = {"machine": machine(), "threads": options.threads, "comparisons": {}}
@@ -227,12 +227,10 @@ def main() -> None:
         print(f"{comparison.name}: {line['median']:.3f} ({line['min']:.3f} to {line['max']:.3f})", flush=True)
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(found, indent=2) + "\n")
-    if not options.only:
-        found["limits"] = limits(options)
-        found["shares"] = shares(options)
-        if options.model:
-            found["precision"] = precision(options)
-        print(json.dumps(found["limits"], indent=2))
+    for name, measure in {"limits": limits, "shares": shares, "precision": precision}.items():
+        if options.only in (None, name) and (options.model or name != "precision"):
+            found[name] = measure(options)
+            print(json.dumps({name: found[name]}, indent=2), flush=True)
     found["headline"] = headline(found)
     RESULTS.write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(found["headline"], indent=2))
