@@ -23,19 +23,21 @@ ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "paper + anchor": ("paper", {"anchor": 0.5}),
     "paper + on-policy negatives": ("paper", {"negatives": ["assistant", "on_policy"]}),
     "cooper": ("cooper", {}),
-    "cooper + labelled replay": ("cooper", LABELLED),
-    "cooper - reference solutions": ("cooper", {"positives": ["rollout"]}),
-    "cooper - anchor": ("cooper", {"anchor": 0.0}),
-    "cooper - replay": ("cooper", {"replay": {"capacity": 0, "pairs_per_step": 0}}),
-    "cooper - assistant": ("cooper", {"negatives": ["on_policy"]}),
-    "cooper - on-policy negatives": ("cooper", {"negatives": ["assistant"]}),
+    "cooper_light": ("cooper_light", {}),
+    "cooper_light + labelled replay": ("cooper_light", LABELLED),
+    "cooper_light - reference solutions": ("cooper_light", {"positives": ["rollout"]}),
+    "cooper_light - anchor": ("cooper_light", {"anchor": 0.0}),
+    "cooper_light - replay": ("cooper_light", {"replay": {"capacity": 0, "pairs_per_step": 0}}),
+    "cooper_light - assistant": ("cooper_light", {"negatives": ["on_policy"]}),
+    "cooper_light - on-policy negatives": ("cooper_light", {"negatives": ["assistant"]}),
 }
-"""A row's arm of the demo, and the settings of `cooptimization` that differ from it."""
+"""A row's preset, and the settings of `cooptimization` that differ from it."""
 
 
 def settings_of(row: str, output_dir: Path, seed: int) -> dict[str, Any]:
-    arm, cooptimization = ABLATIONS[row]
-    settings = arm_settings(arm, output_dir / f"seed-{seed}", seed, {"cooptimization": cooptimization})
+    preset, cooptimization = ABLATIONS[row]
+    changes = {"preset": preset, "cooptimization": cooptimization}
+    settings = arm_settings("cooper", output_dir / f"seed-{seed}", seed, changes)
     return merge(settings, {"name": row.replace(" + ", "+").replace(" - ", "-").replace(" ", "_")})
 
 

@@ -111,6 +111,7 @@ def settings_of(
         "name": "run",
         "output_dir": str(folder),
         "kind": "cooper",
+        "preset": "cooper_light",
         "steps": steps,
         "problems_per_step": problems,
         "policy": {"model": models["policy"]},

@@ -57,6 +57,7 @@ def of_model(model: str, output: Path) -> dict[str, Any]:
         "name": "model",
         "output_dir": str(output),
         "kind": "cooper",
+        "preset": "cooper_light",
         "steps": 5,
         "problems_per_step": 2,
         "policy": {"model": model, "learning_rate": 1e-6, "tokens_per_microbatch": 512},
@@ -80,8 +81,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.part == "arms":
         for arm in options.arms:
-            show(f"{arm} cluster", rows_of(arm_settings(arm, options.output / "cluster", 0, {"engine": CLUSTER})))
-            show(f"{arm} one", rows_of(arm_settings(arm, options.output / "one", 0)))
+            light = {"preset": "cooper_light"} if arm == "cooper" else {}
+            cluster = arm_settings(arm, options.output / "cluster", 0, {"engine": CLUSTER, **light})
+            show(f"{arm} cluster", rows_of(cluster))
+            show(f"{arm} one", rows_of(arm_settings(arm, options.output / "one", 0, light)))
         return
     rows = rows_of(of_model(options.model, options.output))
     for row in rows:

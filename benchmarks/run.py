@@ -61,6 +61,8 @@ def comparisons(options: argparse.Namespace) -> list[Comparison]:
     found.append(
         Comparison("step_vs_trl_tiny", Candidate("step.py", ("cooper", *step)), Candidate("step.py", ("trl", *step)))
     )
+    free = ("--problems", "8", "--n", "8", "--new-tokens", "32", "--steps", "8", "--lengths", "free")
+    found.append(Comparison("step_vs_trl_tiny_free_lengths", *_pair("step.py", ("cooper", *free), ("trl", *free))))
     both = Candidate("step.py", ("cooper", *step, "--kind", "cooper"))
     found.append(Comparison("cooper_step_vs_grpo_step_tiny", both, Candidate("step.py", ("cooper", *step))))
     found.append(Comparison("scoring_vs_padded_tiny", *_pair("scoring.py", ("cooper",), ("padded",))))
@@ -82,6 +84,9 @@ def comparisons(options: argparse.Namespace) -> list[Comparison]:
         if options.vllm:
             name, waves = "sampler_vs_vllm_512_by_128_unequal", ("--at-once", "128")
             found.append(_sampler(name, model[1], "512", "64", "unequal", "vllm", options.vllm, waves))
+            for lengths in ("equal", "unequal"):
+                name, more = f"sampler_vs_vllm_128_{lengths}_bfloat16", ("--dtype", "bfloat16")
+                found.append(_sampler(name, model[1], "128", "64", lengths, "vllm", options.vllm, more))
     return found
 
 
@@ -152,7 +157,8 @@ def headline(found: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 def shares(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """The share of stage 2 in a step of the demo, and training against the best matrix product of the same shapes."""
-    stage2 = Candidate("stage2.py", ("cooper",))
+    presets = ("cooper", "cooper_light", "paper")
+    stage2 = {f"stage2_share_{preset}": Candidate("stage2.py", (preset,)) for preset in presets}
     model = str(options.model.resolve()) if options.model else "embedded"
     gemm, training = [], []
     for _ in range(options.repeats):
@@ -160,10 +166,12 @@ def shares(options: argparse.Namespace) -> dict[str, dict[str, float]]:
             candidate = Candidate("limits.py", (engine, "--model", model, "--rows", "2048"))
             result = candidate.run(options.threads, options.core)
             rates.append(max(value for key, value in result.items() if "gflops" in key))
-    return {
-        "stage2_share": summary([stage2.run(options.threads, options.core)["share"] for _ in range(options.repeats)]),
-        "gemm_share_training": summary([ours / best for ours, best in zip(training, gemm, strict=True)]),
-    }
+    measured = {name: [] for name in stage2}
+    for _ in range(options.repeats):
+        for name, candidate in stage2.items():
+            measured[name].append(candidate.run(options.threads, options.core)["share"])
+    measured["gemm_share_training"] = [ours / best for ours, best in zip(training, gemm, strict=True)]
+    return {name: summary(values) for name, values in measured.items()}
 
 
 def summary(values: list[float]) -> dict[str, float]:
@@ -192,7 +200,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--core", help="pin every candidate to this core")
-    parser.add_argument("--only", help="only comparisons whose name contains this")
+    parser.add_argument("--only", help="only comparisons whose name contains this, or limits, shares or precision")
     options = parser.parse_args()
 
     found: dict[str, Any] = {"machine": machine(), "threads": options.threads, "comparisons": {}}
@@ -219,12 +227,10 @@ def main() -> None:
         print(f"{comparison.name}: {line['median']:.3f} ({line['min']:.3f} to {line['max']:.3f})", flush=True)
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(found, indent=2) + "\n")
-    if not options.only:
-        found["limits"] = limits(options)
-        found["shares"] = shares(options)
-        if options.model:
-            found["precision"] = precision(options)
-        print(json.dumps(found["limits"], indent=2))
+    for name, measure in {"limits": limits, "shares": shares, "precision": precision}.items():
+        if options.only in (None, name) and (options.model or name != "precision"):
+            found[name] = measure(options)
+            print(json.dumps({name: found[name]}, indent=2), flush=True)
     found["headline"] = headline(found)
     RESULTS.write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(found["headline"], indent=2))

@@ -4,7 +4,8 @@
 
 With `equal` lengths every completion has `--new-tokens` tokens. With `unequal` lengths each token of a random fiftieth
 of the vocabulary ends a completion, so lengths are spread geometrically up to `--new-tokens`. `--n` completions share a
-prompt. With `--at-once 128`, cooper and vllm hold at most 128 completions at a time, and others enter as they end.
+prompt. With `--at-once 128`, cooper and vllm hold at most 128 completions at a time, and others enter as they end. With
+`--dtype bfloat16`, both multiply in bfloat16.
 """
 
 import os
@@ -21,6 +22,7 @@ def options_parser():
     parser.add_argument("--new-tokens", type=int, default=64)
     parser.add_argument("--at-once", type=int, default=0, help="most completions under way; 0: all (vllm: 256)")
     parser.add_argument("--lengths", choices=["equal", "unequal"], default="equal")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
     return parser
 
 
@@ -35,7 +37,8 @@ def cooper(options) -> None:
     from cooper_rl.engines.local.sampler import NativeSampler
     from cooper_rl.engines.sampling import SamplingParams
 
-    sampler = NativeSampler.from_folder(model_folder(options.model), device="cpu", max_rows=options.at_once)
+    folder, autocast = model_folder(options.model), "bfloat16" if options.dtype == "bfloat16" else "off"
+    sampler = NativeSampler.from_folder(folder, device="cpu", max_rows=options.at_once, autocast=autocast)
     texts = prompts(options.batch // options.n, options.model, options.seed)
     encoded = [sampler.tokenizer.encode(text) for text in texts]
     stops = tuple(stop_ids(options, len(sampler.tokenizer)))
@@ -86,7 +89,7 @@ def vllm(options) -> None:
 
     most = options.at_once or 256
     engine = LLM(
-        model_folder(options.model), dtype="float32", enforce_eager=True, max_model_len=1024, max_num_seqs=most
+        model_folder(options.model), dtype=options.dtype, enforce_eager=True, max_model_len=1024, max_num_seqs=most
     )
     tokenizer = engine.get_tokenizer()
     texts = prompts(options.batch // options.n, options.model, options.seed)
@@ -105,8 +108,8 @@ def vllm(options) -> None:
 
 if __name__ == "__main__":
     given = options_parser().parse_args()
-    if given.engine == "generate" and given.at_once:
-        raise SystemExit("--at-once: `generate` cannot let completions enter a batch under way")
+    if given.engine == "generate" and (given.at_once or given.dtype != "float32"):
+        raise SystemExit("`generate` is measured in float32, and lets no completions enter a batch under way")
     if given.engine != "vllm":
         import torch
 

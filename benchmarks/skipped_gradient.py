@@ -1,4 +1,4 @@
-"""Measures what `cooptimization.skip_gradient_share` leaves out of the updates of the demo's arm `cooper` or `paper`.
+"""Measures what `cooptimization.skip_gradient_share` leaves out of the demo's updates, by preset.
 
     python benchmarks/skipped_gradient.py cooper
 
@@ -94,9 +94,9 @@ class Comparing:
 
 
 def main() -> None:
-    options = arguments(__doc__, "cooper", "paper").parse_args()
-    changes = {"evaluation": {"every": 0}, "threads": options.threads}
-    settings = arm_settings(options.engine, scratch(), options.seed, changes)
+    options = arguments(__doc__, "cooper", "cooper_light", "paper").parse_args()
+    changes = {"preset": options.engine, "evaluation": {"every": 0}, "threads": options.threads}
+    settings = arm_settings("cooper", scratch(), options.seed, changes)
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         models = trainer.parts.reward.models
         name, model = next(iter(models.items()))

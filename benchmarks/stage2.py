@@ -1,4 +1,4 @@
-"""Measures what stage 2 adds to a step of the demo's arm `cooper` or `paper`. The arm `paper` replays nothing.
+"""Measures what stage 2 adds to a step of the demo's co-trained runs, by preset.
 
     python benchmarks/stage2.py cooper
     python benchmarks/stage2.py cooper --skip-gradient-share 0.05
@@ -18,12 +18,17 @@ STEPS = 6
 
 
 def main() -> None:
-    parser = arguments(__doc__, "cooper", "paper")
-    parser.add_argument("--skip-gradient-share", type=float, default=0.0)
+    parser = arguments(__doc__, "cooper", "cooper_light", "paper")
+    parser.add_argument("--skip-gradient-share", type=float, help="instead of the preset's own")
     options = parser.parse_args()
-    stage2_settings = {"skip_gradient_share": options.skip_gradient_share}
-    changes = {"evaluation": {"every": 0}, "threads": options.threads, "cooptimization": stage2_settings}
-    settings = arm_settings(options.engine, scratch(), options.seed, changes)
+    skipped = options.skip_gradient_share
+    changes = {
+        "preset": options.engine,
+        "evaluation": {"every": 0},
+        "threads": options.threads,
+        "cooptimization": {} if skipped is None else {"skip_gradient_share": skipped},
+    }
+    settings = arm_settings("cooper", scratch(), options.seed, changes)
     meter, stage2, whole = Meter(), 0.0, 0.0
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         trainer.step()

@@ -2,10 +2,11 @@
 
     python benchmarks/step.py cooper --problems 8 --n 8 --new-tokens 32 --steps 3
 
-Every completion has exactly `--new-tokens` tokens. The reward is the rule's verdict (for TRL raw Math-Verify, as in its
-`accuracy_reward`) and one more function. The loss is PPO-clip with token-mean aggregation and no KL term. The first
-step is not measured. `cooper --kind cooper` adds the reward model and stage 2; if `--model` is not the embedded model,
-the reward model comes from the folder `--reward-model`.
+Every completion has exactly `--new-tokens` tokens, and the unit is a step. With `--lengths free` completions end by
+themselves, after at most `--new-tokens` tokens, and the unit is a token. The reward is the rule's verdict (for TRL raw
+Math-Verify, as in its `accuracy_reward`) and one more function. The loss is PPO-clip with token-mean aggregation and no
+KL term. The first step is not measured. `cooper --kind cooper` adds the reward model and stage 2; if `--model` is not
+the embedded model, the reward model comes from the folder `--reward-model`.
 """
 
 import json
@@ -21,11 +22,24 @@ def options_parser():
     parser.add_argument("--problems", type=int, default=8)
     parser.add_argument("--n", type=int, default=8)
     parser.add_argument("--new-tokens", type=int, default=32)
+    parser.add_argument("--lengths", choices=["equal", "free"], default="equal")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--kind", choices=["rule", "cooper"], default="rule")
     parser.add_argument("--reward-model")
     parser.add_argument("--device", default="cpu")
     return parser
+
+
+def least_tokens(options) -> int:
+    """The number of tokens before which no completion may end."""
+    return options.new_tokens if options.lengths == "equal" else 0
+
+
+def report_step(meter: Meter, options, tokens: list[float], **more: float) -> None:
+    """Report steps of equal lengths, or the tokens of free ones. `tokens` are those of each measured step."""
+    equal = options.lengths == "equal"
+    assert not equal or set(tokens) == {options.problems * options.n * options.new_tokens}, tokens
+    report(meter, options.steps if equal else sum(tokens), tokens=tokens[-1], **more)
 
 
 def reward(problem, completion):
@@ -49,8 +63,8 @@ def cooper(options) -> None:
         "steps": options.steps + 1,
         "problems_per_step": options.problems,
         "policy": {"model": model_folder(options.model), "learning_rate": 1e-6, "device": options.device},
-        "problems": {"source": str(data), "prompt": {"template": "{question}", "chat": False}},
-        "rollout": {"n": options.n, "max_tokens": options.new_tokens, "min_tokens": options.new_tokens},
+        "problems": {"source": str(data), "prompt": {"template": "{question}\n", "chat": False}},
+        "rollout": {"n": options.n, "max_tokens": options.new_tokens, "min_tokens": least_tokens(options)},
         "algorithm": {
             "kl": None,
             "min_spread": 0.0,
@@ -66,16 +80,15 @@ def cooper(options) -> None:
             "reward_model": {"model": reward_model, "max_input_tokens": 512, "device": options.device},
             "cooptimization": {"negatives": ["on_policy"], "replay": {"pairs_per_step": 0}},
         }
-    meter = Meter()
+    meter, tokens, shares = Meter(), [], {}
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         trainer.step()
         for _ in range(options.steps):
             with meter.measure():
                 metrics = trainer.step()
-    shares = {name: metrics[name] for name in metrics if name.startswith("time/")}
-    tokens = metrics["rollout/tokens"]
-    assert tokens == options.problems * options.n * options.new_tokens
-    report(meter, options.steps, tokens=tokens, **shares)
+            tokens.append(metrics["rollout/tokens"])
+            shares = {name: metrics[name] for name in metrics if name.startswith("time/")}
+    report_step(meter, options, tokens, **shares)
 
 
 def trl(options) -> None:
@@ -109,7 +122,7 @@ def trl(options) -> None:
         per_device_train_batch_size=options.problems * options.n,
         num_generations=options.n,
         max_completion_length=options.new_tokens,
-        generation_kwargs={"min_new_tokens": options.new_tokens, "max_new_tokens": options.new_tokens},
+        generation_kwargs={"min_new_tokens": least_tokens(options), "max_new_tokens": options.new_tokens},
         max_steps=options.steps + 1,
         learning_rate=1e-6,
         beta=0.0,
@@ -133,8 +146,7 @@ def trl(options) -> None:
         callbacks=[Measure()],
     )
     trainer.train()
-    assert tokens[-1] == options.problems * options.n * options.new_tokens, tokens
-    report(meter, options.steps, tokens=tokens[-1])
+    report_step(meter, options, tokens[1:])
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
 
     torch.set_num_threads(1)
     output_dir.mkdir(parents=True, exist_ok=True)
-    settings = arm_settings(ARMS[arm], output_dir, seed)
+    settings = arm_settings(ARMS[arm], output_dir, seed, {"preset": "cooper_light"})
 
     def data_set(split: Any, count: int) -> Dataset:
         problems = arithmetic_problems(split, count)

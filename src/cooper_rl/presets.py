@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cooper_rl.cooptimization.presets import COOPER, PAPER, ROBUST
+from cooper_rl.cooptimization.presets import COOPER, LIGHT, PAPER
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
@@ -13,5 +13,5 @@ PRESETS: dict[str, dict[str, Any]] = {
         },
     },
     "cooper": {"cooptimization": COOPER},
-    "cooper_robust": {"cooptimization": ROBUST},
+    "cooper_light": {"cooptimization": LIGHT},
 }

@@ -74,9 +74,9 @@ class RunConfig(CooperRewardConfig):
     """Folder of the run inside `output_dir`. Nested folders such as `sweep/first` are allowed."""
     output_dir: str = "runs"
     """Folder in which runs are written."""
-    preset: Literal["cooper", "cooper_robust", "paper"] = "cooper"
-    """Defaults of stage 2 and of the algorithm: ours (`cooper`), ours for a weak or easily fooled reward model
-    (`cooper_robust`), or the paper's published behaviour (`paper`). Explicit settings win."""
+    preset: Literal["cooper", "cooper_light", "paper"] = "cooper"
+    """Defaults of stage 2 and of the algorithm: ours (`cooper`), ours with fewer pairs and updates (`cooper_light`), or
+    the paper's published behaviour (`paper`). Explicit settings win."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work. The default is OMP_NUM_THREADS or, if that is not set, the number of cores this
     process may use."""

@@ -61,11 +61,11 @@ def test_the_paper_preset_clamps_k3_as_verl_does(kl, clamp):
     assert built() == KLConfig(clamp=None)
 
 
-def test_the_robust_preset_only_makes_stage_2_faster():
-    plain, robust = (build_config({**MINIMAL, "preset": name}) for name in ("cooper", "cooper_robust"))
-    faster = {"before_policy": 0.1, "pairs_per_problem": 4, "epochs": 2}
-    assert robust.cooptimization == plain.cooptimization.model_copy(update=faster)
-    assert robust.model_copy(update={"cooptimization": None, "preset": None}) == plain.model_copy(
+def test_the_light_preset_only_makes_stage_2_smaller():
+    whole, light = (build_config({**MINIMAL, "preset": name}) for name in ("cooper", "cooper_light"))
+    smaller = {"before_policy": None, "pairs_per_problem": 1, "epochs": 1}
+    assert light.cooptimization == whole.cooptimization.model_copy(update=smaller)
+    assert light.model_copy(update={"cooptimization": None, "preset": None}) == whole.model_copy(
         update={"cooptimization": None, "preset": None}
     )
 

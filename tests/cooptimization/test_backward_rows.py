@@ -11,7 +11,7 @@ from cooper_rl.cooptimization.backward_rows import Part, needed, pulls, without_
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
 from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.cooptimization.presets import COOPER
+from cooper_rl.cooptimization.presets import LIGHT
 from cooper_rl.cooptimization.update import update_reward_model
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch
@@ -109,7 +109,7 @@ def updated(make_learner, encoder, share: float, **settings):
     learner = decided(make_learner(learning_rate=1e-3))
     pairs = some_pairs()
     ties = [replace(pair, label="tie", negative_origin="two_right") for pair in pairs[:4]]
-    config = CooptimizationConfig.model_validate({**COOPER, "skip_gradient_share": share, **settings})
+    config = CooptimizationConfig.model_validate({**LIGHT, "skip_gradient_share": share, **settings})
     scored, metrics = update_reward_model(pairs[4:] + ties, learner, encoder, config, tuple, lambda: LABELLED)
     return learner, scored, metrics
 
@@ -135,7 +135,7 @@ def test_the_losses_reported_are_those_of_all_rows(make_learner, encoder):
 
 def test_every_epoch_chooses_by_the_logits_of_its_own_weights(make_learner, encoder):
     """Two epochs are two updates. With the first one's logits, the second would skip other rows."""
-    config = CooptimizationConfig.model_validate({**COOPER, "skip_gradient_share": 0.3})
+    config = CooptimizationConfig.model_validate({**LIGHT, "skip_gradient_share": 0.3})
     learner = decided(make_learner(learning_rate=1e-3))
     for _ in range(2):
         scored, _ = update_reward_model(some_pairs(), learner, encoder, config)

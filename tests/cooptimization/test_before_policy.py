@@ -10,6 +10,12 @@ from cooper_rl.observe.record import read_metrics
 from in_process import model_of
 
 RATE = "reward_model/false_accept_rate"
+CALLS: list[int] = []
+
+
+def counted(problem, completion):
+    CALLS.append(1)
+    return 0.0
 
 
 @pytest.fixture
@@ -49,3 +55,19 @@ def test_a_contradicted_step_pays_the_scores_of_the_model_that_has_learned_from_
     assert first["rule/accuracy"] == plain["rule/accuracy"]
     assert torch.equal(learned, reward_model)  # it learned from the same step
     assert not torch.equal(paid, policy)
+
+
+def test_a_users_function_is_called_once_per_completion_although_the_step_is_scored_twice(tmp_path):
+    CALLS.clear()
+    changes = {
+        "steps": 1,
+        "problems_per_step": 12,
+        "evaluation": {"every": 0},
+        "cooptimization": {"before_policy": 0.0},
+        "extra_rewards": [{"function": "test_before_policy:counted"}],
+    }
+    with CooperTrainer.from_config(build_config(arm_settings("cooper", tmp_path, 0, changes))) as trainer:
+        trainer.fit()
+        rollouts = trainer.config.rollout.n * 12
+    assert f"{RATE}_before" in read_metrics(trainer.directory)[-1]  # it was scored twice
+    assert len(CALLS) == rollouts

@@ -17,6 +17,7 @@ def test_the_paper_preset_has_none_of_our_remedies():
     paper = CooptimizationConfig.model_validate(PAPER)
     assert (paper.negatives, paper.positives, paper.anchor) == (("assistant",), ("rollout",), 0.0)
     assert (paper.replay.pairs_per_step, paper.replay.labelled, paper.epochs) == (0, None, 1)
+    assert (paper.pairs_per_problem, paper.before_policy) == (1, None)
 
 
 def test_the_kind_of_an_assistant_decides_its_settings():

@@ -11,7 +11,7 @@ from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant import build_assistant
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
 from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.presets import COOPER
+from cooper_rl.cooptimization.presets import LIGHT
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.arithmetic.corruption import corrupt, repair
 from cooper_rl.data.arithmetic.problems import gold
@@ -27,7 +27,7 @@ def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str
 
 
 def stage2(verifier, assistant=None, **settings) -> Cooptimizer:
-    config = CooptimizationConfig.model_validate(COOPER | {"positives": ["rollout", "repaired"]} | settings)
+    config = CooptimizationConfig.model_validate(LIGHT | {"positives": ["rollout", "repaired"]} | settings)
     return Cooptimizer(config, verifier, assistant or CorrupterAssistant(flip, verifier, repairer=mend))
 
 

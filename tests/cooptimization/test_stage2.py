@@ -14,7 +14,7 @@ from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
 from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.presets import COOPER, PAPER
+from cooper_rl.cooptimization.presets import LIGHT, PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.rewards.context import RewardModel
@@ -22,7 +22,7 @@ from cooper_rl.rewards.context import RewardModel
 RIGHT, WRONG = answer_text(7), answer_text(9, work="Guessing.")
 
 
-def cooptimizer(verifier, preset=COOPER, seed=0, labelled=None, corrupter=flip, **settings) -> Cooptimizer:
+def cooptimizer(verifier, preset=LIGHT, seed=0, labelled=None, corrupter=flip, **settings) -> Cooptimizer:
     config = CooptimizationConfig.model_validate(preset | settings)
     return Cooptimizer(config, verifier, CorrupterAssistant(corrupter, verifier), seed, labelled)
 

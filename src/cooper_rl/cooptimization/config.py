@@ -78,7 +78,7 @@ class CooptimizationConfig(Config):
     ties: tuple[TieOrigin, ...] = ()
     """Sources of pairs that should score the same: `two_right` takes two completions of a problem that the rule
     accepts; `irrelevant_question` takes a right and a wrong one under the question of another problem."""
-    pairs_per_problem: int = Field(default=1, ge=1)
+    pairs_per_problem: int = Field(default=4, ge=1)
     """Maximum number of pairs per problem from each source of negatives, and of ties."""
     on_policy: OnPolicyConfig = OnPolicyConfig()
     """Which completions become negatives."""
@@ -100,7 +100,7 @@ class CooptimizationConfig(Config):
     """Weights of the pairs in an update, scaled to mean 1. `equal` weights them equally; `misranked` by 1 -
     sigmoid(positive logit - negative logit), how wrong the order was; `overpaid` by sigmoid(negative logit), the reward
     that the wrong completion got. The logits are those from before the update in which the pair was new."""
-    before_policy: float | None = Field(default=None, ge=0, le=1)
+    before_policy: float | None = Field(default=0.1, ge=0, le=1)
     """Train the reward model before the policy, and score the step's completions again, in steps in which the model
     accepts more than this share of what the rule calls wrong. The policy is then not paid for a hack that the step has
     already shown, but it waits for the assistant. Null trains the policy first in every step. It has no effect where
@@ -111,7 +111,7 @@ class CooptimizationConfig(Config):
     the hardest. Null keeps all."""
     replay: ReplayConfig = ReplayConfig()
     """Past pairs and VerifyRM's training data in each update."""
-    epochs: int = Field(default=1, ge=1)
+    epochs: int = Field(default=2, ge=1)
     """Updates per step on the step's pairs. Each update draws its own replay."""
     skip_gradient_share: float = Field(default=0.0, ge=0, lt=1)
     """Skip the backward pass of the pairs and labelled rows that pull least at their logits, as many as together have

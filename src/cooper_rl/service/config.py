@@ -85,9 +85,9 @@ class ServerConfig(Config):
 class ServeConfig(CooperRewardConfig):
     """Everything `cooper serve` needs to know: the reward of a `cooper train` file, and `serve`."""
 
-    preset: Literal["cooper", "cooper_robust", "paper"] = "cooper"
-    """Defaults of stage 2: ours, ours for a weak or easily fooled reward model, or the paper's published behaviour.
-    Explicit settings win."""
+    preset: Literal["cooper", "cooper_light", "paper"] = "cooper"
+    """Defaults of stage 2: ours, ours with fewer pairs and updates, or the paper's published behaviour. Explicit
+    settings win."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
     serve: ServerConfig = ServerConfig()

@@ -85,6 +85,6 @@ def test_packed_layers_are_the_layers_side_by_side(dtype, rows, width, kernels):
     use_fast_linear(layers, kernels)
     x = torch.randn(rows, 256)
     side_by_side = PackedLinear([layers[0], layers[1]], dtype)(x)  # pyright: ignore[reportArgumentType]
-    assert side_by_side.dtype == torch.float32
+    assert side_by_side.dtype == dtype
     exact = torch.cat([layer(x) for layer in layers], dim=1)
     assert (side_by_side - exact).abs().max() < (1e-5 if dtype == torch.float32 else 0.03)

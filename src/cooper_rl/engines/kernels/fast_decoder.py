@@ -113,7 +113,7 @@ class CompactDecoder:
             attended = attend(layer, *self._queries_keys_values(block, self._normed(x, block.norm), cos, sin))
             x += block.output(attended.flatten(1))
             gate, up = block.gate_up(self._normed(x, block.mlp_norm)).chunk(2, dim=-1)
-            x += block.down(F.silu(gate) * up)
+            x += block.down(F.silu(gate).mul_(up))
         return x
 
     def _queries_keys_values(
@@ -124,7 +124,7 @@ class CompactDecoder:
         Float[Tensor, "rows kv_heads 1 size"],
     ]:
         rows, heads, kv_heads = len(x), self._heads, self._kv_heads
-        projected = block.query_key_value(x).view(rows, heads + 2 * kv_heads, -1)
+        projected = block.query_key_value(x).float().view(rows, heads + 2 * kv_heads, -1)
         turned = projected[:, : heads + kv_heads]
         low, high = turned.chunk(2, dim=-1)
         turned = turned * cos + torch.cat((-high, low), dim=-1) * sin
@@ -133,7 +133,7 @@ class CompactDecoder:
         return queries, turned[:, heads:, None], projected[:, heads + kv_heads :, None]
 
     def _logits(self, x: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows vocab"]:
-        return self._head(self._normed(x, self._norm))
+        return self._head(self._normed(x, self._norm)).float()
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
         return F.rms_norm(x, weight.shape, weight, self._eps)

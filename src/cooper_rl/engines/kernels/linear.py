@@ -64,8 +64,8 @@ def use_fast_linear(model: nn.Module, kernels: Kernels = "auto") -> None:
 class PackedLinear:
     """Several linear layers on the same input as one product, for inference. It does not follow later weight changes.
 
-    It computes in `dtype`; input and output are float32. If the layers are `FastLinear`, or a `BFloat16Linear` computed
-    in bfloat16, the weights are stored in oneDNN's own layout.
+    It computes in `dtype`, which is also that of the output. If the layers are `FastLinear`, or a `BFloat16Linear`
+    computed in bfloat16, the weights are stored in oneDNN's own layout.
     """
 
     def __init__(self, layers: Sequence[nn.Linear], dtype: torch.dtype) -> None:
@@ -84,12 +84,12 @@ class PackedLinear:
                 self._plain = None
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """[N, in] -> [N, out], float32."""
+        """[N, in] of any type -> [N, out]."""
         rows = rows.to(self._dtype)
         if self._plain is None or (self._packed is not None and len(rows) * self._work >= WORTHWHILE):
             assert self._packed is not None
-            return product(rows, self._packed, self._bias).float()
-        return F.linear(rows, self._plain, self._bias).float()
+            return product(rows, self._packed, self._bias)
+        return F.linear(rows, self._plain, self._bias)
 
 
 @cache

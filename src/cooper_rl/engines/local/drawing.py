@@ -55,27 +55,46 @@ def draw_tokens(
     peak = logits.amax(dim=-1, keepdim=True)
     weights = (logits - peak).exp_()
     normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak
-    if params.temperature and not has_filters(params) and _all_below(logits, forbidden, peak):
-        # The most likely tokens may be drawn, so the weights of the others can stay relative to them.
-        if forbidden is not None:
-            weights.index_fill_(1, forbidden, 0)
-        tokens = invert_cumulative(weights, uniforms)
+    if params.temperature and not has_filters(params):
+        tokens = _draw_unfiltered(logits, weights, peak, uniforms, forbidden)
     else:
-        allowed = logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
+        allowed = _without(forbidden, logits)
         if params.temperature == 0:
             tokens = allowed.argmax(dim=-1, keepdim=True)
         else:
-            filtered = filter_logits(allowed, params)
-            tokens = invert_cumulative((filtered - filtered.amax(dim=-1, keepdim=True)).exp_(), uniforms)
+            tokens = invert_cumulative(_weights(filter_logits(allowed, params)), uniforms)
     logprobs = (logits.gather(-1, tokens) - normaliser).squeeze(-1)
     if not bool(torch.isfinite(logprobs).all()):
         raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
     return tokens.squeeze(-1), logprobs
 
 
-def _all_below(logits: Tensor, columns: Int[Tensor, " tokens"] | None, peak: Float[Tensor, "rows 1"]) -> bool:
-    """Whether all logits of these columns are less than the peak of their row."""
-    return columns is None or bool((logits.index_select(1, columns) < peak).all())
+def _draw_unfiltered(
+    logits: Float[Tensor, "rows vocab"],
+    weights: Float[Tensor, "rows vocab"],
+    peak: Float[Tensor, "rows one"],
+    uniforms: Float[Tensor, " rows"],
+    forbidden: Int[Tensor, " tokens"] | None,
+) -> Int[Tensor, "rows one"]:
+    """Draw from exp(logits - peak), which are `weights` and are changed."""
+    if forbidden is None:
+        return invert_cumulative(weights, uniforms)
+    tokens = invert_cumulative(weights.index_fill_(1, forbidden, 0), uniforms)
+    # Beside a likely token that is forbidden, the weights of all others may have been rounded to 0.
+    led = (logits.index_select(1, forbidden) >= peak).any(dim=-1).nonzero().squeeze(-1)
+    if len(led):
+        tokens[led] = invert_cumulative(_weights(_without(forbidden, logits[led])), uniforms[led])
+    return tokens
+
+
+def _weights(logits: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
+    """Weights of the tokens. The most likely one's is 1."""
+    return (logits - logits.amax(dim=-1, keepdim=True)).exp_()
+
+
+def _without(forbidden: Int[Tensor, " tokens"] | None, logits: Float[Tensor, "rows vocab"]) -> Tensor:
+    """The logits, and minus infinity for forbidden tokens."""
+    return logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
 
 
 def invert_cumulative(

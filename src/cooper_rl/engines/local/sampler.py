@@ -18,7 +18,7 @@ from cooper_rl.engines.kernels.kept_decoder import compact_decoder
 from cooper_rl.engines.kernels.kv_cache import tolerates_padding
 from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.local.decoding import DecodingBatch
-from cooper_rl.engines.local.device import resolve_device
+from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.drafts import Drafts
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.stops import StopRule, end_of_sequence_ids
@@ -70,7 +70,9 @@ class NativeSampler:
         """A sampler of a model folder or hub name. Raises InputError like `load_tokenizer` and `load_policy`."""
         tokenizer, model = load_tokenizer(path), load_policy(path)
         model.to(resolve_device(device))  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
-        use_fast_linear(model)
+        if model.device.type == "cpu":
+            keep_freed_memory()
+            use_fast_linear(model)
         return cls(tokenizer, model, max_rows=max_rows, autocast=autocast)
 
     def room(self, max_tokens: int) -> int | None:

@@ -42,8 +42,10 @@ class FunctionReward:
 
         Raises InputError naming the function and the problem if a returned value is not a finite number.
         """
-        asked = [(group.problem, answer) for group in context.groups for answer in group.answers]
-        flat = self._function.values([problem for problem, _ in asked], [answer for _, answer in asked])
-        values = context.ragged(flat)
+        values = context.ragged(context.once(self, lambda: self._call(context)))
         name = self._function.path.rpartition(":")[2]
         return Scores(values, {name: values}, {f"function/{name}": values.flat.mean().item()})
+
+    def _call(self, context: StepContext) -> list[float]:
+        asked = [(group.problem, answer) for group in context.groups for answer in group.answers]
+        return self._function.values([problem for problem, _ in asked], [answer for _, answer in asked])
