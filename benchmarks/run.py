@@ -57,11 +57,9 @@ class Comparison:
 
 def comparisons(options: argparse.Namespace) -> list[Comparison]:
     found = []
-    step = ("--problems", "8", "--n", "8", "--new-tokens", "32", "--steps", "3")
-    found.append(
-        Comparison("step_vs_trl_tiny", Candidate("step.py", ("cooper", *step)), Candidate("step.py", ("trl", *step)))
-    )
-    free = ("--problems", "8", "--n", "8", "--new-tokens", "32", "--steps", "8", "--lengths", "free")
+    size = ("--problems", "8", "--n", "8", "--new-tokens", "32")
+    step, free = (*size, "--steps", "3"), (*size, "--steps", "8", "--lengths", "free")
+    found.append(Comparison("step_vs_trl_tiny", *_pair("step.py", ("cooper", *step), ("trl", *step))))
     found.append(Comparison("step_vs_trl_tiny_free_lengths", *_pair("step.py", ("cooper", *free), ("trl", *free))))
     both = Candidate("step.py", ("cooper", *step, "--kind", "cooper"))
     found.append(Comparison("cooper_step_vs_grpo_step_tiny", both, Candidate("step.py", ("cooper", *step))))

@@ -19,14 +19,13 @@ STEPS = 6
 
 def main() -> None:
     parser = arguments(__doc__, "cooper", "cooper_light", "paper")
-    parser.add_argument("--skip-gradient-share", type=float, help="instead of the preset's own")
+    parser.add_argument("--skip-gradient-share", type=float, default=0.0)
     options = parser.parse_args()
-    skipped = options.skip_gradient_share
     changes = {
         "preset": options.engine,
         "evaluation": {"every": 0},
         "threads": options.threads,
-        "cooptimization": {} if skipped is None else {"skip_gradient_share": skipped},
+        "cooptimization": {"skip_gradient_share": options.skip_gradient_share},
     }
     settings = arm_settings("cooper", scratch(), options.seed, changes)
     meter, stage2, whole = Meter(), 0.0, 0.0

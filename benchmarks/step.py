@@ -80,15 +80,14 @@ def cooper(options) -> None:
             "reward_model": {"model": reward_model, "max_input_tokens": 512, "device": options.device},
             "cooptimization": {"negatives": ["on_policy"], "replay": {"pairs_per_step": 0}},
         }
-    meter, tokens, shares = Meter(), [], {}
+    meter, steps = Meter(), []
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         trainer.step()
         for _ in range(options.steps):
             with meter.measure():
-                metrics = trainer.step()
-            tokens.append(metrics["rollout/tokens"])
-            shares = {name: metrics[name] for name in metrics if name.startswith("time/")}
-    report_step(meter, options, tokens, **shares)
+                steps.append(trainer.step())
+    shares = {name: value for name, value in steps[-1].items() if name.startswith("time/")}
+    report_step(meter, options, [step["rollout/tokens"] for step in steps], **shares)
 
 
 def trl(options) -> None:
