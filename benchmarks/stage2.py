@@ -1,7 +1,7 @@
 """Measures what stage 2 adds to a step of the demo's co-trained runs, by preset.
 
     python benchmarks/stage2.py cooper
-    python benchmarks/stage2.py cooper --skip-gradient-share 0.05
+    python benchmarks/stage2.py cooper --skip-gradient-share 0.05 --pairs-scored-after 8
 
 The unit is a step. `share` is the time of the reward model's update and of the wait for the assistant, divided by the
 step's wall time.
@@ -20,12 +20,16 @@ STEPS = 6
 def main() -> None:
     parser = arguments(__doc__, "cooper", "cooper_light", "paper")
     parser.add_argument("--skip-gradient-share", type=float, default=0.0)
+    parser.add_argument("--pairs-scored-after", type=int)
     options = parser.parse_args()
     changes = {
         "preset": options.engine,
         "evaluation": {"every": 0},
         "threads": options.threads,
-        "cooptimization": {"skip_gradient_share": options.skip_gradient_share},
+        "cooptimization": {
+            "skip_gradient_share": options.skip_gradient_share,
+            "pairs_scored_after": options.pairs_scored_after,
+        },
     }
     settings = arm_settings("cooper", scratch(), options.seed, changes)
     meter, stage2, whole = Meter(), 0.0, 0.0

@@ -143,3 +143,26 @@ def test_every_epoch_chooses_by_the_logits_of_its_own_weights(make_learner, enco
     both, _ = update_reward_model(some_pairs(), other, encoder, config.model_copy(update={"epochs": 2}))
     after = [(pair.positive_logit_after, pair.negative_logit_after) for pair in both]
     assert after == [(pair.positive_logit_after, pair.negative_logit_after) for pair in scored]
+
+
+@pytest.mark.parametrize(("limit", "scored_after"), [(1, [0]), (5, [0, 4, 9, 14, 19]), (99, list(range(24)))])
+def test_scoring_fewer_pairs_after_the_update_changes_nothing_else(make_learner, encoder, limit, scored_after):
+    whole, pairs, metrics = updated(make_learner, encoder, 0.1)
+    learner, some, fewer = updated(make_learner, encoder, 0.1, pairs_scored_after=limit)
+    for one, other in zip(whole.model.parameters(), learner.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    without = {"positive_logit_after": None, "negative_logit_after": None}
+    for i, (pair, expected) in enumerate(zip(some, pairs, strict=True)):
+        if i not in scored_after:
+            assert pair == replace(expected, **without)
+        else:
+            assert replace(pair, **without) == replace(expected, **without)
+            after = (expected.positive_logit_after, expected.negative_logit_after)
+            assert (pair.positive_logit_after, pair.negative_logit_after) == pytest.approx(after, abs=1e-5)
+    ranked = [some[i] for i in scored_after if some[i].label == "better"]
+    right = [pair.positive_logit_after > pair.negative_logit_after for pair in ranked]
+    assert fewer["reward_model/pair_accuracy_after"] == sum(right) / len(right)
+    names = {name for name in metrics if "accuracy_after" in name}
+    assert {name: fewer[name] for name in metrics.keys() - names} == {
+        name: metrics[name] for name in metrics.keys() - names
+    }

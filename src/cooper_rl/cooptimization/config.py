@@ -117,6 +117,9 @@ class CooptimizationConfig(Config):
     """Skip the backward pass of the pairs and labelled rows that pull least at their logits, as many as together have
     at most this share of the sum of |dloss / dlogit| in an update. Where the reward model is already right about most
     pairs, 0.05 skips most of them. 0 skips none and gives the whole gradient."""
+    pairs_scored_after: int | None = Field(default=None, ge=1)
+    """How many of a step's new pairs are scored again after the last update, evenly spaced among its origins, for
+    `reward_model/pair_accuracy_after` and the record. It changes no training. Null scores all."""
 
     @property
     def needs_assistant(self) -> bool:

@@ -42,7 +42,7 @@ def update_reward_model(
     pairs). Ties have a mean of their own. Returns metrics and the pairs with their logits before and after; a logit
     before the update is computed only if the pair does not have it yet. Loss and optimizer metrics are those of the
     last update, and its loss metrics are those of all its rows, whether or not `config.skip_gradient_share` left some
-    out of the backward pass.
+    out of the backward pass. With `config.pairs_scored_after`, the other pairs have no logits after the update.
     """
     positives, negatives = encode_pairs(pairs, encoder)
     known = _known_logits(pairs, positives + negatives)
@@ -60,18 +60,22 @@ def update_reward_model(
         parts = _parts(encoded + replayed, sample_labelled(), encoder, config)
         metrics |= _one_update(learner, parts, known, config.skip_gradient_share)
         known = {}
-    after = _score(learner, positives + negatives, known).reshape(2, len(pairs))
+    measured = evenly_spaced(len(pairs), config.pairs_scored_after)
+    inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
+    after = _score(learner, inputs, known).reshape(2, len(measured))
     if pairs:
-        metrics |= pair_accuracy(pairs, before, "before") | pair_accuracy(pairs, after, "after")
-    scored = [
-        replace(
-            pair,
-            positive_logit_after=after[0, i].item(),
-            negative_logit_after=after[1, i].item(),
-        )
-        for i, pair in enumerate(pairs)
-    ]
+        metrics |= pair_accuracy(pairs, before, "before")
+        metrics |= pair_accuracy([pairs[i] for i in measured], after, "after")
+    scored = list(pairs)
+    for i, (positive, negative) in zip(measured, after.T.tolist(), strict=True):
+        scored[i] = replace(pairs[i], positive_logit_after=positive, negative_logit_after=negative)
     return scored, metrics
+
+
+def evenly_spaced(count: int, limit: int | None) -> list[int]:
+    """`limit` of the numbers below `count`, or all where there are no more. None is no limit."""
+    chosen = count if limit is None else min(limit, count)
+    return [i * count // chosen for i in range(chosen)]
 
 
 def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, skipped_share: float) -> Metrics:
