@@ -152,7 +152,8 @@ class RunConfig(CooperRewardConfig):
         """The user's rules. If neither the rule nor a reward model pays, a rule that accepts nothing is not a fault."""
         if self.needs_references:
             return self.watch
-        return (*self.watch, WatchRule(metric="rule/accuracy", action="ignore"))
+        of_the_rule = ("rule/accuracy", "policy/unverified_advantage")
+        return (*self.watch, *(WatchRule(metric=metric, action="ignore") for metric in of_the_rule))
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:

@@ -10,7 +10,7 @@ from cooper_rl.clock import Clock
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.engines.base import Metrics
-from cooper_rl.observe.step_metrics import rollout_metrics
+from cooper_rl.observe.step_metrics import rollout_metrics, unverified_advantage
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.process import score_steps
 from cooper_rl.rollouts.ragged import Ragged
@@ -54,6 +54,7 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
             stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, algorithm, config.rollout, steps)
         stage2 = update_reward_model()
     metrics = rollout_metrics(rollouts, step) | scored.metrics | stage1.metrics | stage2.metrics
+    metrics |= unverified_advantage(stage1.advantages, scored.verdicts)
     return StepResult(rollouts, scored, stage1.advantages, stage1.after_kl, stage2.pairs, metrics | clock.metrics())
 
 

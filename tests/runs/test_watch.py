@@ -38,6 +38,7 @@ def _fired(rules, values, metric="a"):
         ({"above": 1, "action": "ignore"}, [2], []),
         ({"above": 1, "until": 1}, [2, 2, 0, 2], [(1, 1, [2])]),
         ({"above": 1, "until": 1}, [0, 2, 2], []),
+        ({"above": 1, "start": 3, "patience": 2}, [2, 2, 2, 2], [(4, 3, [2, 2])]),
     ],
 )
 def test_a_rule_fires_when_its_bound_is_crossed_for_its_patience(rule, values, expected):

@@ -104,6 +104,12 @@ SECTIONS: dict[str, tuple[Panel, ...]] = {
         Panel("No answer found by the rule", {"rule/unparsed": ""}, share=True, note="share of completions"),
         Panel("Spread inside a group", {"reward/group_spread": ""}, note="largest minus smallest reward"),
         Panel("Groups that teach", {"policy/usable_groups": ""}, share=True, note="share; the others are skipped"),
+        Panel(
+            "Learnt where the rule accepts nothing",
+            {"policy/unverified_advantage": ""},
+            share=True,
+            note="share of |advantage| in such groups",
+        ),
         Panel("Clipped tokens", {"policy/clip_fraction": ""}, note="share of tokens"),
         Panel("Gradient norm", {"policy/grad_norm": ""}),
     ),

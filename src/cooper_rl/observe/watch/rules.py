@@ -22,6 +22,8 @@ class WatchRule(Config):
     """Values below this are a fault. If neither bound is set, only values that are not finite are faults."""
     patience: int = Field(default=1, ge=1)
     """The rule fires after this many faulty values in a row. Steps that do not record the metric do not count."""
+    start: int = Field(default=1, ge=1)
+    """First step that the rule looks at."""
     until: int | None = Field(default=None, ge=1)
     """Last step that the rule looks at; null looks at every step."""
     action: Literal["ignore", "warn", "stop", "rollback"] = "warn"
@@ -79,6 +81,15 @@ DEFAULT_RULES = (
         patience=5,
         advice="rewards hardly differ inside the groups, so the policy learns nothing from them; look at the rollouts: "
         "are the problems too easy or too hard, or does everything get the same reward?",
+    ),
+    WatchRule(
+        metric="policy/unverified_advantage",
+        above=0.2,
+        patience=3,
+        start=11,
+        advice="much of what the policy learns comes from groups in which the rule accepts no completion, so from "
+        "noise or from a hack; raise algorithm.min_spread, and compare the rewards of such groups with their texts in "
+        "report.html",
     ),
     WatchRule(
         metric="rule/accuracy",

@@ -89,8 +89,8 @@ class _Faults:
 
     def add(self, step: int, value: float) -> bool:
         """Take in a value. Returns True if it uses up the patience."""
-        too_late = self.rule.until is not None and step > self.rule.until
-        if too_late or not self.rule.broken_by(value):
+        looks = self.rule.start <= step and (self.rule.until is None or step <= self.rule.until)
+        if not looks or not self.rule.broken_by(value):
             self.values = []
             return False
         self.since = self.since if self.values else step
