@@ -32,7 +32,8 @@ def test_a_killed_run_comes_out_equal_and_a_difference_would_be_seen(tmp_path):
 @pytest.mark.parametrize("seed", [2, 3])  # two, so that two cores share them
 def test_a_hundred_kills_in_every_part_of_a_run(tmp_path, seed):
     result = CrashTest(tmp_path, seed).run(kills=50)
-    assert (result.kills, result.equal, result.failures) == (50, 50, [])
+    assert "\n".join(result.failures) == ""
+    assert (result.kills, result.equal) == (50, 50)
     assert {"load", "checkpoint"} <= result.phases.keys()
     assert len(result.phases) >= 5
 
