@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.arena.pool import run_in_processes
+from cooper_rl.config.user_functions import load_object
 from cooper_rl.errors import InputError
 
 COOPER = [sys.executable, "-c", "from cooper_rl.cli.main import app; app()"]
@@ -105,6 +106,14 @@ def test_a_demo_has_its_folder_alone_and_leaves_nobody_in_it(start, tmp_path, nu
         assert f"another call is running its cells or arms in this folder (process {process.pid} on" in second.stderr
         assert (tmp_path / "runs/demo/rule/metrics.jsonl").exists(), "the second call has deleted the first one's runs"
     check_that_all_end(process, number)
+
+
+def test_a_module_of_the_working_folder_is_found_by_workers(tmp_path, monkeypatch):
+    (tmp_path / "jobs_here.py").write_text("def double(value):\n    return 2 * value\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])  # as with the `cooper` command
+    assert run_in_processes(load_object("jobs_here:double"), [1, 2], 1, lambda: None) == [2, 4]
+    sys.modules.pop("jobs_here")
 
 
 def test_a_job_of_a_module_that_workers_cannot_find_is_an_error_of_one_line(tmp_path, monkeypatch):
