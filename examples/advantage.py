@@ -4,7 +4,6 @@ In YAML: algorithm: {advantages: {kind: "advantage:SignOfReward", margin: 0.1}}
 """
 
 from pydantic import Field
-from tiny_run import train
 
 from cooper_rl import Config, Ragged
 
@@ -22,6 +21,8 @@ class SignOfReward(Config):
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     run = train(algorithm={"advantages": SignOfReward(margin=0.1)})
     used = {completion["advantage"] for problem in run.rollouts for completion in problem["completions"]}
     assert used <= {-1.0, 0.0, 1.0}

@@ -5,7 +5,6 @@ In YAML: algorithm: {aggregation: {kind: "aggregation:PowerOfLength", exponent: 
 
 import numpy as np
 from pydantic import Field
-from tiny_run import train
 
 from cooper_rl import Config
 
@@ -24,4 +23,6 @@ class PowerOfLength(Config):
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     train(algorithm={"aggregation": PowerOfLength()})

@@ -7,8 +7,6 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from tiny_run import train
-
 from cooper_rl import Config
 from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Request, Rewrites
 
@@ -45,5 +43,7 @@ class OffByOneAssistant:
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     pair = train(kind="cooper", cooptimization={"assistant": OffByOne(), "negatives": ["assistant"]}).pairs[0]
     print("own assistant:", repr(pair["positive"]), "->", repr(pair["negative"]))

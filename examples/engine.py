@@ -8,8 +8,6 @@ cooper_rl.engines.base.
 
 from typing import Any
 
-from tiny_run import train
-
 from cooper_rl import Config, PolicyLearner, RewardModelLearner, Sampler
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
@@ -45,4 +43,6 @@ class CountingSampler:
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     train(engine=CountingEngine())

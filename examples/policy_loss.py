@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tiny_run import train
-
 from cooper_rl.policy.losses import PolicyLoss, PolicyLossInputs
 
 if TYPE_CHECKING:
@@ -28,5 +26,7 @@ class Proximal(PolicyLoss):
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     run = train(steps=2, algorithm={"loss": Proximal(), "minibatches": 2})
     print("own policy loss: policy/distance", run.metrics["policy/distance"])

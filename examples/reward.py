@@ -3,8 +3,6 @@
 In YAML: rewards: [{kind: rule}, {kind: "reward:RareSuccess", strength: 0.5, weight: 1.0}]
 """
 
-from tiny_run import train
-
 from cooper_rl import Scores, StepContext
 from cooper_rl.rewards.base import RewardConfig
 
@@ -27,5 +25,7 @@ class RareSuccess(RewardConfig):
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     run = train(kind=None, reward_model=None, rewards=[{"kind": "rule"}, RareSuccess(strength=0.5)])
     print("own reward: rare_success/mean", run.metrics["rare_success/mean"])

@@ -3,8 +3,6 @@
 In YAML: extra_rewards: [{function: "reward_function:brevity", weight: 0.5}]
 """
 
-from tiny_run import train
-
 from cooper_rl import Answer, Problem
 
 
@@ -14,6 +12,8 @@ def brevity(problem: Problem, completion: Answer) -> float:
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     run = train(extra_rewards=[{"function": "reward_function:brevity", "weight": 0.5}])
     completion = run.rollouts[0]["completions"][0]
     print("own reward function:", {name: completion[name] for name in completion if name not in ("text", "gold")})

@@ -3,8 +3,6 @@
 In YAML: rule: {kind: "rule:last_line"}
 """
 
-from tiny_run import train
-
 from cooper_rl import Problem
 
 
@@ -17,6 +15,8 @@ def last_line(problem: Problem, completion_text: str) -> str:
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     run = train(rule={"kind": "rule:last_line"})
     verdicts = sorted(one["verdict"] for problem in run.rollouts for one in problem["completions"])
     print("own rule:", {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)})

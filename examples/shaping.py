@@ -3,8 +3,6 @@
 In YAML: shaping: [{kind: "shaping:Squash", scale: 2.0}]
 """
 
-from tiny_run import train
-
 from cooper_rl import Config, Ragged, StepContext
 
 
@@ -24,6 +22,8 @@ class Squash(Config):
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     run = train(shaping=[Squash()])
     rewards = {round(one["reward"], 3) for problem in run.rollouts for one in problem["completions"]}
     print("own shaping: reward/mean", run.metrics["reward/mean"], "rewards", sorted(rewards))

@@ -5,8 +5,6 @@ In YAML: sinks: [{kind: "sink:Csv", columns: [reward/mean, policy/loss]}]
 
 from pathlib import Path
 
-from tiny_run import train
-
 from cooper_rl.observe.sinks import Sink, SinkConfig, SinkRun
 
 
@@ -40,4 +38,6 @@ class CsvSink(Sink):
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     train(sinks=[Csv()])

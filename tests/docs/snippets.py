@@ -8,20 +8,19 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(
-    r"""(?:^[ ]*<!--\ not\ run:\ (?P<reason>[^\n]+?)\ -->\n\s*)?
-    ^(?P<indent>[ ]*)```(?P<language>[^\n]*)\n(?P<text>.*?)^(?P=indent)```[ ]*$""",
-    re.MULTILINE | re.DOTALL | re.VERBOSE,
+    r"""^(?P<indent>[ ]*)```(?P<language>\w*)(?:[ ]title="(?P<title>[^"]+)")?[ ]*\n(?P<text>.*?)^(?P=indent)```[ ]*$""",
+    re.MULTILINE | re.DOTALL,
 )
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A fenced block, its language, and the reason of a `<!-- not run: … -->` above it."""
+    """A fenced block: its language, and the file that it shows, if it has a title."""
 
     place: str
     language: str
+    title: str | None
     text: str
-    reason: str | None
 
 
 def all_snippets() -> list[Snippet]:
@@ -39,16 +38,16 @@ def snippets_of(page: str, name: str) -> list[Snippet]:
     return [
         Snippet(
             place=f"{name}:{page.count(chr(10), 0, match.start('language')) + 1}",
-            language=match["language"].strip(),
+            language=match["language"],
+            title=match["title"],
             text=re.sub(f"^{match['indent']}", "", match["text"], flags=re.MULTILINE),
-            reason=match["reason"],
         )
         for match in _BLOCK.finditer(page)
     ]
 
 
 def shell_commands(text: str) -> list[list[str]]:
-    """The words of every command, without comments, loops and leading `NAME=value`. A variable is replaced by 0."""
+    """The words of every command, without comments, loops, leading `NAME=value` and `> file`; variables become 0."""
     commands: list[list[str]] = []
     for line in text.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(re.sub(r"\$\w+", "0", line), posix=True, punctuation_chars=";&|")
@@ -66,6 +65,8 @@ def _without_frame(words: list[str]) -> list[str]:
     """A command without the words of a loop or an assignment around it; empty if nothing else is left."""
     if words[:1] in (["for"], ["done"]):
         return []
+    if ">" in words:
+        words = words[: words.index(">")]
     while words and (words[0] == "do" or re.fullmatch(r"\w+=.*", words[0])):
         words = words[1:]
     return words

@@ -9,7 +9,15 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|yaml|j2))`")
 LINKED = re.compile(r"\]\(((?!https?:)[^)#]+)[^)]*\)")
-ELSEWHERE = {"config.yaml", "my_rewards.py", "utils.py", "tests/test_all.py"}
+ELSEWHERE = {
+    "config.yaml",
+    "my_gold.py",
+    "my_holes.py",
+    "my_rewards.py",
+    "my_rules.py",
+    "utils.py",
+    "tests/test_all.py",
+}
 """Names of files that a run or a user writes, that belong to another project, or that must not exist."""
 
 

@@ -1,5 +1,6 @@
 """The blocks in the README and the docs work as printed: settings fit their records, code runs, commands parse."""
 
+import importlib
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import sys
 import time
 import tomllib
 from ast import literal_eval
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,11 @@ import pytest
 import typer
 from typer.main import get_command
 
-from cooper_rl.arena.designs import Design
-from cooper_rl.arena.hole import Hole
 from cooper_rl.cli.main import commands
 from cooper_rl.cli.settings import record_from
 from cooper_rl.config.settings import Settings, check, merge, read_settings, with_overrides
 from cooper_rl.config.strict_yaml import parse_yaml
+from cooper_rl.config.user_functions import load_object
 from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.service.config import ServeConfig
@@ -30,7 +31,9 @@ from cooper_rl.verifyrm.bench.methods import ScoringConfig
 from cooper_rl.verifyrm.collect.config import CollectConfig
 from cooper_rl.verifyrm.label.judge_config import JudgeFile
 from cooper_rl.verifyrm.train.config import VerifyRMConfig
-from docs.snippets import PAGES, ROOT, all_snippets, shell_commands, snippets_of
+from docs.not_run import NOT_RUN, reason_not_to_run
+from docs.snippets import PAGES, ROOT, Snippet, all_snippets, shell_commands, snippets_of
+from runs.recorded_run import completion, group, write_run
 
 SNIPPETS = all_snippets()
 LANGUAGES = {"yaml", "python", "bash", "text"}
@@ -45,28 +48,85 @@ MINIMAL: dict[str, Any] = {
 """A minimal run, completed by the section that a page shows."""
 SETTINGS_OF = {"eval": ProblemsConfig, "verifyrm train": VerifyRMConfig, "verifyrm bench": ScoringConfig}
 """The record that a command's option --setting sets."""
+CHEAP = {"config", "verify", "runs", "report"}
+"""Commands that run; of all others the words and the settings are read. An arena with a file is planned, not run."""
+NAMES = {"kind", "function", "gold", "rule"}
+"""Settings that may name something in a module."""
+EXAMPLES = ROOT / "examples"
 
 
-def _of(language: str) -> Any:
-    return pytest.mark.parametrize("snippet", [pytest.param(s, id=s.place) for s in SNIPPETS if s.language == language])
+def _page_of(snippet: Snippet) -> str:
+    return snippet.place.partition(":")[0]
+
+
+PAGES_WITH_BLOCKS = sorted({_page_of(snippet) for snippet in SNIPPETS})
+SLOW = {"trainers/trl.md": pytest.mark.slow}
+"""Pages that take longer than the others together; `examples/trl_grpo.py` runs in the fast tests."""
 
 
 def test_every_block_is_found_and_says_what_it_is():
-    page = "```\na\n```\n\n<!-- not run: no net -->\n```bash\nb \\\n  c\n```\n1. d\n   ```yaml\n   e: 1\n   ```\n"
-    found = [(s.place, s.language, s.text, s.reason) for s in snippets_of(page, "p.md")]
+    page = '```\na\n```\n\n```bash\nb \\\n  c\n```\n1. d\n   ```yaml title="e.yaml"\n   e: 1\n   ```\n'
+    found = [(s.place, s.language, s.title, s.text) for s in snippets_of(page, "p.md")]
     assert found == [
-        ("p.md:1", "", "a\n", None),
-        ("p.md:6", "bash", "b \\\n  c\n", "no net"),
-        ("p.md:11", "yaml", "e: 1\n", None),
+        ("p.md:1", "", None, "a\n"),
+        ("p.md:5", "bash", None, "b \\\n  c\n"),
+        ("p.md:10", "yaml", "e.yaml", "e: 1\n"),
     ]
-    fences = sum(text.count("```") for page in {s.place.split(":")[0] for s in SNIPPETS} for text in [_page(page)])
+    fences = sum(text.count("```") for page in PAGES_WITH_BLOCKS for text in [_page(page)])
     assert fences == 2 * len(SNIPPETS)
     assert [s.place for s in SNIPPETS if s.language not in LANGUAGES] == [], f"write one of {sorted(LANGUAGES)}"
 
 
-@_of("yaml")
-def test_settings_fit_their_records(snippet):
+def test_every_reason_not_to_run_is_one_of_a_block():
+    runnable = [s.text for s in SNIPPETS if s.language in ("python", "bash")]
+    assert [part for part in NOT_RUN if not any(part in text for text in runnable)] == []
+
+
+@pytest.fixture
+def reader(tiny_models, tmp_path, monkeypatch) -> Iterator[Path]:
+    """The folder of a reader, who has the files that all pages speak of and no module but those that the page shows."""
+    _fill(tmp_path, tiny_models)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place and Path(place) != EXAMPLES])
+    before = _modules_in(EXAMPLES)
+    for name in before:
+        monkeypatch.delitem(sys.modules, name)
+    yield tmp_path
+    for name in _modules_in(tmp_path):
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=SLOW.get(page, ())) for page in PAGES_WITH_BLOCKS])
+def test_a_page_works_as_printed(page, reader):
+    """From top to bottom: files are written, settings read with what they name, commands run or read, code run."""
+    session: list[str] = []
+    for snippet in (one for one in SNIPPETS if _page_of(one) == page):
+        if snippet.title:
+            (reader / snippet.title).write_text(snippet.text)
+            importlib.invalidate_caches()
+        if snippet.language == "python":
+            compile(snippet.text, snippet.place, "exec")
+            if snippet.title:
+                _run_code(snippet.text, reader)
+            elif not reason_not_to_run(snippet.text):
+                session.append(snippet.text)
+        elif snippet.language == "yaml":
+            _check_settings(snippet, reader)
+        elif snippet.language == "bash":
+            _check_commands(snippet)
+    if session:
+        _run_code("\n".join(session), reader)
+
+
+def _check_settings(snippet: Snippet, reader: Path) -> None:
+    """Settings are read by the record they belong to, and what they name is imported."""
     values, lines = parse_yaml(snippet.text)
+    for module in {name.partition(":")[0] for name in _named(values)}:
+        example = EXAMPLES / f"{module}.py"
+        if example.exists() and f"`{example.name}`" in _page(_page_of(snippet)):
+            shutil.copy(example, reader)  # a reader who follows the page has it, and nothing that lies beside it
+    for name in _named(values):
+        load_object(name)
     settings = Settings(values, snippet.place, lines)
     if "judge" in values:
         check(JudgeFile, settings)
@@ -74,57 +134,60 @@ def test_settings_fit_their_records(snippet):
         check(ServeConfig, settings)
     elif "models" in values:
         check(CollectConfig, settings)
-    elif snippet.place.startswith("arena.md"):
-        _check_arena(values)
-    else:
+    elif snippet.title not in ("designs.yaml", "holes.yaml"):  # which `cooper arena` reads, further down on the page
         build_config(merge(MINIMAL, values))
 
 
-def _check_arena(values: dict[str, Any]) -> None:
-    """Designs and holes by name; a hole of the page's own is one in Python above it."""
-    for name, value in values.items():
-        if "settings" in value:
-            build_config(merge(MINIMAL, check(Design, Settings(value, name)).settings))
-        else:
-            check(Hole, Settings({key: setting for key, setting in value.items() if key != "kind"}, name))
+def _named(values: Any, key: str = "") -> list[str]:
+    """Every `module:name` in settings."""
+    if isinstance(values, dict):
+        return [name for inner, value in values.items() for name in _named(value, inner)]
+    if isinstance(values, list):
+        return [name for value in values for name in _named(value, key)]
+    return [values] if key in NAMES and isinstance(values, str) and ":" in values else []
 
 
-@_of("python")
-def test_code_runs_and_gives_what_it_says(snippet, tiny_models, tmp_path):
-    """Runs as a user would run it, in a folder with models and problems. Ctrl-C ends a run after its first step."""
-    code = _with_checks(snippet.text)
-    compile(code, snippet.place, "exec")
-    if snippet.reason:
-        pytest.skip(snippet.reason)
-    _fill(tmp_path, tiny_models)
-    (tmp_path / "snippet.py").write_text(code)
-    with (tmp_path / "output").open("w") as output:
-        process = subprocess.Popen([sys.executable, "snippet.py"], cwd=tmp_path, stdout=output, stderr=output)
+def _run_code(code: str, folder: Path) -> None:
+    """Run code in a process of its own, in the reader's folder. Ctrl-C ends a training run after its first step."""
+    (folder / "snippet.py").write_text(_with_checks(code))
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "src"),
+        "MPLBACKEND": "Agg",
+        "HF_HOME": str(folder / "huggingface"),
+    }
+    runs = {path: path.read_text().count("\n") for path in folder.glob("runs/*/metrics.jsonl")}
+    with (folder / "output").open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "snippet.py"], cwd=folder, env=environment, stdout=output, stderr=output
+        )
         try:
             deadline = time.monotonic() + 300
             while process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.2)
-                if any(path.read_text().count("\n") for path in tmp_path.glob("runs/*/metrics.jsonl")):
+                if any(path.read_text() and path not in runs for path in folder.glob("runs/*/metrics.jsonl")):
                     process.send_signal(signal.SIGINT)
                     process.wait(100)
         finally:
             process.kill()
-    assert process.wait() == 0, (tmp_path / "output").read_text()
+    assert process.wait() == 0, (folder / "output").read_text()
 
 
-@_of("bash")
-def test_commands_are_ones_there_are(snippet):
-    for words in shell_commands(snippet.text):
-        program, *arguments = words
-        checks = {"cooper": _check_cooper, "make": _check_make, "python": _check_python, "pip": _check_pip}
-        unchecked = program not in checks or (program == "python" and not _is_ours(arguments))
-        if unchecked:
-            assert snippet.reason, f"{snippet.place}: nothing checks {program}; put <!-- not run: REASON --> above"
+def _check_commands(snippet: Snippet) -> None:
+    checks = {"cooper": _check_cooper, "make": _check_make, "python": _check_python, "pip": _check_pip}
+    for program, *arguments in shell_commands(snippet.text):
+        if program not in checks or (program == "python" and not _is_ours(arguments)):
+            reason = reason_not_to_run(snippet.text)
+            assert reason, f"{snippet.place}: nothing checks {program}; say in tests/docs/not_run.py why"
             continue
         checks[program](arguments)
         for word in arguments:
             if word.startswith(("configs/", "benchmarks/", "tests/")):
                 assert (ROOT / word).exists(), f"{snippet.place}: {word} does not exist"
+        if program == "cooper" and arguments[0] in CHEAP:
+            commands(arguments, standalone_mode=False)
+        elif program == "cooper" and arguments[0] == "arena" and {"--designs", "--holes"} & {*arguments}:
+            commands([*arguments, "--report"], standalone_mode=False)
 
 
 def test_nothing_is_installed_by_a_name_that_is_not_published():
@@ -173,13 +236,11 @@ def _check_make(arguments: list[str]) -> None:
 
 
 def _is_ours(arguments: list[str]) -> bool:
-    return arguments[:1] != ["-m"] or (ROOT / "tests" / arguments[1] / "__main__.py").exists()
+    return arguments[:1] != ["-m"] or arguments[1].startswith("benchmarks.")
 
 
 def _check_python(arguments: list[str]) -> None:
-    if arguments[0] == "-m":
-        return
-    script = _page(arguments[0])
+    script = _page(f"{arguments[1].replace('.', '/')}.py" if arguments[0] == "-m" else arguments[0])
     unknown = [word for word in arguments[1:] if word.startswith("--") and f'"{word.split("=")[0]}"' not in script]
     assert not unknown, f"{arguments[0]} has no option {unknown}"
 
@@ -188,6 +249,12 @@ def _check_pip(arguments: list[str]) -> None:
     extras = tomllib.loads(_page("pyproject.toml"))["project"]["optional-dependencies"]
     named = [name for word in arguments for found in re.findall(r"\[(.*?)\]", word) for name in found.split(",")]
     assert set(named) <= set(extras), f"pip {arguments}: no such extra"
+
+
+def _modules_in(folder: Path) -> list[str]:
+    """The names of the modules that have been imported from a folder."""
+    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    return [name for name, file in files.items() if file and Path(file).parent == folder]
 
 
 def _page(name: str) -> str:
@@ -220,6 +287,13 @@ def _fill(folder: Path, tiny_models: Path) -> None:
         shutil.copytree(tiny_models / source, target)
         config = json.loads((target / "config.json").read_text()) | {"max_position_embeddings": 4096}
         (target / "config.json").write_text(json.dumps(config))
-    rows = [{"question": f"{n}+{n}=", "answer": str(2 * n)} for n in range(64)]
-    for name in ("problems.jsonl", "test.jsonl"):
-        (folder / name).write_text("".join(json.dumps(row) + os.linesep for row in rows))
+    rows = [{"question": f"{n}+{n}=", "answer": str(2 * n), "completion": f"{n}+{n} is\n{2 * n}"} for n in range(64)]
+    for name in ("problems.jsonl", "test.jsonl", "answers.jsonl"):
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    metrics = [
+        {"step": n, "reward/mean": 0.1 * n, "rule/accuracy": 0.1 * n, "test/rule_avg": 0.1 * n} for n in range(4)
+    ]
+    groups = [group("0+0=", completion("0", 0.9), completion("1", 0.1))]
+    for name in ("my-run", "other", "own-data", "demo/static", "demo/cooper"):
+        write_run(folder / "runs" / name, metrics, lambda step: groups, settings={"steps": 3, "name": name})
+    (folder / "configs").symlink_to(ROOT / "configs")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 
@@ -97,7 +98,7 @@ def test_a_function_of_one_completion_may_be_async_and_is_found_in_the_working_f
     before = list(sys.path)
     groups = [make_group("2", "a", "bbb"), make_group("2", "cc", "")]
     assert score(f"{rewards_module}:{name}", groups).rewards.rows() == [[1.0, 3.0], [2.0, 0.0]]
-    assert sys.path == before
+    assert sys.path == [*before, os.getcwd()], "last, for what the module imports later and for worker processes"
 
 
 @pytest.mark.parametrize("name", ["lengths", "slow_lengths"])

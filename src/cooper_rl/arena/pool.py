@@ -1,9 +1,15 @@
 """Work spread over processes, one per core."""
 
 import multiprocessing
+import os
+import pickle
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
-from typing import TypeVar
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from cooper_rl.errors import InputError
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -17,11 +23,14 @@ def run_in_processes(
     """`function(job)` for every job, in order of the list; returns the results.
 
     `on_poll` is called twice a second. The first job that fails ends all others that have not begun, and its error is
-    raised once those under way are done. An interrupt does the same.
+    raised once those under way are done. An interrupt does the same. If this process ends in any other way, a kill
+    among them, its workers end within a second.
+
+    Raises InputError for a job that a worker cannot import, and RuntimeError if a worker is killed.
     """
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=workers, mp_context=spawn) as pool:
-        running: list[Future[Result]] = [pool.submit(function, job) for job in jobs]
+    with ProcessPoolExecutor(max_workers=workers, mp_context=spawn, initializer=_end_with_parent) as pool:
+        running: list[Future[Result]] = [pool.submit(_call, pickle.dumps((function, job))) for job in jobs]
         try:
             pending: set[Future[Result]] = set(running)
             while pending and not any(map(_has_failed, running)):
@@ -29,9 +38,38 @@ def run_in_processes(
                 on_poll()
         finally:
             pool.shutdown(cancel_futures=True)
-    for future in filter(_has_failed, running):
-        future.result()
+    try:
+        for future in filter(_has_failed, running):
+            future.result()
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            "a worker was killed, perhaps for want of memory (fewer at once need less); the same command goes on"
+        ) from error
     return [future.result() for future in running]
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent is gone, whatever ended it: the system closes the pipe between the two."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)  # not `sys.exit`, which ends this thread only
+
+    threading.Thread(target=watch, name="end-with-parent", daemon=True).start()
+
+
+def _call(pickled: bytes) -> Any:
+    """Call a function with its job. They are read here: what the pool itself fails to read kills the worker."""
+    try:
+        function, job = pickle.loads(pickled)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"{error}, in a process of its own; put it into a module that is installed, on PYTHONPATH or in the "
+            "working folder"
+        ) from error
+    return function(job)
 
 
 def _has_failed(future: Future) -> bool:

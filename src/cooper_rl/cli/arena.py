@@ -73,14 +73,16 @@ def arena(
 def _run(plan: "Plan", workers: int | None) -> None:
     from cooper_rl.arena.run_cells import check_finished, plant_missing, run_cells  # noqa: PLC0415
     from cooper_rl.engines.local.device import available_cores  # noqa: PLC0415
+    from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock  # noqa: PLC0415
 
     check_finished(plan.cells)
     workers = workers or available_cores()
-    with progress("planting holes", len(plan.models)) as advance:
-        plant_missing(plan.models, workers, advance)
-    total = sum(cell.settings["steps"] for cell in plan.cells)
-    with progress("arena, steps", total) as advance:
-        run_cells(plan, workers, lambda steps, finished: advance(steps))
+    with FolderLock(plan.output_dir, BUSY_RUNS):
+        with progress("planting holes", len(plan.models)) as advance:
+            plant_missing(plan.models, workers, advance)
+        total = sum(cell.settings["steps"] for cell in plan.cells)
+        with progress("arena, steps", total) as advance:
+            run_cells(plan, workers, lambda steps, finished: advance(steps))
 
 
 def _print(summary: Mapping[str, Any]) -> None:

@@ -22,19 +22,20 @@ def demo(
     """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
     from cooper_rl.arena.arms import ARMS, arm_settings, run_arms, summarise  # noqa: PLC0415 - torch loads only when needed
     from cooper_rl.arena.picture import LABELS, draw  # noqa: PLC0415
+    from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock  # noqa: PLC0415
 
     if rebuild is not None:
         _rebuild(rebuild, seed)
         return
-    for arm in ARMS:
-        shutil.rmtree(output_dir / arm, ignore_errors=True)
-    output_dir.mkdir(parents=True, exist_ok=True)
     overrides = {} if steps is None else {"steps": steps}
     total = arm_settings("rule", output_dir, seed, overrides)["steps"] * len(ARMS)
-    with progress("demo", total) as advance:
-        seconds = run_arms(list(ARMS), output_dir, seed, overrides, advance)
-    summary = summarise(output_dir, seconds, seed)
-    report = draw(output_dir)
+    with FolderLock(output_dir, BUSY_RUNS):
+        for arm in ARMS:
+            shutil.rmtree(output_dir / arm, ignore_errors=True)
+        with progress("demo", total) as advance:
+            seconds = run_arms(list(ARMS), output_dir, seed, overrides, advance)
+        summary = summarise(output_dir, seconds, seed)
+        report = draw(output_dir)
 
     table = Table("run", "gold, start", "gold, end", "gold, best", "reward, start", "reward, end", "alarm at step")
     for arm, row in summary["arms"].items():

@@ -20,7 +20,8 @@ MOVED = {
 def load_object(path: str, noun: str = "object") -> Any:
     """Import the object at `package.module:name`. Messages call it a `noun`.
 
-    Modules in the working folder are found as with `python -m`, even by the `cooper` command.
+    Modules in the working folder are found as with `python -m`, even by the `cooper` command. The folder stays last on
+    the module path, for what they import later and for the processes that this one starts.
     Raises InputError for a malformed path, and for a module or name that does not exist.
     """
     module_name, colon, name = path.partition(":")
@@ -59,10 +60,15 @@ def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
 
 @contextmanager
 def _working_folder_first() -> Iterator[None]:
-    """Put the working folder first on the module path, which `python -m` does but an installed script does not."""
+    """Put the working folder first on the module path, which `python -m` does but an installed script does not.
+
+    Afterwards it is last, where it hides no other module.
+    """
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:
         yield
     finally:
         sys.path.remove(folder)
+        if folder not in sys.path:
+            sys.path.append(folder)

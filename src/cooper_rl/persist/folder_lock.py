@@ -1,4 +1,4 @@
-"""One process at a time writes a folder: that of a run, or that of a server."""
+"""One process at a time writes a folder: that of a run, that of an arena or a demo, or that of a server."""
 
 import os
 import socket
@@ -19,6 +19,10 @@ BUSY_RUN = (
     "{folder}: a process is training in this folder already ({holder}); wait for it, stop it, or choose another name"
 )
 
+BUSY_RUNS = (
+    "{folder}: another call is running its cells or arms in this folder ({holder}); wait for it, stop it, or choose "
+    "another --output-dir"
+)
 
 _HERE: set[Path] = set()
 """The lock files that this process holds. Opening and closing one of them would drop its lock, as POSIX has it."""
@@ -50,6 +54,12 @@ class FolderLock:
             self._file.write(_this_process())
             self._file.flush()
         _HERE.add(self._path.resolve())
+
+    def __enter__(self) -> "FolderLock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Let others in."""
