@@ -42,12 +42,10 @@ service
 adapters
 verifyrm
 inputs
-planning
 rollout_source
 build
 step, run_state
 trainer
-arena
 cli
 """
 """The layers from bottom to top. Entries on one line may not import each other."""
@@ -88,7 +86,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 def arrows() -> Iterator[tuple[str, str]]:
     """Every pair of a module and a module of the package that it imports, without the package's name."""
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in sorted((SOURCE / PACKAGE).rglob("*.py")):
         module = ".".join(path.relative_to(SOURCE / PACKAGE).with_suffix("").parts).removesuffix(".__init__")
         for imported in imports(ast.parse(path.read_text(encoding="utf-8"))):
             if module != "__init__" and imported.startswith(f"{PACKAGE}.") and not imported.endswith("__version__"):

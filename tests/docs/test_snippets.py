@@ -17,8 +17,8 @@ import pytest
 import typer
 from typer.main import get_command
 
-from cooper_rl.arena.designs import Design
-from cooper_rl.arena.hole import Hole
+from cooper_lab.arena.designs import Design
+from cooper_lab.arena.hole import Hole
 from cooper_rl.cli.main import commands
 from cooper_rl.cli.settings import record_from
 from cooper_rl.config.settings import Settings, check, merge, read_settings, with_overrides

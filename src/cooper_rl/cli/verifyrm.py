@@ -9,8 +9,8 @@ from rich.markdown import Markdown
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.reward_model_tools import measure_benchmark, named_models, reward_distance
-from cooper_rl.cli.settings import RuleOption, record_from, rule_from
+from cooper_rl.cli.settings import RuleOption, named_models, record_from, rule_from
+from cooper_rl.config.plugins import load_added
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,7 +143,8 @@ def bench_methods(
     if benchmark is not None:
         if judge is not None or combine:
             raise InputError("--benchmark measures scores; leave out --judge and --combine")
-        measure_benchmark(benchmark, data, out, reward_model or [], setting or [], threads)
+        measure = load_added("benchmarks", benchmark)
+        measure(benchmark, data, out, reward_model or [], setting or [], threads)
         return
     from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch loads only when a command needs it
     from cooper_rl.verifyrm.bench.bench import bench  # noqa: PLC0415
@@ -177,9 +178,6 @@ def bench_methods(
     write_bench(result, out)
     console.print(Markdown(markdown(result)))
     console.print(f"page: {out / HTML}\ntable: {out / MARKDOWN}", highlight=False, soft_wrap=True)
-
-
-verifyrm.command("distance")(reward_distance)
 
 
 def _judge_config(path: Path) -> "JudgeConfig":
