@@ -32,9 +32,8 @@ engines.fsdp2
 engines.cluster
 cooptimization
 evaluation
-verifyrm.train.robustness
 observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
-verifyrm.train.config, cooptimization.presets
+cooptimization.presets
 run_config, presets
 config_loading, exactness
 observe, model_cards
@@ -50,16 +49,7 @@ cli
 """
 """The layers from bottom to top. Entries on one line may not import each other."""
 
-KNOWN: dict[tuple[str, str], str] = {
-    ("evaluation.attacks", "verifyrm.train.robustness"): "attacks and robustness rows make their wrong answers with "
-    "the same function",
-    ("evaluation.monitor", "verifyrm.train.batches"): "the monitor must encode its rows as training does, or it "
-    "would measure other inputs",
-    ("evaluation.monitor", "verifyrm.train.config"): "MonitorConfig stands beside the other scoring settings",
-    ("evaluation.monitor_rows", "verifyrm.train.config"): "MonitorConfig stands beside the other scoring settings",
-    ("model_cards.reward_model", "verifyrm.train.calibration"): "the card states the number of rows that a temperature "
-    "needs, which calibration defines",
-}
+KNOWN: dict[tuple[str, str], str] = {}
 """The remaining imports from higher layers, each with its reason. Add none; remove an entry when its import is gone."""
 
 RANK = {name.strip(): rank for rank, line in enumerate(LAYERS.split("\n")) for name in line.split(",") if name.strip()}

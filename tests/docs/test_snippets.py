@@ -26,10 +26,8 @@ from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.service.config import ServeConfig
-from cooper_rl.verifyrm.bench.methods import ScoringConfig
-from cooper_rl.verifyrm.collect.config import CollectConfig
-from cooper_rl.verifyrm.label.judge_config import JudgeFile
-from cooper_rl.verifyrm.train.config import VerifyRMConfig
+from cooper_rl.verifyrm.bench import ScoringConfig
+from cooper_rl.verifyrm.config import CollectConfig, JudgeFile, VerifyRMConfig
 from docs.snippets import PAGES, ROOT, all_snippets, shell_commands, snippets_of
 
 SNIPPETS = all_snippets()

@@ -90,7 +90,7 @@ def reward_distance(
 
 def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":
     from cooper_rl.engines.model_folder import check_reward_model_folder  # noqa: PLC0415
-    from cooper_rl.verifyrm.train.config import ScoringConfig  # noqa: PLC0415
+    from cooper_rl.evaluation.config import ScoringConfig  # noqa: PLC0415
 
     config = record_from(ScoringConfig, {"model": folder}, settings)
     check_reward_model_folder(folder)

@@ -32,9 +32,8 @@ commands.command("export")(export)
 commands.command("report")(report)
 commands.command("verify")(verify)
 commands.add_typer(verifyrm, name="verifyrm")
-for path, entry in added("commands").items():
-    group, _, name = path.rpartition(" ")
-    (verifyrm if group == "verifyrm" else commands).command(name)(entry.load())
+for name, entry in added("commands").items():
+    commands.command(name)(entry.load())
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,6 +1,6 @@
 """What other installed packages add, by entry points: commands, kinds of parts, and sources of problems.
 
-The groups are `cooper_rl.commands` (`arena`, or `verifyrm distance` for a command of a command), `cooper_rl.kinds`
+The groups are `cooper_rl.commands` (`arena`), `cooper_rl.verifyrm` (commands of `cooper verifyrm`), `cooper_rl.kinds`
 (`shaping.rank`: the noun of the parts, then the kind) `cooper_rl.problems` (the name that `problems.source` gives: a
 function of split, count and seed), and `cooper_rl.benchmarks` (for `cooper verifyrm bench --benchmark`).
 """

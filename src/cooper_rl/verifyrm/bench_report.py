@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from cooper_rl.evaluation.attacks import ATTACKS
 from cooper_rl.evaluation.estimates import Estimate
 from cooper_rl.observe.report.figures import figure_svg
-from cooper_rl.verifyrm.bench.bench import BenchResult, Calibration, MethodResult
-from cooper_rl.verifyrm.bench.metrics import MEASURES
+from cooper_rl.verifyrm.bench import MEASURES, BenchResult, Calibration, MethodResult
 
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 
@@ -33,7 +32,7 @@ def write_bench(result: BenchResult, output_dir: Path) -> None:
     for name, chart in charts.items():
         (output_dir / f"calibration-{name}.svg").write_text(chart, encoding="utf-8")
     environment = Environment(
-        loader=PackageLoader("cooper_rl.verifyrm.bench"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("cooper_rl.verifyrm"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     page = environment.get_template("bench.html.j2").render(
         **about,

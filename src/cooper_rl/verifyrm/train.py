@@ -5,7 +5,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,66 @@ from transformers import PreTrainedModel
 from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.split import problem_folds, split_by_problem
-from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.base import LabelledBatch, Metrics
 from cooper_rl.engines.local.adapter import merged_weights
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
+from cooper_rl.evaluation.attacks import robustness_rows
 from cooper_rl.evaluation.metrics import classification_metrics
 from cooper_rl.model_cards.reward_model import write_model_card
-from cooper_rl.rewards.model.input import RewardModelInput
-from cooper_rl.verifyrm.train.batches import EncodedRow, batches, class_weights, encode_rows, labelled_batch
-from cooper_rl.verifyrm.train.calibration import FEWEST_ROWS, Calibration, calibrate_folder
-from cooper_rl.verifyrm.train.config import VerifyRMConfig
-from cooper_rl.verifyrm.train.robustness import robustness_rows
+from cooper_rl.rewards.model.input import EncodedRow, RewardModelInput, encode_rows
+from cooper_rl.verifyrm.calibration import FEWEST_ROWS, Calibration, calibrate_folder
+from cooper_rl.verifyrm.config import VerifyRMConfig
+
+_SORTED_BATCHES = 32
+"""Rows are sorted by length within this many batches, which saves padding and keeps the order almost random."""
+
+
+def batches(rows: Sequence[EncodedRow], batch_size: int, seed: int) -> Iterator[list[EncodedRow]]:
+    """An endless stream of batches: one shuffled pass over the rows after another."""
+    order = random.Random(seed)
+    while True:
+        for batch in length_grouped_batches([len(row.token_ids) for row in rows], batch_size, order):
+            yield [rows[i] for i in batch]
+
+
+def labelled_batch(rows: Sequence[EncodedRow], weights: dict[float, float]) -> LabelledBatch:
+    """A batch whose loss is the mean over its rows, with each row weighted by its label."""
+    return LabelledBatch(
+        [row.token_ids for row in rows],
+        [row.label for row in rows],
+        [weights[row.label] / len(rows) for row in rows],
+    )
+
+
+def class_weights(labels: Sequence[float]) -> dict[float, float]:
+    """A weight for each label. Over the rows the weights average 1, and both classes have the same sum.
+
+    Raises InputError if a class is empty, because nothing could be learned.
+    """
+    right = sum(label > 0.5 for label in labels)
+    wrong = len(labels) - right
+    if not right or not wrong:
+        raise InputError(
+            f"of {len(labels)} training rows {right} are right and {wrong} wrong, but a reward model needs both; "
+            "give more rows, or raise max_rows"
+        )
+    return {1.0: len(labels) / (2 * right), 0.0: len(labels) / (2 * wrong)}
+
+
+def length_grouped_batches(lengths: Sequence[int], batch_size: int, order: random.Random) -> list[list[int]]:
+    """Row indices in random batches of similar length, each exactly once. The last batch of a pool may be smaller."""
+    rows = list(range(len(lengths)))
+    order.shuffle(rows)
+    pool = batch_size * _SORTED_BATCHES
+    batches: list[list[int]] = []
+    for start in range(0, len(rows), pool):
+        alike = sorted(rows[start : start + pool], key=lambda row: lengths[row])
+        batches += [alike[i : i + batch_size] for i in range(0, len(alike), batch_size)]
+    order.shuffle(batches)
+    return batches
+
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +145,7 @@ def train_verifyrm(
         "seconds": time.perf_counter() - start,
     }
     (output_dir / METRICS_FILE).write_text(json.dumps(result, indent=2), encoding="utf-8")
-    write_model_card(output_dir, result)
+    write_model_card(output_dir, result, FEWEST_ROWS)
     return result
 
 
