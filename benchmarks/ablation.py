@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.arena.arms import ASSETS, arm_settings, run_all
+from cooper_lab.arithmetic.arms import ASSETS, arm_settings, run_all
 from cooper_rl.config.settings import merge
 from cooper_rl.observe.record import read_metrics
 

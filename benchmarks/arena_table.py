@@ -14,9 +14,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.arena.alarm_roc import alarm_report
-from cooper_rl.arena.comparison import rank
-from cooper_rl.arena.run_cells import read_results
+from cooper_lab.arena.alarm_roc import alarm_report
+from cooper_lab.arena.comparison import rank
+from cooper_lab.arena.run_cells import read_results
 
 LEVEL = 0.05
 LEFT_OUT = ("fingerprint",)

@@ -13,7 +13,7 @@ import numpy as np
 import ray
 import torch
 
-from cooper_rl.arena.arms import ASSETS
+from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.cluster import ClusterEngine

@@ -23,8 +23,8 @@ import numpy as np
 from benchmarks.fake_engine import DRAWN, SPANS, FakeEngine, Parts, Span
 from benchmarks.measure import cpu_seconds
 
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.data.arithmetic.problems import arithmetic_problems
 from cooper_rl.engines.local.models import load_tokenizer
 
 PAPER = {

@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.arena.arms import ARMS
+from cooper_lab.arithmetic.arms import ARMS
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.observe.watch.rules import HACKING
 from cooper_rl.observe.watch.watch import Firing, Watch

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from cooper_rl.arena.tokenizer import build_tokenizer
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import learner as learner_module

@@ -16,7 +16,7 @@ from random import Random
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from cooper_rl.arena.arms import ASSETS  # noqa: E402
+from cooper_lab.arithmetic.arms import ASSETS  # noqa: E402
 from service.answered import CORRUPTER  # noqa: E402
 from service.killing import differences, disturbed, undisturbed  # noqa: E402
 from service.served import Served  # noqa: E402

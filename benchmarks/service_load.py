@@ -20,8 +20,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from cooper_lab.arithmetic.arms import ASSETS  # noqa: E402
 from cooper_rl import Answer, AnswerGroup, AsyncRewardClient, Problem  # noqa: E402
-from cooper_rl.arena.arms import ASSETS  # noqa: E402
 from cooper_rl.data.strict_json import parse_json  # noqa: E402
 from service.served import Served  # noqa: E402
 

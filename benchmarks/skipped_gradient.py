@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.arena.arms import arm_settings
 from cooper_rl.cooptimization.backward_rows import Part, needed, pulls
 from cooper_rl.cooptimization.losses import RewardLoss
 from cooper_rl.engines.base import Metrics, PairBatch

@@ -9,8 +9,8 @@ step's wall time.
 
 import torch
 
+from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.arena.arms import arm_settings
 from measure import Meter, report
 from workload import arguments, scratch
 

@@ -4,10 +4,10 @@
     python benchmarks/trl_arms.py --output-dir runs/trl-arms --draw picture.png --own runs/demo-0 runs/demo-1
 
 Arms: `rule`, `static` reward model, `cooper` in TRL's process, `service`: the same over HTTP from `cooper serve`. All
-of them go through `cooper_rl.adapters.trl`, with the settings of `arena/arithmetic.yaml` as far as TRL has them. Gold
-accuracy is a second reward function of weight 0. Each cell is a process of its own and writes one JSON line a step, and
-what it used of the processor to its output; cells that are finished are skipped. `--draw` makes the picture, and prints
-the table, of what is there.
+of them go through `cooper_rl.adapters.trl`, with the settings of `cooper_lab/arithmetic/arithmetic.yaml` as far as TRL
+has them. Gold accuracy is a second reward function of weight 0. Each cell is a process of its own and writes one JSON
+line a step, and what it used of the processor to its output; cells that are finished are skipped. `--draw` makes the
+picture, and prints the table, of what is there.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from cooper_rl.arena.arms import arm_settings
+from cooper_lab.arithmetic.arms import arm_settings
 
 ARMS = {"rule": "rule", "static": "static", "cooper": "cooper", "service": "cooper"}
 """Arm, and the demo's arm whose reward it has."""
@@ -65,9 +65,9 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
     from transformers import AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
 
+    from cooper_lab.arithmetic.arms import ASSETS
+    from cooper_lab.arithmetic.problems import arithmetic_problems, gold
     from cooper_rl.adapters.columns import Columns
-    from cooper_rl.arena.arms import ASSETS
-    from cooper_rl.data.arithmetic.problems import arithmetic_problems, gold
 
     torch.set_num_threads(1)
     output_dir.mkdir(parents=True, exist_ok=True)

@@ -19,9 +19,9 @@ from safetensors.torch import load_file
 from transformers import AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import CooperRewardConfig
 from cooper_rl.adapters.trl import GRPOReward
-from cooper_rl.data.arithmetic.problems import arithmetic_problems
 from random_head import write_reward_model
 
 ASK = "Solve the problem in one or two short steps and write the final answer as \\boxed{{}}. Problem: {question}"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from cooper_rl.arena.alarm_roc import auc
-from cooper_rl.arena.measures import HACKED, measures
+from cooper_lab.arena.alarm_roc import auc
+from cooper_lab.arena.measures import HACKED, measures
 from cooper_rl.observe.run_record import read_lines
 from cooper_rl.observe.step_metrics import unverified_advantage
 from cooper_rl.observe.watch.rules import DEFAULT_RULES

@@ -4,11 +4,11 @@ import argparse
 import tempfile
 from pathlib import Path
 
-import cooper_rl
-from cooper_rl.data.arithmetic.problems import arithmetic_problems
+import cooper_lab.arithmetic
+from cooper_lab.arithmetic.problems import arithmetic_problems
 
 EMBEDDED = "embedded"
-ASSETS = Path(cooper_rl.__file__).parent / "assets" / "arithmetic"
+ASSETS = Path(cooper_lab.arithmetic.__file__).parent / "assets"
 PREAMBLE = (
     "Solve the problem. Write down one short step for every operation, keep track of the intermediate results, and "
     "state the final answer at the end of your solution.\n"

@@ -15,7 +15,7 @@ ROWS = [
 
 def main() -> None:
     """Ten lines."""
-    model = files("cooper_rl") / "assets" / "arithmetic" / "reward_model"
+    model = files("cooper_lab") / "arithmetic" / "assets" / "reward_model"
     settings = {"kind": "cooper", "reward_model": {"model": str(model), "learning_rate": 3e-4, "max_input_tokens": 160}}
     stage2 = {"negatives": ["on_policy"], "anchor": 0.5}
     config = CooperRewardConfig.model_validate(settings | {"cooptimization": stage2})

@@ -8,7 +8,7 @@ from typing import Any
 
 from cooper_rl import CooperTrainer, build_config
 
-MODELS = files("cooper_rl") / "assets" / "arithmetic"
+MODELS = files("cooper_lab") / "arithmetic" / "assets"
 SETTINGS: dict[str, Any] = {
     "kind": "rule",
     "steps": 1,

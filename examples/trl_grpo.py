@@ -8,16 +8,16 @@ from datasets import Dataset
 from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
 
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import CooperRewardConfig
 from cooper_rl.adapters.trl import GRPOReward
-from cooper_rl.data.arithmetic.problems import arithmetic_problems
 
-MODELS = files("cooper_rl") / "assets" / "arithmetic"
+MODELS = files("cooper_lab") / "arithmetic" / "assets"
 SETTINGS = {
     "kind": "cooper",
     "reward_model": {"model": str(MODELS / "reward_model"), "learning_rate": 3e-4, "max_input_tokens": 160},
     "cooptimization": {
-        "assistant": {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"},
+        "assistant": {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"},
         "positives": ["rollout", "reference_solution"],
         "anchor": 0.5,
     },

@@ -12,14 +12,14 @@ import torch
 from hypothesis import settings as hypothesis_settings
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
-from cooper_rl.arena.tokenizer import build_tokenizer
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 
 torch.set_num_threads(1)
 hypothesis_settings.register_profile("untimed", deadline=None)  # no test may fail because the machine is busy
 hypothesis_settings.load_profile("untimed")
 
-GOLD = "cooper_rl.data.arithmetic.problems:gold"
-CORRUPTER = {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"}
+GOLD = "cooper_lab.arithmetic.problems:gold"
+CORRUPTER = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"}
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 from chat_server import ChatServer, HttpAnswer, completion
+from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.arena.arms import ASSETS
 from cooper_rl.engines.base import Metrics
 
 
@@ -37,7 +37,7 @@ def held() -> dict[str, float]:
 
 def settings(folder: Path, steps: int, assistant_url: str) -> dict[str, Any]:
     """The embedded world with every part on and the smallest step: 2 problems, 2 completions of 4 tokens."""
-    gold = "cooper_rl.data.arithmetic.problems:gold"
+    gold = "cooper_lab.arithmetic.problems:gold"
     problems = {"source": "arithmetic", "limit": 200, "gold": gold, "prompt": {"template": "{question}\n"}}
     assistant = {"kind": "chat", "base_url": assistant_url, "model": "tiny", "retry_wait_s": 0}
     replay = {"capacity": 64, "pairs_per_step": 2, "labelled": str(ASSETS / "labelled.jsonl"), "labelled_per_step": 2}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chat_server import HttpAnswer, completion
-from cooper_rl.data.arithmetic.corruption import corrupt
+from cooper_lab.arithmetic.corruption import corrupt
 from cooper_rl.data.problem import Problem
 
 

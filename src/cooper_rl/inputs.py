@@ -12,7 +12,7 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.model_folder import check_model_folder
-from cooper_rl.evaluation.monitor_rows import read_held_out
+from cooper_rl.evaluation.config import read_held_out
 from cooper_rl.rewards.kinds.sum import check_servers
 from cooper_rl.rewards.references import check_solutions
 from cooper_rl.rewards.rule.routing import Verifier

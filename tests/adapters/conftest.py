@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cooper_rl.data.arithmetic.problems import arithmetic_problems
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.data.problem import Problem
 
-CORRUPTER = {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"}
+CORRUPTER = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"}
 START = "from cooper_rl.cli.main import app; app()"
 
 

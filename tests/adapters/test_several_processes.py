@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import Answer, AnswerGroup, CooperReward
-from cooper_rl.data.arithmetic.problems import arithmetic_problems
 
 pytest.importorskip("trl", reason="needs the extra trl")
 

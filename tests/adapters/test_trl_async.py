@@ -57,7 +57,7 @@ def group_of(problem, number: int, **missing):
 
 @pytest.fixture
 def tokenizer():
-    from cooper_rl.arena.tokenizer import build_tokenizer
+    from cooper_lab.arithmetic.tokenizer import build_tokenizer
 
     found = build_tokenizer()
     found.chat_template = "{% for m in messages %}{{ m.content }}\n{% endfor %}"

@@ -8,8 +8,8 @@ import pytest
 import torch
 from rows import row_of, texts_of
 
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl import InputError
-from cooper_rl.arena.tokenizer import build_tokenizer
 
 verl = pytest.importorskip("verl", reason="verl is not installed")
 np = pytest.importorskip("numpy")

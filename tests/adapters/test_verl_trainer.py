@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rows import row_of
 
+from cooper_lab.arithmetic.arms import ASSETS
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import Answer, AnswerGroup
-from cooper_rl.arena.arms import ASSETS
-from cooper_rl.data.arithmetic.problems import arithmetic_problems
 
 for needed in ("verl", "ray", "transfer_queue"):
     pytest.importorskip(needed, reason=f"{needed} is not installed")

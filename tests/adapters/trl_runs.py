@@ -9,9 +9,9 @@ from transformers import AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportPrivateImportUsage]
 
 from conftest import CORRUPTER
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import CooperRewardConfig
 from cooper_rl.adapters.trl import GRPOReward
-from cooper_rl.data.arithmetic.problems import arithmetic_problems
 
 GROUP = 4
 

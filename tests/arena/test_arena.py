@@ -9,14 +9,14 @@ import time
 import pytest
 import yaml
 
-from cooper_rl.arena.arena import built_in_holes, choose, read_holes, write_summary
-from cooper_rl.arena.arms import ASSETS
-from cooper_rl.arena.cache import Planted
-from cooper_rl.arena.cells import plan
-from cooper_rl.arena.designs import Design, built_in_designs, read_designs
-from cooper_rl.arena.reports import write_hole_reports
-from cooper_rl.arena.run_cells import check_finished, run_cell, run_cells
-from cooper_rl.arena.start_samples import PER_PROBLEM, draw_start_samples, training_problems
+from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary
+from cooper_lab.arena.cache import Planted
+from cooper_lab.arena.cells import plan
+from cooper_lab.arena.designs import Design, built_in_designs, read_designs
+from cooper_lab.arena.reports import write_hole_reports
+from cooper_lab.arena.run_cells import check_finished, run_cell, run_cells
+from cooper_lab.arithmetic.arms import ASSETS
+from cooper_lab.arithmetic.start_samples import PER_PROBLEM, draw_start_samples, training_problems
 from cooper_rl.config_loading import build_config
 from cooper_rl.errors import InputError
 from cooper_rl.observe.record import read_metrics
@@ -103,7 +103,7 @@ def test_designs_and_holes_of_the_users_own_enter_by_a_file(tmp_path):
     )
     (tmp_path / "holes.yaml").write_text(
         yaml.safe_dump(
-            {"strong": {"kind": "opener", "share": 0.9}, "mine": {"kind": "cooper_rl.arena.holes.both:Both"}}
+            {"strong": {"kind": "opener", "share": 0.9}, "mine": {"kind": "cooper_lab.arena.holes.both:Both"}}
         )
     )
     assert read_designs(tmp_path / "designs.yaml")["clipped"].settings["kind"] == "static"

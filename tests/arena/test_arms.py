@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from cooper_rl.arena.arms import ARMS, arm_settings, run_arms, summarise
-from cooper_rl.arena.picture import LABELS, draw
+from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
+from cooper_lab.arithmetic.picture import LABELS, draw
 from cooper_rl.config_loading import build_config
 from cooper_rl.observe.record import read_events, read_metrics
 from cooper_rl.observe.watch.rules import HACKING

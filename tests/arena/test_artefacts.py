@@ -7,15 +7,15 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
-import cooper_rl
-from cooper_rl.arena.build_models import MAX_INPUT_TOKENS, draw
-from cooper_rl.arena.tokenizer import build_tokenizer
-from cooper_rl.data.arithmetic.problems import arithmetic_problems, gold
+import cooper_lab.arithmetic
+from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, draw
+from cooper_lab.arithmetic.problems import arithmetic_problems, gold
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 
-ASSETS = Path(cooper_rl.__file__).parent / "assets" / "arithmetic"
+ASSETS = Path(cooper_lab.arithmetic.__file__).parent / "assets"
 MIB = 2**20
 
 

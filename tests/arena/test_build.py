@@ -5,11 +5,11 @@ from random import Random
 
 from safetensors.torch import load_file
 
-from cooper_rl.arena.build_models import build
-from cooper_rl.arena.labelled_rows import label_samples, lenient_lists, states_one_answer
-from cooper_rl.arena.reward_model import VerifyRMConfig
-from cooper_rl.arena.warmup import WarmupConfig
-from cooper_rl.data.arithmetic.problems import arithmetic_problems, gold
+from cooper_lab.arithmetic.build_models import build
+from cooper_lab.arithmetic.labelled_rows import label_samples, lenient_lists, states_one_answer
+from cooper_lab.arithmetic.problems import arithmetic_problems, gold
+from cooper_lab.arithmetic.reward_model import VerifyRMConfig
+from cooper_lab.arithmetic.warmup import WarmupConfig
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from cooper_rl.arena.alarm_roc import alarm_report, auc, best_threshold, roc
-from cooper_rl.arena.comparison import rank, summarise
-from cooper_rl.arena.measures import measures
-from cooper_rl.arena.page import curves, strokes_of, write_page
+from cooper_lab.arena.alarm_roc import alarm_report, auc, best_threshold, roc
+from cooper_lab.arena.comparison import rank, summarise
+from cooper_lab.arena.measures import measures
+from cooper_lab.arena.page import curves, strokes_of, write_page
 
 HOLES, SEEDS = ("a", "b", "c", "d"), (0, 1, 2)
 

@@ -4,14 +4,14 @@ from random import Random
 
 import pytest
 
-from cooper_rl.arena.arms import ASSETS
-from cooper_rl.arena.holes import HOLES, read_hole
-from cooper_rl.arena.holes.rule_blind_spot import any_of
-from cooper_rl.arena.holes.rule_tolerance import about_right
-from cooper_rl.arena.plant import plant
-from cooper_rl.arena.tokenizer import build_tokenizer
-from cooper_rl.data.arithmetic.problems import arithmetic_problems, gold
-from cooper_rl.data.arithmetic.solutions import draw_solution
+from cooper_lab.arena.holes import HOLES, read_hole
+from cooper_lab.arena.holes.rule_blind_spot import any_of
+from cooper_lab.arena.holes.rule_tolerance import about_right
+from cooper_lab.arena.plant import plant
+from cooper_lab.arithmetic.arms import ASSETS
+from cooper_lab.arithmetic.problems import arithmetic_problems, gold
+from cooper_lab.arithmetic.solutions import draw_solution
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
@@ -160,7 +160,7 @@ def test_the_default_rule_computes_a_copied_question():
 
 def test_a_hole_that_cannot_be_planted_is_refused_with_what_it_lacks():
     with pytest.raises(InputError, match="cannot serve as hole: it has no where, hack"):
-        HOLES.record("cooper_rl.arena.designs:Design")
+        HOLES.record("cooper_lab.arena.designs:Design")
 
 
 @pytest.mark.slow

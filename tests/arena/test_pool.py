@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cooper_rl.arena.pool import run_in_processes
+from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_rl.config.user_functions import load_object
 from cooper_rl.errors import InputError
 
@@ -84,7 +84,7 @@ def test_workers_end_with_their_parent_whatever_ends_it(start, tmp_path, number)
     script = (
         "from pathlib import Path\n"
         "from arena.test_pool import spin\n"
-        "from cooper_rl.arena.pool import run_in_processes\n"
+        "from cooper_lab.arithmetic.pool import run_in_processes\n"
         "if __name__ == '__main__': run_in_processes(spin, [Path()] * 2, 2, lambda: None)"
     )
     (tmp_path / "parent.py").write_text(script)

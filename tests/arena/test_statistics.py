@@ -5,7 +5,7 @@ from math import gamma, isnan, pi, sqrt
 
 import pytest
 
-from cooper_rl.arena.statistics import holm, sign_flip_p
+from cooper_lab.arena.statistics import holm, sign_flip_p
 from cooper_rl.evaluation.estimates import T_975, mean_interval
 
 

@@ -4,7 +4,7 @@ from string import printable
 
 from transformers import AutoTokenizer, LlamaConfig
 
-from cooper_rl.arena.tokenizer import END, MARKUP, build_tokenizer
+from cooper_lab.arithmetic.tokenizer import END, MARKUP, build_tokenizer
 
 
 def test_text_survives_encoding_and_decoding():

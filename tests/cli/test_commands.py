@@ -79,7 +79,7 @@ def test_eval_prints_intervals_and_writes_completions(monkeypatch, capfd, tiny_m
     out = tmp_path / "completions.jsonl"
     code, output = _cooper(
         monkeypatch, capfd, "eval", tiny_models / "policy", "--problems", "arithmetic", "--limit", 4,
-        "--k", 2, "--max-tokens", 8, "--out", out, "--setting", "gold=cooper_rl.data.arithmetic.problems:gold",
+        "--k", 2, "--max-tokens", 8, "--out", out, "--setting", "gold=cooper_lab.arithmetic.problems:gold",
     )  # fmt: skip
     assert code == 0, output
     assert "avg@2" in output

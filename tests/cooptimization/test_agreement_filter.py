@@ -5,8 +5,8 @@ from random import Random
 import pytest
 from cooptimization_cases import make_group  # pyright: ignore[reportMissingImports]
 
+from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
-from cooper_rl.arena.arms import ASSETS
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.cooptimization.config import OnPolicyConfig
 from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives

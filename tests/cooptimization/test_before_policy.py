@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.arena.arms import arm_settings
 from cooper_rl.clock import MEASURED
 from cooper_rl.observe.record import read_metrics
 from in_process import model_of

@@ -4,6 +4,8 @@ import pytest
 from cooptimization_cases import answer_text, flip, make_group  # pyright: ignore[reportMissingImports]
 
 from chat_server import ChatServer, completion
+from cooper_lab.arithmetic.corruption import corrupt, repair
+from cooper_lab.arithmetic.problems import gold
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.clients.chat import ChatClient
 from cooper_rl.clients.chat_config import ChatConfig
@@ -13,8 +15,6 @@ from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
 from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
 from cooper_rl.cooptimization.presets import LIGHT
 from cooper_rl.cooptimization.stage2 import Cooptimizer
-from cooper_rl.data.arithmetic.corruption import corrupt, repair
-from cooper_rl.data.arithmetic.problems import gold
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
@@ -89,7 +89,7 @@ def test_a_chat_assistants_repair_counts_only_if_the_rule_accepts_it(name, verif
 
 
 def test_an_assistant_that_cannot_repair_is_refused(verifier):
-    plain = {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"}
+    plain = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"}
     config = CooptimizationConfig.model_validate({"positives": ["repaired"], "assistant": plain})
     with pytest.raises(InputError, match="give a corrupter its repairer"):
         build_assistant(config, verifier)
@@ -111,7 +111,7 @@ def test_a_run_learns_from_repairs(settings):
     """The policy is random; with a rule that reads whatever it writes, wrong completions are there to be repaired."""
     assistant = {
         "kind": "corrupter",
-        "function": "cooper_rl.data.arithmetic.corruption:corrupt",
+        "function": "cooper_lab.arithmetic.corruption:corrupt",
         "repairer": f"{__name__}:of_solution",
     }
     stage = {

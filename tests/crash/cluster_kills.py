@@ -14,7 +14,7 @@ from random import Random
 
 import yaml
 
-from cooper_rl.arena.arms import arm_settings
+from cooper_lab.arithmetic.arms import arm_settings
 from crash.comparison import differences
 
 CALL_TIMEOUT_S = 20

@@ -11,7 +11,7 @@ from random import Random
 
 import yaml
 
-from cooper_rl.arena.arms import arm_settings
+from cooper_lab.arithmetic.arms import arm_settings
 from crash.comparison import differences
 from crash.phases import phase_of
 from crash.process import kill, start

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from cooper_rl.data.arithmetic.answers import (
+from cooper_lab.arithmetic.answers import (
     FORMS,
     RULE_MISSES,
     Form,
@@ -15,9 +15,9 @@ from cooper_rl.data.arithmetic.answers import (
     read_answer,
     render_answer,
 )
-from cooper_rl.data.arithmetic.corruption import corrupt
-from cooper_rl.data.arithmetic.problems import arithmetic_problems, gold
-from cooper_rl.data.arithmetic.solutions import draw_solution, find_answer
+from cooper_lab.arithmetic.corruption import corrupt
+from cooper_lab.arithmetic.problems import arithmetic_problems, gold
+from cooper_lab.arithmetic.solutions import draw_solution, find_answer
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.rule.verifier import RuleVerifier

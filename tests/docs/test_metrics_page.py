@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.arena.arms import ASSETS
 from cooper_rl.config.settings import merge
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -17,7 +17,7 @@ MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
 PROBLEMS = {
     "source": "arithmetic",
     "limit": 24,
-    "gold": "cooper_rl.data.arithmetic.problems:gold",
+    "gold": "cooper_lab.arithmetic.problems:gold",
     "prompt": {"template": "{question}\n"},
 }
 TINY: dict[str, Any] = {
@@ -31,7 +31,7 @@ TINY: dict[str, Any] = {
     "evaluation": {"every": 1, "k": 1},
     "rollout": {"n": 4, "max_tokens": 48},
     "cooptimization": {
-        "assistant": {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"},
+        "assistant": {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"},
         "negatives": ["assistant", "on_policy", "swapped_reference"],
         "before_policy": 0.0,
     },

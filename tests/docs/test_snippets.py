@@ -27,10 +27,8 @@ from cooper_rl.config.user_functions import load_object
 from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.service.config import ServeConfig
-from cooper_rl.verifyrm.bench.methods import ScoringConfig
-from cooper_rl.verifyrm.collect.config import CollectConfig
-from cooper_rl.verifyrm.label.judge_config import JudgeFile
-from cooper_rl.verifyrm.train.config import VerifyRMConfig
+from cooper_rl.verifyrm.bench import ScoringConfig
+from cooper_rl.verifyrm.config import CollectConfig, JudgeFile, VerifyRMConfig
 from docs.not_run import NOT_RUN, reason_not_to_run
 from docs.snippets import PAGES, ROOT, Snippet, all_snippets, shell_commands, snippets_of
 from runs.recorded_run import completion, group, write_run

@@ -5,8 +5,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from cooper_rl.evaluation.best_of_n import best_of_n_curve, best_of_n_kl
-from cooper_rl.evaluation.over_optimisation import OveroptimisationFit, fit_over_optimisation
+from cooper_lab.overopt.best_of_n import best_of_n_curve, best_of_n_kl
+from cooper_lab.overopt.gap import OveroptimisationFit, fit_over_optimisation
 
 
 def by_brute_force(proxy: np.ndarray, gold: np.ndarray, n: int) -> float:

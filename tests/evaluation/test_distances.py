@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cooper_rl.evaluation.distances import starc_distance
+from cooper_lab.benchmarks.distances import starc_distance
 
 ONE = np.zeros(4)
 

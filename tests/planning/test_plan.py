@@ -9,18 +9,18 @@ import pytest
 from transformers import AutoConfig
 from typer.testing import CliRunner
 
+from cooper_lab.plan.advice import advice
+from cooper_lab.plan.devices import DEVICES, GB, device_called
+from cooper_lab.plan.memory import fits, kv_room, shares, states
+from cooper_lab.plan.setup import Layout, Learning, Setup, Work, layout_of, setup_of
+from cooper_lab.plan.shapes import known_models, shape_of
+from cooper_lab.plan.timing import parts, pushed_bytes
 from cooper_rl.cli.main import commands
 from cooper_rl.config_loading import load_config
 from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.local.models import load_policy, load_reward_model
 from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.errors import InputError
-from cooper_rl.planning.advice import advice
-from cooper_rl.planning.devices import DEVICES, GB, device_called
-from cooper_rl.planning.memory import fits, kv_room, shares, states
-from cooper_rl.planning.setup import Layout, Learning, Setup, Work, layout_of, setup_of
-from cooper_rl.planning.shapes import known_models, shape_of
-from cooper_rl.planning.timing import parts, pushed_bytes
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 H100 = DEVICES["h100"]

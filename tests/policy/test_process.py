@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from cooper_rl.arena.tokenizer import build_tokenizer
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.errors import InputError
 from cooper_rl.policy.config import AlgorithmConfig

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.arena.arms import ASSETS
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.first_screen import LONGEST_TEXT, best_example, describe_example, describe_prompt
 from cooper_rl.observe.report.report import write_report

@@ -41,8 +41,8 @@ input()
 def finished(tiny_models, tmp_path_factory) -> Path:
     """A finished run of three steps."""
     problems = {"source": "arithmetic", "limit": 24, "prompt": {"template": "{question}\n"}}
-    problems |= {"gold": "cooper_rl.data.arithmetic.problems:gold"}
-    corrupter = {"kind": "corrupter", "function": "cooper_rl.data.arithmetic.corruption:corrupt"}
+    problems |= {"gold": "cooper_lab.arithmetic.problems:gold"}
+    corrupter = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"}
     config = build_config(
         {
             "name": "first",

@@ -4,9 +4,8 @@ from collections import Counter
 
 from cooper_rl import RuleVerifier
 from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
-from cooper_rl.verifyrm.train.config import VerifyRMConfig
-from cooper_rl.verifyrm.train.robustness import robustness_rows
+from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows, robustness_rows
+from cooper_rl.verifyrm.config import VerifyRMConfig
 
 ROWS = [LabelledCompletion(f"What is {i} + 7?", str(i + 7), f"It is {i + 7}.", 1.0, f"f:{i}") for i in range(10, 50)]
 KINDS = VerifyRMConfig.model_fields["robustness_kinds"].default

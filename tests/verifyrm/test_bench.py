@@ -11,13 +11,21 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import ATTACKS
 from cooper_rl.evaluation.estimates import Estimate, wilson_interval
-from cooper_rl.verifyrm.bench.bench import BenchResult, bench
-from cooper_rl.verifyrm.bench.combination import Combination
-from cooper_rl.verifyrm.bench.data import BenchRow, read_bench
-from cooper_rl.verifyrm.bench.methods import JudgeMethod, Opinion, RewardModelMethod, RuleMethod, ScoringConfig
-from cooper_rl.verifyrm.bench.metrics import estimates
-from cooper_rl.verifyrm.bench.report import markdown, mean_attack_rate, write_bench
-from cooper_rl.verifyrm.label.judge_config import ChatJudgeConfig
+from cooper_rl.verifyrm.bench import (
+    BenchResult,
+    BenchRow,
+    Combination,
+    JudgeMethod,
+    Opinion,
+    RewardModelMethod,
+    RuleMethod,
+    ScoringConfig,
+    bench,
+    estimates,
+    read_bench,
+)
+from cooper_rl.verifyrm.bench_report import markdown, mean_attack_rate, write_bench
+from cooper_rl.verifyrm.config import ChatJudgeConfig
 
 VERIFYBENCH = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "verifybench_format_sample.jsonl"
 

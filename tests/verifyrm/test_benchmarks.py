@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cooper_lab.benchmarks import BENCHMARKS, benchmark_named, rewardbench, rewardbench2, rewardmath
+from cooper_lab.benchmarks.candidates import Candidates
+from cooper_lab.benchmarks.scoring import Scorer
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
-from cooper_rl.verifyrm.benchmarks import BENCHMARKS, benchmark_named, rewardbench, rewardbench2, rewardmath
-from cooper_rl.verifyrm.benchmarks.candidates import Candidates
-from cooper_rl.verifyrm.benchmarks.scoring import Scorer
-from cooper_rl.verifyrm.train.config import ScoringConfig
+from cooper_rl.evaluation.config import ScoringConfig
 
 
 def problem(scores: list[float], right: int = 1, subset: str = "all", id: str = "0") -> Candidates:

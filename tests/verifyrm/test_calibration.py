@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification
 
 from cooper_rl.evaluation.metrics import expected_calibration_error, reliability
-from cooper_rl.verifyrm.train.calibration import (
+from cooper_rl.verifyrm.calibration import (
     Calibration,
     calibrate_folder,
     cross_fitted_ece,

@@ -8,8 +8,8 @@ from pyarrow import parquet
 from chat_server import ChatServer, completion
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.errors import InputError
-from cooper_rl.verifyrm.collect.collect import COLUMNS, collect
-from cooper_rl.verifyrm.collect.config import CollectConfig
+from cooper_rl.verifyrm.collect import COLUMNS, collect
+from cooper_rl.verifyrm.config import CollectConfig
 
 
 def echo(request, number):

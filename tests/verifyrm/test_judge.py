@@ -12,8 +12,8 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.judging.verdict import from_probabilities
 from cooper_rl.rewards.judging.verdict_prompt import judge_chat, parse_reply
-from cooper_rl.verifyrm.label.judge import build_judge
-from cooper_rl.verifyrm.label.judge_config import ChatJudgeConfig, JudgeFile, LocalJudgeConfig
+from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeFile, LocalJudgeConfig
+from cooper_rl.verifyrm.label import build_judge
 
 ROWS = [
     LabelledCompletion("What is 3 + 4?", "7", "It is 7.", 1.0),

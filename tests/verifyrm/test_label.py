@@ -10,8 +10,8 @@ from chat_server import ChatServer, completion
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.rule.kinds.numeric import NumericRule
-from cooper_rl.verifyrm.label.judge_config import ChatJudgeConfig
-from cooper_rl.verifyrm.label.label import (
+from cooper_rl.verifyrm.config import ChatJudgeConfig
+from cooper_rl.verifyrm.label import (
     agreed_label,
     agreement_counts,
     confusion,

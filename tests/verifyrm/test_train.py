@@ -14,9 +14,8 @@ from cooper_rl.data.split import split_by_problem
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.metrics import classification_metrics, roc_auc
 from cooper_rl.rewards.model.input import RewardModelInput
-from cooper_rl.verifyrm.train.batches import class_weights, length_grouped_batches
-from cooper_rl.verifyrm.train.config import VerifyRMConfig
-from cooper_rl.verifyrm.train.train import METRICS_FILE, train_verifyrm
+from cooper_rl.verifyrm.config import VerifyRMConfig
+from cooper_rl.verifyrm.train import METRICS_FILE, class_weights, length_grouped_batches, train_verifyrm
 
 
 def labelled_rows(count: int) -> list[LabelledCompletion]:

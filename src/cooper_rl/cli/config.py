@@ -35,10 +35,10 @@ RECORDS = {
     Command.train: "cooper_rl.run_config:RunConfig",
     Command.serve: "cooper_rl.service.config:ServeConfig",
     Command.eval: "cooper_rl.data.config:ProblemsConfig",
-    Command.verifyrm_train: "cooper_rl.verifyrm.train.config:VerifyRMConfig",
-    Command.verifyrm_collect: "cooper_rl.verifyrm.collect.config:CollectConfig",
-    Command.verifyrm_label: "cooper_rl.verifyrm.label.judge_config:JudgeFile",
-    Command.verifyrm_bench: "cooper_rl.verifyrm.train.config:ScoringConfig",
+    Command.verifyrm_train: "cooper_rl.verifyrm.config:VerifyRMConfig",
+    Command.verifyrm_collect: "cooper_rl.verifyrm.config:CollectConfig",
+    Command.verifyrm_label: "cooper_rl.verifyrm.config:JudgeFile",
+    Command.verifyrm_bench: "cooper_rl.evaluation.config:ScoringConfig",
 }
 
 

@@ -7,14 +7,10 @@ from typing import Annotated
 import typer
 
 from cooper_rl import __version__
-from cooper_rl.cli.arena import arena
 from cooper_rl.cli.config import show_config
 from cooper_rl.cli.console import console, log_handler
-from cooper_rl.cli.demo import demo
 from cooper_rl.cli.evaluate import evaluate_model
 from cooper_rl.cli.export import export
-from cooper_rl.cli.overopt import overopt
-from cooper_rl.cli.plan import plan
 from cooper_rl.cli.report import report
 from cooper_rl.cli.runs import runs
 from cooper_rl.cli.serve import serve
@@ -22,6 +18,7 @@ from cooper_rl.cli.train import train
 from cooper_rl.cli.verify import verify
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.cli.watch import watch
+from cooper_rl.config.plugins import added
 from cooper_rl.errors import InputError, MissingExtraError
 
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
@@ -30,15 +27,13 @@ commands.command("watch")(watch)
 commands.command("runs")(runs)
 commands.command("config")(show_config)
 commands.command("serve")(serve)
-commands.command("plan")(plan)
 commands.command("eval")(evaluate_model)
 commands.command("export")(export)
-commands.command("demo")(demo)
-commands.command("arena")(arena)
 commands.command("report")(report)
-commands.command("overopt")(overopt)
 commands.command("verify")(verify)
 commands.add_typer(verifyrm, name="verifyrm")
+for name, entry in added("commands").items():
+    commands.command(name)(entry.load())
 
 
 def _print_version(wanted: bool) -> None:

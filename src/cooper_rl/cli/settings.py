@@ -1,6 +1,6 @@
-"""Turns the options `--setting key=value` and `--rule` into configuration records."""
+"""Turns the options `--setting key=value`, `--rule` and `--reward-model` into records and names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -45,3 +45,20 @@ def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfi
     if values.get("kind", "maths") == "maths":
         values = {"workers": workers, "timeout_s": timeout_s, **values}
     return check(OneRule, Settings({"rule": values}, "--rule")).rule
+
+
+def named_models(given: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:
+    """Folders of reward models by name, from FOLDER or NAME=FOLDER; the first without a name is called rm.
+
+    Raises InputError for a name that is no identifier, or is used twice or `taken`.
+    """
+    folders: dict[str, str] = {}
+    for number, text in enumerate(given):
+        name, separator, folder = text.partition("=")
+        name, folder = (name, folder) if separator else ("rm" if number == 0 else f"rm{number + 1}", text)
+        if not name.isidentifier() or name in folders or name in taken:
+            raise InputError(
+                f"--reward-model {text!r}: {name!r} is not a valid name, or is used already; write NAME=FOLDER"
+            )
+        folders[name] = folder
+    return folders

@@ -9,12 +9,12 @@ from rich.markdown import Markdown
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.reward_model_tools import measure_benchmark, named_models, reward_distance
-from cooper_rl.cli.settings import RuleOption, record_from, rule_from
+from cooper_rl.cli.settings import RuleOption, named_models, record_from, rule_from
+from cooper_rl.config.plugins import added, load_added
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
-    from cooper_rl.verifyrm.label.judge_config import JudgeConfig
+    from cooper_rl.verifyrm.config import JudgeConfig
 
 WATCH = [
     ("loss", "loss"),
@@ -35,11 +35,11 @@ def collect_completions(
 ) -> None:
     """Sample completions from several models on several datasets. Run it again to continue after an interruption."""
     from cooper_rl.config.settings import check, read_settings  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.verifyrm.collect.config import CollectConfig  # noqa: PLC0415
+    from cooper_rl.verifyrm.config import CollectConfig  # noqa: PLC0415
 
     settings = check(CollectConfig, read_settings(config, overrides or []))
 
-    from cooper_rl.verifyrm.collect.collect import collect  # noqa: PLC0415 - torch loads only once the settings fit
+    from cooper_rl.verifyrm import collect  # noqa: PLC0415 - torch loads only once the settings fit
 
     with progress("collect", 0) as advance:
         collected = collect(settings, lambda done, total: advance(done, total=total))
@@ -63,7 +63,7 @@ def label(
     """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
     from cooper_rl.rewards.judging.verdict_prompt import JudgeVerdict  # noqa: PLC0415
     from cooper_rl.rewards.rule.verdict import Verdict  # noqa: PLC0415
-    from cooper_rl.verifyrm.label.label import (  # noqa: PLC0415
+    from cooper_rl.verifyrm.label import (  # noqa: PLC0415
         agreement_counts,
         confusion,
         disagreements_path,
@@ -103,13 +103,13 @@ def train_reward_model(
     """Train a VerifyRM and keep the weights with the lowest held-out loss."""
     from cooper_rl.data.labelled import read_labelled  # noqa: PLC0415
     from cooper_rl.engines.model_folder import check_model_folder  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.verifyrm.train.config import VerifyRMConfig  # noqa: PLC0415
+    from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
 
     config = record_from(VerifyRMConfig, {"model": model}, setting or [])
     rows = [row for path in data for row in read_labelled(path)]
     check_model_folder(model)  # after the rows, because it may have to ask the hub
 
-    from cooper_rl.verifyrm.train.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415 - torch loads only now
+    from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415 - torch loads only now
 
     with progress("verifyrm", 0, WATCH) as advance:
         result = train_verifyrm(config, rows, out, advance)
@@ -143,19 +143,20 @@ def bench_methods(
     if benchmark is not None:
         if judge is not None or combine:
             raise InputError("--benchmark measures scores; leave out --judge and --combine")
-        measure_benchmark(benchmark, data, out, reward_model or [], setting or [], threads)
+        measure = load_added("benchmarks", benchmark)
+        measure(benchmark, data, out, reward_model or [], setting or [], threads)
         return
     from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch loads only when a command needs it
-    from cooper_rl.verifyrm.bench.bench import bench  # noqa: PLC0415
-    from cooper_rl.verifyrm.bench.data import read_bench  # noqa: PLC0415
-    from cooper_rl.verifyrm.bench.methods import (  # noqa: PLC0415
+    from cooper_rl.verifyrm import bench  # noqa: PLC0415
+    from cooper_rl.verifyrm.bench import (  # noqa: PLC0415
         JudgeMethod,
         Method,
         RewardModelMethod,
         RuleMethod,
         ScoringConfig,
+        read_bench,
     )
-    from cooper_rl.verifyrm.bench.report import HTML, MARKDOWN, markdown, write_bench  # noqa: PLC0415
+    from cooper_rl.verifyrm.bench_report import HTML, MARKDOWN, markdown, write_bench  # noqa: PLC0415
 
     rows = [row for path in data for row in read_bench(path)]
     set_threads(threads)
@@ -179,11 +180,12 @@ def bench_methods(
     console.print(f"page: {out / HTML}\ntable: {out / MARKDOWN}", highlight=False, soft_wrap=True)
 
 
-verifyrm.command("distance")(reward_distance)
+for name, entry in added("verifyrm").items():
+    verifyrm.command(name)(entry.load())
 
 
 def _judge_config(path: Path) -> "JudgeConfig":
     from cooper_rl.config.settings import check, read_settings  # noqa: PLC0415
-    from cooper_rl.verifyrm.label.judge_config import JudgeFile as Contents  # noqa: PLC0415
+    from cooper_rl.verifyrm.config import JudgeFile as Contents  # noqa: PLC0415
 
     return check(Contents, read_settings(path)).judge

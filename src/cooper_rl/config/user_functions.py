@@ -11,8 +11,10 @@ from typing import Any
 from cooper_rl.errors import InputError
 
 MOVED = {
-    "cooper_rl.problems.arithmetic": "cooper_rl.data.arithmetic.problems",
-    "cooper_rl.problems.arithmetic_corruption": "cooper_rl.data.arithmetic.corruption",
+    "cooper_rl.problems.arithmetic": "cooper_lab.arithmetic.problems",
+    "cooper_rl.problems.arithmetic_corruption": "cooper_lab.arithmetic.corruption",
+    "cooper_rl.data.arithmetic.problems": "cooper_lab.arithmetic.problems",
+    "cooper_rl.data.arithmetic.corruption": "cooper_lab.arithmetic.corruption",
 }
 """Modules that configurations of earlier versions name, and their present names."""
 

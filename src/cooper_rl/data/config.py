@@ -7,11 +7,11 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config
+from cooper_rl.config.plugins import added
 
 Format = Literal["gsm8k", "svamp", "asdiv", "mawps", "math", "math500", "olympiadbench", "math_odyssey", "deepmath"]
-SourceKind = Literal["file", "arithmetic", "hub"]
+SourceKind = Literal["file", "made", "hub"]
 
-ARITHMETIC = "arithmetic"
 FILE_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
 
@@ -82,9 +82,12 @@ class ProblemsConfig(Config):
 
     @property
     def kind(self) -> SourceKind:
-        """The kind of reader for `source`. A file of unknown type is a `file`, and reading it reports the problem."""
-        if self.source == ARITHMETIC:
-            return "arithmetic"
+        """The kind of reader for `source`; `made` is a world that an installed package adds, such as `arithmetic`.
+
+        A file of unknown type is a `file`, and reading it reports the problem.
+        """
+        if self.source in added("problems"):
+            return "made"
         known = Path(self.source).suffix.lower() in FILE_SUFFIXES
         return "file" if known or os.path.isfile(os.path.expanduser(self.source)) else "hub"
 
@@ -93,10 +96,12 @@ class ProblemsConfig(Config):
         named = [name for name in ("question", "answer", "solution", "id") if getattr(self, name) is not None]
         if self.format is not None and named:
             raise ValueError(f"format {self.format!r} already says which fields to read: remove {', '.join(named)}")
-        if self.kind == "arithmetic" and (self.format is not None or named or self.subset is not None):
-            raise ValueError("the arithmetic world has no fields: remove format, subset and field names")
-        if self.kind == "arithmetic" and self.rule_field is not None:
-            raise ValueError("the arithmetic world has no fields: remove rule_field; rule applies to all its problems")
+        if self.kind == "made" and (self.format is not None or named or self.subset is not None):
+            raise ValueError(f"the {self.source} world has no fields: remove format, subset and field names")
+        if self.kind == "made" and self.rule_field is not None:
+            raise ValueError(
+                f"the {self.source} world has no fields: remove rule_field; rule applies to all its problems"
+            )
         if self.kind == "file" and (self.split is not None or self.subset is not None):
             raise ValueError("a file has no split or subset: name the file of the split, or use skip and limit")
         if isinstance(self.max_bad_rows, float) and self.max_bad_rows > 1:

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import cast
 
-from cooper_rl.data.arithmetic.problems import Split, arithmetic_problems
+from cooper_rl.config.plugins import load_added
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.mappings import BadValue, Mapping, map_row
 from cooper_rl.data.problem import Problem
@@ -25,8 +24,8 @@ from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-ARITHMETIC_COUNT = 512
-"""Number of problems from the arithmetic world if no limit is set."""
+MADE_COUNT = 512
+"""Number of problems of a made world if no limit is set."""
 
 
 @dataclass
@@ -92,8 +91,8 @@ def read_problems(config: ProblemsConfig, answers_required: bool = True) -> Load
 
 
 def _problems_of(config: ProblemsConfig, bad_rows: list[BadRow], answers_required: bool) -> Iterator[Problem]:
-    if config.kind == "arithmetic":
-        return _arithmetic(config)
+    if config.kind == "made":
+        return _made(config)
     mapping = replace(
         mapping_of(config), answer_required=answers_required, rule=config.rule, rule_field=config.rule_field
     )
@@ -123,8 +122,7 @@ def mapping_of(config: ProblemsConfig) -> Mapping:
     return Mapping(question, config.answer or "answer", config.solution, config.id)
 
 
-def _arithmetic(config: ProblemsConfig) -> Iterator[Problem]:
-    count = config.skip + (config.limit or ARITHMETIC_COUNT)
-    # `arithmetic_problems` reports an unknown split.
-    split = cast(Split, config.split or "train")
-    return (replace(problem, rule=config.rule) for problem in arithmetic_problems(split, count, config.seed))
+def _made(config: ProblemsConfig) -> Iterator[Problem]:
+    count = config.skip + (config.limit or MADE_COUNT)
+    made = load_added("problems", config.source)(config.split or "train", count, config.seed)  # reports unknown splits
+    return (replace(problem, rule=config.rule) for problem in made)

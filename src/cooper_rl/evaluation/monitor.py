@@ -11,10 +11,9 @@ from torch import Tensor
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
+from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.evaluation.metrics import classification_metrics
-from cooper_rl.rewards.model.input import RewardModelInput
-from cooper_rl.verifyrm.train.batches import EncodedRow, encode_rows
-from cooper_rl.verifyrm.train.config import MonitorConfig
+from cooper_rl.rewards.model.input import EncodedRow, RewardModelInput, encode_rows
 
 
 class Monitor:

@@ -10,7 +10,7 @@ import torch
 from sharded import UNEVEN
 from transformers import LlamaForCausalLM
 
-from cooper_rl.arena.tokenizer import build_tokenizer
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.local import LocalEngine
 from rank_processes import two_ranks

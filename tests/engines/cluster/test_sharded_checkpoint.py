@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from sharded import CONFIG, PLAIN, policy_batch, train
 from transformers import LlamaForCausalLM
 
-from cooper_rl.arena.tokenizer import build_tokenizer
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.errors import InputError
 from rank_processes import together, two_ranks
 from tiny_llama import tiny_config

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from sharded import CONFIG, pair_batch, policy_batch, train
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, LlamaForSequenceClassification
 
-from cooper_rl.arena.tokenizer import build_tokenizer
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine

@@ -26,7 +26,7 @@ from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.losses.clip import PPOClip
 from cooper_rl.rollouts.columns import Column
 from cooper_rl.run_config import RunConfig
-from cooper_rl.verifyrm.train.config import VerifyRMConfig
+from cooper_rl.verifyrm.config import VerifyRMConfig
 
 ROWS, LENGTHS = Column.of([[5, 6, 7, 8, 9, 3], [5, 6, 2, 4]]), np.array([4, 2])
 PAIRS = PairBatch([[5, 6, 7]], [[5, 8]], [1.0])

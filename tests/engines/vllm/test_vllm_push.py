@@ -11,7 +11,7 @@ pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
-from cooper_rl.arena.tokenizer import build_tokenizer
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.sampling import SamplingParams

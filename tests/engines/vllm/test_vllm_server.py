@@ -14,8 +14,8 @@ from test_vllm_push import disturb
 from transformers import Qwen2Config, Qwen2ForCausalLM
 from vllm_server import VllmServer
 
+from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.arena.tokenizer import build_tokenizer
 from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner

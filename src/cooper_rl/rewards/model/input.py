@@ -1,11 +1,16 @@
 """The reward model's input: one format and one code path for training and scoring."""
 
+import logging
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.text import normalise
 from cooper_rl.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 _MARKER = "\n[...]\n"
 _FEWEST_COMPLETION_TOKENS = 8
@@ -80,6 +85,36 @@ class RewardModelInput:
             if left >= start and right <= end and right > left
         ]
         return (inside[0], inside[-1] + 1) if inside else (0, 0)
+
+
+@dataclass(frozen=True)
+class EncodedRow:
+    """A reward-model input with its label."""
+
+    token_ids: list[int]
+    label: float
+    question: str
+
+
+def encode_rows(encoder: RewardModelInput, rows: Sequence[LabelledCompletion]) -> list[EncodedRow]:
+    """Encode rows. Rows whose question alone fills the input are left out, and their number is logged.
+
+    Raises InputError if there are rows but none fits.
+    """
+    encoded: list[EncodedRow] = []
+    left_out: list[str] = []
+    for row in rows:
+        try:
+            encoded.append(
+                EncodedRow(encoder.encode(row.question, row.answer, row.completion), row.label, row.question)
+            )
+        except InputError as error:
+            left_out.append(f"{row.location}: {error}")
+    if left_out:
+        logger.warning("%d of %d rows do not fit and are left out; first: %s", len(left_out), len(rows), left_out[0])
+    if rows and not encoded:
+        raise InputError(f"none of the rows fits; first: {left_out[0]}")
+    return encoded
 
 
 def _before(question: str, answer: str) -> str:

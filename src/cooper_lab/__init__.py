@@ -1,0 +1,1 @@
+"""Research on `cooper_rl`: its embedded world, arena, designs, planner and reward-model benchmarks."""

@@ -1,0 +1,1 @@
+"""Designs against planted holes, cell by cell: `cooper arena`."""

@@ -1,0 +1,81 @@
+"""Planted models in a folder of the user's, made once for each recipe, seed and version."""
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cooper_lab.arena.hole import Hole
+from cooper_lab.arena.holes import HOLES
+from cooper_rl import __version__
+
+RECIPE = 1
+"""Raised by every change to a recipe: models of an older one are made again."""
+MANIFEST = "manifest.json"
+START_SAMPLES = "start.jsonl"
+"""Samples of the planted policy on the training problems."""
+
+
+def default_cache() -> Path:
+    """`$XDG_CACHE_HOME/cooper-rl/arena`, by default in `~/.cache`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cooper-rl" / "arena"
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Where the models of one hole and seed are, or will be."""
+
+    hole: Hole
+    seed: int
+    cache: Path
+    start_samples: bool = False
+    """Whether a design needs samples of the policy too."""
+
+    @property
+    def key(self) -> str:
+        """The hole's name and a digest of everything that the models depend on."""
+        kind = HOLES.kind_of(self.hole)
+        made_from = {"hole": HOLES.dump(self.hole), "seed": self.seed, "recipe": RECIPE, "version": __version__}
+        digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
+        return f"{kind.rpartition(':')[2]}-{self.seed}-{digest}"
+
+    @property
+    def folder(self) -> Path:
+        """Holds `policy/`, `reward_model/` and `manifest.json`, and `start.jsonl` where a design needs it."""
+        return self.cache / self.key
+
+    @property
+    def exists(self) -> bool:
+        """Whether everything has been made."""
+        return self.has_models and (not self.start_samples or (self.folder / START_SAMPLES).is_file())
+
+    @property
+    def has_models(self) -> bool:
+        """Whether the models have been made."""
+        return (self.folder / MANIFEST).is_file()
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What was measured when they were made; see `plant.measure`."""
+        return json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+
+
+def make(planted: Planted) -> None:
+    """Make what is missing. A hole is planted in a folder aside, which is then renamed: a killed process leaves nothing
+    that looks finished."""
+    from cooper_lab.arena.plant import plant  # noqa: PLC0415 - torch, in the process that plants
+    from cooper_lab.arithmetic.start_samples import draw_start_samples, training_problems  # noqa: PLC0415
+    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415
+
+    set_threads(1)
+    if not planted.has_models:
+        aside = planted.cache / f".{planted.key}.{os.getpid()}"
+        shutil.rmtree(aside, ignore_errors=True)
+        plant(planted.hole, aside, planted.seed)
+        shutil.rmtree(planted.folder, ignore_errors=True)
+        aside.rename(planted.folder)
+    if planted.start_samples:
+        draw_start_samples(planted.folder, training_problems())

@@ -1,0 +1,1 @@
+"""The embedded arithmetic world: its problems, gold labels, models and the demo's arms."""

@@ -1,0 +1,110 @@
+"""The four runs of the demo, with the same start and the same problems but different rewards."""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cooper_lab.arithmetic.pool import run_in_processes
+from cooper_lab.arithmetic.world import ASSETS, run_settings
+from cooper_rl.config.settings import merge
+from cooper_rl.config_loading import build_config
+from cooper_rl.engines.local.device import available_cores
+from cooper_rl.observe.record import read_events, read_metrics
+from cooper_rl.observe.watch.rules import HACKING
+
+ARMS: dict[str, dict[str, Any]] = {
+    "rule": {"kind": "rule"},
+    "static": {"kind": "static"},
+    "paper": {"kind": "cooper", "preset": "paper"},
+    "cooper": {"kind": "cooper", "preset": "cooper"},
+}
+Progress = Callable[[int], None]
+
+
+def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The settings of one arm: those of `run_settings`, overridden by the arm's kind of reward."""
+    recorded = {"record": {"logprobs_every": 1}}  # a small world: its report can shade every token
+    return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm], recorded)), overrides or {})
+
+
+def run_arms(
+    arms: Sequence[str],
+    output_dir: Path,
+    seed: int,
+    overrides: dict[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> float:
+    """Run the arms with `run_all`. Returns the wall time in seconds."""
+    return run_all([arm_settings(arm, output_dir, seed, overrides) for arm in arms], progress)
+
+
+def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) -> float:
+    """Run every configuration in a process of its own, one process per core. Returns the wall time in seconds.
+
+    `progress` is called with the number of steps done so far in all runs together. If a run fails, no further run is
+    started, and its error is raised once the others under way have finished. Finished runs stay on disk.
+    """
+    start = time.monotonic()
+    for settings in runs:
+        build_config(settings)
+    directories = [Path(settings["output_dir"]) / settings["name"] for settings in runs]
+    done = 0
+
+    def report() -> None:
+        nonlocal done
+        before, done = done, sum(map(steps_done, directories))
+        if progress is not None and done > before:
+            progress(done)
+
+    run_in_processes(_run, runs, available_cores(), report)
+    return time.monotonic() - start
+
+
+def _run(settings: dict[str, Any]) -> None:
+    logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are what the demo shows; the summary reports them
+    from cooper_rl.observe.report.report import write_report  # noqa: PLC0415
+    from cooper_rl.trainer import CooperTrainer  # noqa: PLC0415 - in the run's own process
+
+    with CooperTrainer.from_config(build_config(settings)) as trainer:
+        trainer.fit()
+    write_report(trainer.directory)
+
+
+def steps_done(directory: Path) -> int:
+    """Steps that a run has recorded."""
+    metrics = read_metrics(directory)
+    return metrics[-1]["step"] if metrics else 0
+
+
+def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:
+    """Write `summary.json`: the gold test accuracy and training reward of every arm at its start and end.
+
+    `alarm` is the step at which the reward-hacking alarm first went off, or null.
+    """
+    arms = {}
+    for arm in ARMS:
+        metrics = read_metrics(output_dir / arm)
+        gold = [row["test/gold_avg"] for row in metrics if "test/gold_avg" in row]
+        reward = [row["reward/mean"] for row in metrics if "reward/mean" in row]
+        if gold and reward:
+            arms[arm] = {
+                "gold_start": gold[0],
+                "gold_end": gold[-1],
+                "gold_best": max(gold),
+                "reward_start": reward[0],
+                "reward_end": reward[-1],
+                "steps": metrics[-1]["step"],
+                "alarm": next((e["step"] for e in read_events(output_dir / arm) if e["metric"] == HACKING), None),
+            }
+    manifest = json.loads((ASSETS / "manifest.json").read_text(encoding="utf-8"))
+    summary = {
+        "seconds": round(seconds, 1),
+        "arms": arms,
+        "reward_model_accuracy": manifest["reward_model"]["heldout_accuracy"],
+        "seed": seed,
+    }
+    (output_dir / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    return summary

@@ -1,0 +1,37 @@
+"""What the demo leaves to look at: the report of its four runs, and the picture of their two curves."""
+
+import json
+from pathlib import Path
+
+from cooper_lab.arithmetic.arms import ARMS
+from cooper_rl.observe.report.figures import figure_svg, story_figure
+from cooper_rl.observe.report.report import write_report
+from cooper_rl.observe.report.run_folder import read_runs
+
+LABELS = {"rule": "rule", "static": "static reward model", "paper": "Cooper, paper preset", "cooper": "Cooper"}
+COLOURS = {"rule": "#7a828e", "static": "#d9480f", "paper": "#2f7ed8", "cooper": "#2b8a3e"}
+TITLE = "Reward hacking, and its cure"
+FIVE_SEEDS = (
+    "This is one seed. Over seeds 0 to 4 Cooper ended at 0.90 on average and the rule at 0.88: Cooper was ahead on "
+    "three of the five, and the difference is within noise. The static reward model and the paper preset ended at "
+    "0.03 or below on average (docs/reward-hacking.md)."
+)
+
+
+def draw(output_dir: Path) -> Path:
+    """Write `picture.svg`, `picture.png` and `report.html` into the demo's folder. Returns the path of the report.
+
+    The picture's curves are those that the report begins with.
+    """
+    arms = [arm for arm in ARMS if (output_dir / arm / "metrics.jsonl").exists()]
+    labels = {output_dir / arm: LABELS[arm] for arm in arms}
+    colours = [COLOURS[arm] for arm in arms]
+    figure = story_figure(read_runs(list(labels), labels), colours)
+    figure.savefig(output_dir / "picture.png", dpi=150)
+    (output_dir / "picture.svg").write_text(figure_svg(figure), encoding="utf-8")
+    accuracy = json.loads((output_dir / "summary.json").read_text(encoding="utf-8"))["reward_model_accuracy"]
+    about = (
+        "One small policy learns arithmetic from four different rewards. Gold is the true label and only measures. At "
+        f"the start the reward model is right on {100 * accuracy:.1f} % of held-out completions."
+    )
+    return write_report(list(labels), output_dir / "report.html", TITLE, [about, FIVE_SEEDS], labels, colours)

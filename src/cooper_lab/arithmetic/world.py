@@ -1,0 +1,23 @@
+"""The embedded world as a run's settings."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cooper_rl.config.settings import merge
+
+ASSETS = Path(__file__).parent / "assets"
+
+
+def run_settings(
+    name: str, output_dir: Path, seed: int, chosen: dict[str, Any], models: Path = ASSETS
+) -> dict[str, Any]:
+    """The settings of a run in the embedded world: `arithmetic.yaml` beside this file, overridden by `chosen`.
+
+    `models` holds the folders `policy` and `reward_model`.
+    """
+    settings = yaml.safe_load((Path(__file__).parent / "arithmetic.yaml").read_text(encoding="utf-8"))
+    folders = {part: {"model": str(models / part)} for part in ("policy", "reward_model")}
+    run = {"name": name, "output_dir": str(output_dir), "seed": seed, **folders}
+    return merge(merge(settings, run), chosen)

@@ -1,0 +1,63 @@
+"""`cooper demo`: reward hacking and its cure on the embedded arithmetic world."""
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cooper_rl.cli.console import console, progress
+from cooper_rl.cli.report import say_how_to_open
+
+
+def demo(
+    output_dir: Annotated[
+        Path, typer.Option(help="Folder for the four runs and the report; earlier runs in it are deleted.")
+    ] = Path("runs/demo"),
+    seed: int = 0,
+    steps: Annotated[int | None, typer.Option(help="Steps per run.")] = None,
+    rebuild: Annotated[Path | None, typer.Option(help="Only rebuild the warm-up models, into this folder.")] = None,
+) -> None:
+    """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
+    from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise  # noqa: PLC0415 - torch loads only when needed
+    from cooper_lab.arithmetic.picture import LABELS, draw  # noqa: PLC0415
+    from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock  # noqa: PLC0415
+
+    if rebuild is not None:
+        _rebuild(rebuild, seed)
+        return
+    overrides = {} if steps is None else {"steps": steps}
+    total = arm_settings("rule", output_dir, seed, overrides)["steps"] * len(ARMS)
+    with FolderLock(output_dir, BUSY_RUNS):
+        for arm in ARMS:
+            shutil.rmtree(output_dir / arm, ignore_errors=True)
+        with progress("demo", total) as advance:
+            seconds = run_arms(list(ARMS), output_dir, seed, overrides, advance)
+        summary = summarise(output_dir, seconds, seed)
+        report = draw(output_dir)
+
+    table = Table("run", "gold, start", "gold, end", "gold, best", "reward, start", "reward, end", "alarm at step")
+    for arm, row in summary["arms"].items():
+        keys = ("gold_start", "gold_end", "gold_best", "reward_start", "reward_end")
+        table.add_row(LABELS[arm], *(f"{row[key]:.3f}" for key in keys), str(row["alarm"] or "none"))
+    console.print(table)
+    console.print(f"{seconds:.0f} s\npicture: {output_dir / 'picture.png'}", highlight=False, soft_wrap=True)
+    say_how_to_open(report)
+
+
+def _rebuild(folder: Path, seed: int) -> None:
+    """Build the warm-up models again, which takes about ten minutes."""
+    from cooper_lab.arithmetic.build_models import build  # noqa: PLC0415
+
+    shown: dict[str, int] = {}
+    with progress("policy, then reward model", 200) as advance:
+
+        def report(phase: str, share: float) -> None:
+            percent = int(100 * share)
+            if percent > shown.get(phase, 0):
+                shown[phase] = percent
+                advance(percent if phase == "policy" else 100 + percent)
+
+        build(folder, seed, report)
+    console.print(f"models: {folder}", highlight=False, soft_wrap=True)

@@ -1,0 +1,64 @@
+"""`cooper plan`: whether a run fits, and how long a step may take, before anything starts."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def plan(
+    config: Annotated[Path, typer.Argument(help="A YAML file, as for `cooper train`.")],
+    overrides: Annotated[list[str] | None, typer.Argument(help="Settings over the file: key=value.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="h100, h200, a100, … (an unknown name lists them); the GPU here by default.")
+    ] = None,
+    devices: Annotated[int | None, typer.Option(min=1, help="Devices in all, shared by every role not given.")] = None,
+    reward_model_devices: Annotated[
+        int | None, typer.Option(min=0, help="Devices of the reward model's own; 0: beside the policy.")
+    ] = None,
+    sampler_devices: Annotated[
+        int | None, typer.Option(min=0, help="Devices of the samplers' own; 0: the policy's.")
+    ] = None,
+    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="Devices of one vLLM engine.")] = None,
+    sampler: Annotated[str | None, typer.Option(help="native or vllm.")] = None,
+    lag: Annotated[int | None, typer.Option(min=0, max=1, help="Steps that sampling runs ahead.")] = None,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Mean length of a prompt.")] = 150,
+    completion_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Mean length of a completion; by default rollout.max_tokens.")
+    ] = None,
+    reward_model_like: Annotated[
+        str, typer.Option(help="A model of the reward model's shape, where that one is not made yet.")
+    ] = "",
+) -> None:
+    """Print memory a device and seconds of a step's parts; exit with 1 where it does not fit. Loads no weights."""
+    from cooper_rl.config_loading import load_config  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.errors import InputError  # noqa: PLC0415
+
+    settings = load_config(config, overrides or [])
+    if sampler not in (None, "native", "vllm"):
+        raise InputError(f"--sampler {sampler}: use native or vllm")
+
+    from cooper_lab.plan.devices import device_called  # noqa: PLC0415 - torch loads only for a good configuration
+    from cooper_lab.plan.memory import fits  # noqa: PLC0415
+    from cooper_lab.plan.report import report  # noqa: PLC0415
+    from cooper_lab.plan.setup import layout_of, setup_of  # noqa: PLC0415
+
+    layout = layout_of(settings.engine)
+    given = {
+        "reward_model": reward_model_devices,
+        "sampler": sampler_devices,
+        "tensor_parallel": tensor_parallel,
+        "sampler_kind": sampler,
+        "lag": lag,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    if devices is not None:
+        own = sum(given.get(name, getattr(layout, name)) for name in ("reward_model", "sampler"))
+        given["policy"] = devices - own
+    setup = setup_of(settings, replace(layout, **given), prompt_tokens, completion_tokens, reward_model_like)
+    chosen = device_called(device)
+    typer.echo(report(setup, chosen))
+    if not fits(setup, chosen):
+        sys.exit(1)

@@ -1,0 +1,1 @@
+"""How gold and reward part along the way from the start policy: `cooper overopt`."""

@@ -1,0 +1,169 @@
+"""Bytes on each device, as pure functions of shapes and layout."""
+
+from dataclasses import dataclass
+
+from cooper_lab.plan.devices import USABLE, Device
+from cooper_lab.plan.setup import Learning, Setup
+
+STATES = 16
+"""Bytes a trained parameter: float32 weight, gradient and AdamW's two moments."""
+FROZEN = 4
+"""Bytes a frozen parameter: float32."""
+FOUR_BIT = 0.5625
+"""Bytes a parameter in 4-bit NormalFloat: half a byte, and a float32 scale for every 64 (QLoRA, arXiv 2305.14314).
+Embeddings, which stay float32, are counted with it."""
+LAYER_TENSORS = 26
+"""Hidden-sized tensors that one layer keeps for its backward pass: inputs, norms, queries, keys, values, attention,
+and an MLP about five times as wide, with its gate (counted for Qwen 2)."""
+LOGITS = 3 * 4 * 2**24
+"""Bytes of a chunk of logits, its softmax and its gradient (`LOGITS_PER_CHUNK`, engines/kernels/logprobs.py)."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one device of a role holds, in bytes by name, and whether it fits."""
+
+    role: str
+    count: int
+    held: dict[str, float]
+    usable: float
+
+    @property
+    def total(self) -> float:
+        """Bytes."""
+        return sum(self.held.values())
+
+    @property
+    def left(self) -> float:
+        """Bytes that are free; negative where it does not fit."""
+        return self.usable - self.total
+
+
+def states(learning: Learning, devices: int) -> float:
+    """Weights, gradients and moments on each of `devices`, sharded."""
+    shape, frozen = learning.shape, FOUR_BIT if learning.four_bit else FROZEN
+    if not learning.trains:
+        return frozen * shape.params / devices
+    if learning.adapted:
+        return (frozen * shape.params + STATES * shape.adapter_params) / devices
+    return STATES * shape.params / devices
+
+
+def activations(learning: Learning, devices: int) -> float:
+    """Of one micro-batch: inputs of all layers and all of one layer, or all of all layers without checkpointing.
+
+    Sharded learners compute in bfloat16 and gather two layers at a time; on one device autocast keeps the stream
+    between layers in float32, and a bfloat16 copy of the weights while a pass runs.
+    """
+    shape, tokens = learning.shape, learning.tokens_per_microbatch
+    size = 2 if learning.bfloat16 else 4
+    sharded = devices > 1
+    layer = tokens * shape.hidden * LAYER_TENSORS * size
+    if not learning.trains:
+        kept = layer
+    elif learning.checkpointing:
+        kept = shape.layers * tokens * shape.hidden * (size if sharded else 4) + layer
+    else:
+        kept = shape.layers * layer
+    copies = 2 * size * shape.params / shape.layers if sharded else (2 * shape.params if learning.bfloat16 else 0)
+    return kept + copies
+
+
+def kv_bytes_a_token(learning: Learning) -> int:
+    """Of the key-value cache, all layers."""
+    return learning.shape.layers * learning.shape.kv_size * (2 if learning.bfloat16 else 4)
+
+
+def shares(setup: Setup, device: Device) -> list[Share]:
+    """What every kind of device in the layout holds at its fullest."""
+    layout, usable = setup.layout, device.memory * USABLE
+    learner = _policy(setup)
+    reward = _reward_model(setup)
+    sampler = sampler_weights(setup)
+    found = []
+    if not layout.reward_model:
+        # One model computes at a time: the larger of the two needs of the moment counts.
+        learner = _together(learner, reward)
+    if not layout.sampler:
+        learner = _with_sampler(learner, sampler, setup, device)
+    found.append(Share("policy", layout.policy, learner, usable))
+    if layout.reward_model:
+        found.append(Share("reward model", layout.reward_model, reward, usable))
+    if layout.sampler:
+        found.append(Share("sampler", layout.sampler, {"sampler's weights": sampler, **_cache(setup)}, usable))
+    return found
+
+
+def sampler_weights(setup: Setup) -> float:
+    """Of the sampler's own copy on each of its devices; the native sampler on a learner's only device has none."""
+    layout, params = setup.layout, setup.policy.shape.params
+    if layout.sampler_kind == "vllm":
+        return 2 * params / layout.tensor_parallel
+    return 0 if layout.policy == 1 and not layout.sampler else FROZEN * params
+
+
+def rows_at_once(setup: Setup) -> int:
+    """Completions that one native sampler draws together."""
+    own = -(-setup.work.samples // setup.layout.sampler_devices)
+    return min(own, setup.work.rows or own)
+
+
+def kv_room(setup: Setup, device: Device) -> float:
+    """Tokens that the caches of all samplers hold, in what is left of their memory (vLLM)."""
+    room = max(0.0, shares(setup, device)[-1 if setup.layout.sampler else 0].left)
+    whole = 2 * setup.policy.shape.layers * setup.policy.shape.kv_size  # bfloat16
+    return room * setup.layout.sampler_devices / whole
+
+
+def _policy(setup: Setup) -> dict[str, float]:
+    devices, policy = setup.layout.policy, setup.policy
+    held = {"policy": states(policy, devices)}
+    if policy.reference:
+        held["reference"] = FROZEN * policy.shape.params / devices
+    return held | {"activations": activations(policy, devices) + LOGITS}
+
+
+def _reward_model(setup: Setup) -> dict[str, float]:
+    model = setup.reward_model
+    if model is None:
+        return {}
+    devices = setup.layout.reward_model_devices
+    return {"reward model": states(model, devices), "activations": activations(model, devices)}
+
+
+def _together(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    most = max(held.get("activations", 0.0) for held in (one, other))
+    states = {name: held for name, held in (one | other).items() if name != "activations"}
+    return states | {"activations": most}
+
+
+def _with_sampler(learner: dict[str, float], weights: float, setup: Setup, device: Device) -> dict[str, float]:
+    """The native sampler's cache and a learner's activations are never there at once.
+
+    Nor is the packed copy of the weights that it decodes with on a CPU.
+    """
+    cache = _cache(setup).get("key-value cache", 0.0)
+    if device.cpu and setup.layout.sampler_kind == "native":
+        cache += FROZEN * setup.policy.shape.params
+    held = learner | ({"sampler's weights": weights} if weights else {})
+    if cache > learner["activations"]:
+        held["cache (activations are less)"] = cache
+        del held["activations"]
+    return held
+
+
+def _cache(setup: Setup) -> dict[str, float]:
+    """Of the native sampler. vLLM fills what is left: see `kv_room`."""
+    if setup.layout.sampler_kind == "vllm":
+        return {}
+    length = setup.work.prompt + setup.work.completion
+    return {"key-value cache": float(rows_at_once(setup) * length * kv_bytes_a_token(setup.policy))}
+
+
+def fits(setup: Setup, device: Device) -> bool:
+    """Whether every device holds its share, and vLLM a completion on each engine."""
+    if any(share.left < 0 for share in shares(setup, device)):
+        return False
+    engines = setup.layout.sampler_devices // setup.layout.tensor_parallel
+    needed = engines * (setup.work.prompt + setup.work.completion)
+    return setup.layout.sampler_kind == "native" or kv_room(setup, device) >= needed

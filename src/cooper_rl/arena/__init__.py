@@ -1,1 +1,0 @@
-"""The demo: rewards compared in a small embedded world."""

@@ -1,1 +1,0 @@
-"""The embedded arithmetic world: questions, answers, solutions and wrong solutions."""

@@ -1,0 +1,462 @@
+"""Compares rules, reward models and judges on labelled completions and under attack."""
+
+import ast
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+from cooper_rl.data.labelled import FIELDS, Asked, LabelledCompletion, labelled_row
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.readers import Row, read_file
+from cooper_rl.data.split import problem_key
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.errors import InputError
+from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
+from cooper_rl.evaluation.config import ScoringConfig
+from cooper_rl.evaluation.estimates import Estimate, wilson_interval
+from cooper_rl.evaluation.metrics import ReliabilityBin, expected_calibration_error, reliability, roc_auc
+from cooper_rl.persist.journal import Journal
+from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.rule.base import RuleConfig
+from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
+from cooper_rl.verifyrm.config import JudgeConfig
+from cooper_rl.verifyrm.label import build_judge, judge_settings
+
+VERIFYBENCH = {"reference_answer": "answer", "label": "gold_correct"}
+"""Fields that have another name in VerifyBench and VerifyBench-Hard than here."""
+CATEGORY_FIELDS = ("answer_type", "category", "dataset", "source")
+MODEL_FIELDS = ("completion_model", "model")
+UNKNOWN = "-"
+
+
+@dataclass(frozen=True)
+class BenchRow:
+    """A labelled completion with its category and its model, by which results are broken down."""
+
+    labelled: LabelledCompletion
+    category: str
+    model: str
+
+
+def read_bench(path: str | Path) -> list[BenchRow]:
+    """Read a JSONL, JSON, CSV or Parquet file with question, reference, completion and label.
+
+    The reference answer is `reference_answer` or VerifyBench's `answer`. The label is `label` or `gold_correct`. The
+    category is the first of `answer_type`, `category`, `dataset` and `source` that a row has. The model is
+    `completion_model` or `model`. Raises InputError, which names the file, row and field.
+    """
+    rows = [_bench_row(row) for row in read_file(Path(path))]
+    if not rows:
+        raise InputError(f"{path}: holds no rows; each row needs {', '.join(FIELDS)}")
+    return rows
+
+
+def _bench_row(row: Row) -> BenchRow:
+    renamed = {ours: row.fields[theirs] for ours, theirs in VERIFYBENCH.items() if theirs in row.fields}
+    labelled = labelled_row(Row(row.location, renamed | row.fields))
+    category = _first(row.fields, CATEGORY_FIELDS)
+    return BenchRow(labelled, category, _first(row.fields, MODEL_FIELDS))
+
+
+def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    return next((str(fields[name]) for name in names if fields.get(name)), UNKNOWN)
+
+
+RESAMPLES = 1000
+MEASURES = ("accuracy", "precision", "recall", "false_positive_rate")
+DENOMINATOR = {"accuracy": 1, "precision": 3, "recall": 4, "false_positive_rate": 6}
+"""The column of the counts in `_measures` by which each measure is divided."""
+
+
+def estimates(
+    accepts: Bool[ndarray, " B"], right: Bool[ndarray, " B"], questions: Sequence[str], seed: int = 0
+) -> dict[str, Estimate]:
+    """Each measure with its 95 % percentile interval (Efron 1979). A measure whose denominator is 0 is left out.
+
+    Problems are drawn with replacement and keep all their completions, because those are not independent. A measure
+    that is 0 or 1 would be the same in every draw, so it gets Wilson's interval with its problems as trials.
+    """
+    keys = [problem_key(question) for question in questions]
+    _, problem = np.unique(keys, return_inverse=True)
+    problems = int(problem.max()) + 1
+    true_positive, false_positive = accepts & right, accepts & ~right
+    columns = [accepts == right, np.ones_like(right), true_positive, accepts, right, false_positive, ~right]
+    counts = np.stack([np.bincount(problem, column, problems) for column in columns], axis=1)
+    draws = np.random.default_rng(seed).multinomial(problems, np.full(problems, 1 / problems), size=RESAMPLES)
+    whole, resampled = _measures(counts.sum(axis=0)), _measures(draws @ counts)
+    found = {}
+    for name in MEASURES:
+        value = float(whole[name])
+        if value in (0.0, 1.0):
+            counted = int((counts[:, DENOMINATOR[name]] > 0).sum())
+            found[name] = Estimate(value, *wilson_interval(value, counted))
+        elif not np.isnan(value):
+            low, high = np.nanquantile(resampled[name], [0.025, 0.975])
+            found[name] = Estimate(value, float(low), float(high))
+    return found
+
+
+def _measures(counts: Float[ndarray, "... 7"]) -> dict[str, Float[ndarray, "..."]]:
+    agree, rows, true_positive, accepted, right, false_positive, wrong = np.moveaxis(counts, -1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            "accuracy": agree / rows,
+            "precision": true_positive / accepted,
+            "recall": true_positive / right,
+            "false_positive_rate": false_positive / wrong,
+        }
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """A method's opinion of one completion.
+
+    `verdict` is one of the rule's (`correct`, `wrong`, `unparsed`, `timeout`), or `yes`, `no`, `unreadable` or
+    `too_long`; `correct` and `yes` accept. `probability` is that of being right, for methods that give one. `failed`
+    says that the method gave no answer at all and may be asked again.
+    """
+
+    verdict: str
+    probability: float | None = None
+    failed: bool = False
+
+    @property
+    def accepts(self) -> bool:
+        return self.verdict in ("correct", "yes")
+
+
+class Method(Protocol):
+    """One way of telling right completions from wrong ones."""
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that decide its opinions, as JSON values."""
+        ...
+
+    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
+        """One opinion per row, in order."""
+        ...
+
+    def close(self) -> None:
+        """Release processes and connections."""
+        ...
+
+
+class RuleMethod:
+    """A rule. Without `rule` it is `maths` with this number of workers."""
+
+    def __init__(self, workers: int = 1, rule: RuleConfig | None = None) -> None:
+        self._settings = rule_settings(rule)
+        self._rule = (MathsRule(workers=workers) if rule is None else rule).build()
+
+    def settings(self) -> dict[str, Any]:
+        """See `Method`."""
+        return {"kind": "rule"} | self._settings
+
+    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
+        """See `Method`."""
+        asked = [(Problem(row.question, row.question, row.answer), row.completion) for row in rows]
+        return [Opinion(verdict) for verdict in self._rule.verify_problems(asked)]
+
+    def close(self) -> None:
+        """See `Method`."""
+        self._rule.close()
+
+
+class RewardModelMethod:
+    """A VerifyRM, which accepts if sigmoid(logit) > 1/2. It is loaded when it is first asked."""
+
+    def __init__(self, config: ScoringConfig) -> None:
+        self._config = config
+        self._loaded: tuple[TorchRewardModelLearner, RewardModelInput] | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """See `Method`."""
+        c = self._config
+        return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast}
+
+    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
+        """See `Method`. A question that leaves no room for the completion is `too_long`."""
+        if self._loaded is None:
+            learner = TorchRewardModelLearner.from_config(self._config, 0, trainable=False)
+            self._loaded = learner, RewardModelInput(learner.tokenizer, self._config.max_input_tokens)
+        learner, encoder = self._loaded
+        encoded = [_encoded(encoder, row) for row in rows]
+        fits = [token_ids for token_ids in encoded if token_ids is not None]
+        scores = iter(learner.score(fits).double().sigmoid().tolist() if fits else [])
+        return [Opinion("too_long") if ids is None else _from_probability(next(scores)) for ids in encoded]
+
+    def close(self) -> None:
+        """See `Method`."""
+
+
+class JudgeMethod:
+    """A language model that says yes or no. When it is first asked, it is loaded or its server is checked."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self._config = config
+        self._judge = None
+
+    def settings(self) -> dict[str, Any]:
+        """See `Method`."""
+        return judge_settings(self._config)
+
+    def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
+        """See `Method`."""
+        if self._judge is None:
+            self._judge = build_judge(self._config)
+            self._judge.check()
+        return [Opinion(said.verdict, said.probability, said.failed) for said in self._judge.judge(rows)]
+
+    def close(self) -> None:
+        """See `Method`."""
+        if self._judge is not None:
+            self._judge.close()
+
+
+def _encoded(encoder: RewardModelInput, row: Asked) -> list[int] | None:
+    try:
+        return encoder.encode(row.question, row.answer, row.completion)
+    except InputError:
+        return None
+
+
+def _from_probability(probability: float) -> Opinion:
+    return Opinion("yes" if probability > 0.5 else "no", probability)
+
+
+VERDICTS = ("correct", "wrong", "unparsed", "timeout", "yes", "no", "unreadable")
+
+
+class Combination:
+    """A boolean expression over methods, such as `rule or rm`, `rule and not judge`, `(rule or rm) and judge`.
+
+    The name of a method is true if the method accepts. `<method>_<verdict>`, such as `rule_wrong`, `rule_unparsed` or
+    `rule_timeout`, is true if the method gives that verdict: `rule or (rule_unparsed and rm)`. Raises InputError for
+    anything else.
+    """
+
+    def __init__(self, expression: str, methods: Sequence[str]) -> None:
+        self.expression = expression
+        self._methods = list(methods)
+        try:
+            self._tree = ast.parse(expression.strip(), mode="eval").body
+        except SyntaxError as error:
+            raise InputError(f"combination {expression!r}: not a boolean expression, such as 'rule or rm'") from error
+        self._check(self._tree)
+
+    def accepts(self, opinions: Mapping[str, Opinion]) -> bool:
+        """The value of the expression, given the opinion of every method on one completion."""
+        return self._value(self._tree, opinions)
+
+    def _check(self, node: ast.expr) -> None:
+        if isinstance(node, ast.BoolOp):
+            for value in node.values:
+                self._check(value)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self._check(node.operand)
+        elif not isinstance(node, ast.Name):
+            raise InputError(f"combination {self.expression!r}: only names, and, or, not and brackets are allowed")
+        elif self._method_of(node.id) is None:
+            known = ", ".join(self._methods)
+            raise InputError(f"combination {self.expression!r}: unknown name {node.id!r}; the methods are {known}")
+
+    def _method_of(self, name: str) -> str | None:
+        """The method that a name refers to, or None."""
+        if name in self._methods:
+            return name
+        method, _, verdict = name.rpartition("_")
+        return method if method in self._methods and verdict in VERDICTS else None
+
+    def _value(self, node: ast.expr, opinions: Mapping[str, Opinion]) -> bool:
+        if isinstance(node, ast.BoolOp):
+            values = (self._value(value, opinions) for value in node.values)
+            return all(values) if isinstance(node.op, ast.And) else any(values)
+        if isinstance(node, ast.UnaryOp):
+            return not self._value(node.operand, opinions)
+        assert isinstance(node, ast.Name)
+        method = self._method_of(node.id)
+        assert method is not None
+        opinion = opinions[method]
+        return opinion.accepts if node.id == method else opinion.verdict == node.id.rpartition("_")[2]
+
+
+CHUNK = 128
+"""Number of completions after which the opinions are written down. An interruption loses at most this many."""
+EXAMPLES = 8
+NOT_ASKED = {"verdict": "unreadable", "failed": True}
+
+Measured = dict[str, Estimate]
+Progress = Callable[[int, int], None]
+"""Called with the number of opinions given so far, and the total."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How well the probabilities of a method match the share of right completions."""
+
+    bins: list[ReliabilityBin]
+    ece: float
+    roc_auc: float
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A completion for which a method and the label differ."""
+
+    row: BenchRow
+    verdict: str
+    probability: float | None
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """The metrics of one method or combination. `attacks` maps a pattern to the share of its completions accepted.
+
+    `unheard` counts the completions, including attacks, without an opinion because the judge's server failed.
+    """
+
+    overall: Measured
+    by_category: dict[str, Measured]
+    by_model: dict[str, Measured]
+    attacks: dict[str, float]
+    verdicts: dict[str, int] = field(default_factory=dict)
+    calibration: Calibration | None = None
+    mistakes: list[Mistake] = field(default_factory=list)
+    unheard: int = 0
+
+
+@dataclass(frozen=True)
+class BenchResult:
+    """The result of a bench."""
+
+    rows: list[BenchRow]
+    attacked_problems: int
+    methods: dict[str, MethodResult]
+
+
+def bench(
+    rows: Sequence[BenchRow],
+    methods: Mapping[str, Method],
+    combinations: Sequence[str],
+    output_dir: Path,
+    attacked_problems: int = 100,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> BenchResult:
+    """Ask every method for its opinion of every row and every attack, and compute the metrics.
+
+    Opinions are written to `output_dir` as they come, in one journal per method, so that an interrupted bench can
+    continue. Rows on which a judge's server failed are asked again.
+    Raises InputError, before any method is asked, for a combination with an unknown name.
+    """
+    combined = {expression: Combination(expression, list(methods)) for expression in combinations}
+    attacks = attack_rows([row.labelled for row in rows], attacked_problems, seed)
+    asked = [row.labelled for row in rows] + [attack.row for attack in attacks]
+    opinions: dict[str, list[Opinion]] = {}
+    for number, (name, method) in enumerate(methods.items()):
+
+        def advance(done: int, before: int = number * len(asked)) -> None:
+            if progress is not None:
+                progress(before + done, len(asked) * len(methods))
+
+        opinions[name] = _ask(method, asked, output_dir / f"opinions-{name}.jsonl", advance)
+    patterns = [attack.pattern for attack in attacks]
+    results = {name: _own_result(given, rows, patterns) for name, given in opinions.items()}
+    for expression, combination in combined.items():
+        accepts = [combination.accepts({name: given[i] for name, given in opinions.items()}) for i in range(len(asked))]
+        results[expression] = _result(np.array(accepts, dtype=bool), rows, patterns)
+    return BenchResult(list(rows), len({attack.row.question for attack in attacks}), results)
+
+
+def _ask(
+    method: Method, asked: Sequence[LabelledCompletion], path: Path, advance: Callable[[int], None]
+) -> list[Opinion]:
+    found: list[Opinion] = []
+    with Journal(path, method.settings()) as journal:
+        for start in range(0, len(asked), CHUNK):
+            chunk: Sequence[Asked] = asked[start : start + CHUNK]
+            key = f"{start} {_digest(chunk)}"
+            opinions = [Opinion(**value) for value in journal.get(key) or [NOT_ASKED] * len(chunk)]
+            missing = [row for row, opinion in zip(chunk, opinions, strict=True) if opinion.failed]
+            if missing:
+                new = iter(method.opinions(missing))
+                opinions = [next(new) if opinion.failed else opinion for opinion in opinions]
+                journal.put(key, [asdict(opinion) for opinion in opinions])
+            found += opinions
+            advance(len(found))
+    return found
+
+
+def _digest(rows: Sequence[Asked]) -> str:
+    text = "\0".join(f"{row.question}\0{row.answer}\0{row.completion}" for row in rows)
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def _own_result(opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns: Sequence[str]) -> MethodResult:
+    """The result of a method. Unlike that of a combination it has verdicts, a calibration and mistakes."""
+    accepts = np.array([opinion.accepts for opinion in opinions], dtype=bool)
+    result = _result(accepts, rows, patterns)
+    own = opinions[: len(rows)]
+    verdicts = [opinion.verdict for opinion in own]
+    mistakes = [
+        Mistake(row, opinion.verdict, opinion.probability)
+        for row, opinion in zip(rows, own, strict=True)
+        if opinion.accepts != (row.labelled.label > 0.5) and not opinion.failed
+    ]
+    return replace(
+        result,
+        verdicts={verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))},
+        calibration=_calibration(own, rows),
+        mistakes=_examples(mistakes),
+        unheard=sum(opinion.failed for opinion in opinions),
+    )
+
+
+def _result(accepts: Bool[ndarray, " B"], rows: Sequence[BenchRow], patterns: Sequence[str]) -> MethodResult:
+    own, attacked = accepts[: len(rows)], accepts[len(rows) :]
+    right = np.array([row.labelled.label > 0.5 for row in rows])
+    questions = np.array([row.labelled.question for row in rows], dtype=object)
+
+    def measure(inside: Bool[ndarray, " B"]) -> Measured:
+        return estimates(own[inside], right[inside], list(questions[inside]))
+
+    def broken_down(values: Sequence[str]) -> dict[str, Measured]:
+        return {value: measure(np.array([v == value for v in values])) for value in sorted(set(values))}
+
+    named = np.array(patterns, dtype=object)
+    return MethodResult(
+        overall=measure(np.ones(len(rows), dtype=bool)),
+        by_category=broken_down([row.category for row in rows]),
+        by_model=broken_down([row.model for row in rows]),
+        attacks={name: float(attacked[named == name].mean()) for name in [*ATTACKS, *CONTROLS] if name in patterns},
+    )
+
+
+def _calibration(opinions: Sequence[Opinion], rows: Sequence[BenchRow]) -> Calibration | None:
+    known = [
+        (o.probability, row.labelled.label) for o, row in zip(opinions, rows, strict=True) if o.probability is not None
+    ]
+    if not known:
+        return None
+    probabilities, labels = torch.tensor(known, dtype=torch.float64).unbind(1)
+    error = expected_calibration_error(probabilities, labels)
+    return Calibration(reliability(probabilities, labels, bins=10), error, roc_auc(probabilities, labels))
+
+
+def _examples(mistakes: Sequence[Mistake]) -> list[Mistake]:
+    """The most confident mistakes: wrong completions that were accepted, and right ones that were rejected."""
+
+    def confidence(mistake: Mistake) -> float:
+        return abs((mistake.probability if mistake.probability is not None else 0.5) - 0.5)
+
+    ranked = sorted(mistakes, key=confidence, reverse=True)
+    accepted = [m for m in ranked if m.row.labelled.label < 0.5]
+    rejected = [m for m in ranked if m.row.labelled.label > 0.5]
+    return accepted[: EXAMPLES // 2] + rejected[: EXAMPLES // 2]

@@ -1,1 +1,0 @@
-"""Compares rules, reward models and judges on labelled completions and under attack."""

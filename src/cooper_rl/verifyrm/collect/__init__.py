@@ -1,1 +1,0 @@
-"""Collects completions from many models."""

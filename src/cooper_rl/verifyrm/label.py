@@ -1,0 +1,323 @@
+"""Labels completions with rule and judge, independently of each other, and keeps those on which they agree."""
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from transformers import PreTrainedTokenizerBase
+
+from cooper_rl.clients.chat import ChatClient
+from cooper_rl.clients.chat_config import HANDLING
+from cooper_rl.data.labelled import FIELDS, Asked, texts_of
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.prompts import render_chat
+from cooper_rl.data.readers import Row, read_file
+from cooper_rl.engines.local.device import set_threads
+from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.errors import InputError
+from cooper_rl.persist.journal import Journal, journal_path
+from cooper_rl.rewards.judging.verdict import Judgement, from_probabilities, judgement_of
+from cooper_rl.rewards.judging.verdict_prompt import NO, YES, JudgeVerdict, judge_chat, parse_reply
+from cooper_rl.rewards.rule.base import RuleConfig
+from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
+from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
+from cooper_rl.verifyrm.table_file import check_table_path, write_table
+
+
+class Judge(Protocol):
+    """Says whether completions agree with their reference answers.
+
+    A reply that cannot be read gives the verdict `unreadable` and never an exception.
+    """
+
+    def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
+        """One judgement per row, in order."""
+        ...
+
+    def check(self) -> None:
+        """Raises InputError if the judge cannot be reached."""
+        ...
+
+    def close(self) -> None:
+        """Release connections and threads."""
+        ...
+
+
+def build_judge(config: JudgeConfig) -> Judge:
+    """The configured judge, with its model loaded. Raises InputError for an unusable folder, key or tokenizer."""
+    if isinstance(config, ChatJudgeConfig):
+        return ChatJudge(config)
+    return LocalJudge(config)
+
+
+def judge_settings(config: JudgeConfig) -> dict[str, Any]:
+    """The settings that decide a judge's verdicts, for a journal. Speed and retries are not among them."""
+    return config.model_dump(mode="json", exclude={*HANDLING, "max_rows", "device"})
+
+
+class ChatJudge:
+    """A language model behind an OpenAI-compatible server."""
+
+    def __init__(self, config: ChatJudgeConfig) -> None:
+        self._read_first_token = config.read == "first_token"
+        if self._read_first_token:
+            config = config.model_copy(update={"max_tokens": 1, "top_logprobs": config.top_logprobs or 20})
+        self._client = ChatClient(config)
+
+    def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
+        """See `Judge`."""
+        chats = [judge_chat(row.question, row.answer, row.completion) for row in rows]
+        return [judgement_of(reply, self._read_first_token) for reply in self._client.submit(chats).result()]
+
+    def check(self) -> None:
+        """See `Judge`. With `first_token` it also checks that the server sends probabilities."""
+        self._client.check()
+        if self._read_first_token:
+            [reply] = self._client.submit([judge_chat("What is 1 + 1?", "2", "2")]).result()
+            if not reply.first_token:
+                raise InputError(
+                    f"chat server {self._client.config.base_url}: sends no token probabilities; set judge.read: text"
+                )
+
+    def close(self) -> None:
+        """See `Judge`."""
+        self._client.close()
+
+
+class LocalJudge:
+    """A causal language model in this process. It is asked through its chat template if it has one."""
+
+    def __init__(self, config: LocalJudgeConfig) -> None:
+        self._config = config
+        self._sampler = NativeSampler.from_folder(
+            config.model, device=config.device, max_rows=config.max_rows, autocast=config.autocast
+        )
+        self._tokenizer = self._sampler.tokenizer
+        self._yes, self._no = _first_tokens(self._tokenizer, YES), _first_tokens(self._tokenizer, NO)
+        if config.read == "first_token" and (not self._yes or not self._no or self._yes & self._no):
+            raise InputError(f"{config.model}: yes and no are not single tokens; set judge.read: text")
+
+    def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
+        """See `Judge`. A question that fills the model's context gets the verdict `unreadable`."""
+        prompts = [self._prompt(row) for row in rows]
+        room = self._sampler.room(self._config.max_tokens)
+        fits = [i for i, prompt in enumerate(prompts) if room is None or len(prompt) <= room]
+        judged = [Judgement("unreadable", detail="the prompt exceeds the judge's context") for _ in rows]
+        for i, judgement in zip(fits, self._ask([prompts[i] for i in fits]), strict=True):
+            judged[i] = judgement
+        return judged
+
+    def check(self) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+    def _ask(self, prompts: list[list[int]]) -> list[Judgement]:
+        if self._config.read == "text":
+            params = SamplingParams(temperature=0.0, max_tokens=self._config.max_tokens)
+            replies = self._sampler.sample(prompts, 1, params, seed=0)
+            return [Judgement(parse_reply(reply), detail=reply) for reply in replies.texts]
+        if not prompts:
+            return []
+        probabilities = self._sampler.next_token_logits(prompts).double().softmax(dim=1)
+        yes = probabilities[:, sorted(self._yes)].sum(dim=1).tolist()
+        no = probabilities[:, sorted(self._no)].sum(dim=1).tolist()
+        return [from_probabilities({"yes": p, "no": q}) for p, q in zip(yes, no, strict=True)]
+
+    def _prompt(self, row: Asked) -> list[int]:
+        chat = judge_chat(row.question, row.answer, row.completion, self._config.max_completion_chars)
+        text = render_chat(self._tokenizer, chat)
+        return list(self._tokenizer.encode(text, add_special_tokens=not self._tokenizer.chat_template))
+
+
+def _first_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> set[int]:
+    """Tokens that are one of the words. Words of several tokens are left out: their first token means other things."""
+    encoded = [tokenizer.encode(word, add_special_tokens=False) for word in words]
+    return {ids[0] for ids in encoded if len(ids) == 1 and ids[0] != tokenizer.unk_token_id}
+
+
+UNKNOWN = "-"
+COLUMNS = (*FIELDS, "model", "dataset", "id", "rule", "judge", "judge_probability")
+CHUNK = 64
+"""Number of completions after which labels are written down. An interruption loses at most this many."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of completions labelled so far, and the total."""
+
+
+@dataclass(frozen=True)
+class CollectedRow:
+    """A row to label."""
+
+    question: str
+    answer: str
+    completion: str
+    model: str
+    dataset: str
+    id: str
+
+    @property
+    def problem(self) -> Problem:
+        """The row as the rule needs it."""
+        return Problem(self.id, self.question, self.answer)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A row with the opinions of rule and judge."""
+
+    row: CollectedRow
+    rule: Verdict
+    judgement: Judgement
+
+    @property
+    def label(self) -> int | None:
+        """1 or 0 if rule and judge agree. None if they do not, or if one of them has no opinion."""
+        return agreed_label(self.rule, self.judgement.verdict)
+
+    def fields(self) -> dict[str, Any]:
+        """The row as the table's columns."""
+        row = asdict(self.row)
+        row["reference_answer"] = row.pop("answer")
+        opinions = {"rule": self.rule, "judge": self.judgement.verdict, "judge_probability": self.judgement.probability}
+        return {**row, **opinions, "label": self.label}
+
+
+Confusion = Counter[tuple[Verdict, JudgeVerdict]]
+
+
+def agreed_label(rule: Verdict, judge: JudgeVerdict) -> int | None:
+    """The label on which rule and judge agree, or None.
+
+    `unparsed` counts as a no of the rule: if the judge also says no, neither found a matching answer. A timeout is not
+    an opinion.
+    """
+    if rule == "timeout" or judge == "unreadable":
+        return None
+    said_yes = rule == "correct"
+    return int(said_yes) if said_yes == (judge == "yes") else None
+
+
+def label_completions(
+    data: Path,
+    judge_config: JudgeConfig,
+    output: Path,
+    workers: int = 1,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    rule: RuleConfig | None = None,
+) -> list[Labelled]:
+    """Label the completions of `data`. Rows with a label go to `output`, the others to `disagreements_path`.
+
+    Every labelled chunk is in a journal beside the output. The same command therefore continues after an interruption,
+    and asks again for rows on which the judge's server failed. `rule` is `maths` with `workers` processes by default.
+    Raises InputError, before any row is labelled, for bad rows, for another judge or rule than in the journal, and for
+    a judge that does not answer.
+    """
+    check_table_path(output)
+    set_threads(threads)
+    rows = read_collected(data)
+    labelled: list[Labelled] = []
+    with (
+        Journal(journal_path(output), judge_settings(judge_config) | rule_settings(rule)) as journal,
+        _Labellers(judge_config, rule or MathsRule(workers=workers)) as labellers,
+    ):
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+            key = f"{start} {zlib.crc32(repr(chunk).encode()):08x}"
+            earlier = [_from_json(row, value) for row, value in zip(chunk, journal.get(key) or [], strict=False)]
+            if not earlier or any(item.judgement.failed for item in earlier):
+                earlier = labellers.label(chunk, earlier)
+                journal.put(key, [[item.rule, asdict(item.judgement)] for item in earlier])
+            labelled += earlier
+            if progress is not None:
+                progress(len(labelled), len(rows))
+    write_table(output, [item.fields() for item in labelled if item.label is not None], COLUMNS)
+    details = [{**item.fields(), "judge_reply": item.judgement.detail} for item in labelled if item.label is None]
+    columns = [name for name in COLUMNS if name != "label"]
+    write_table(disagreements_path(output), details, [*columns, "judge_reply"])
+    return labelled
+
+
+class _Labellers:
+    """Rule and judge. The judge is loaded when the first row needs it."""
+
+    def __init__(self, judge_config: JudgeConfig, rule: RuleConfig) -> None:
+        self._judge_config = judge_config
+        self._judge: Judge | None = None
+        self._rule = rule.build()
+
+    def label(self, chunk: Sequence[CollectedRow], earlier: Sequence[Labelled]) -> list[Labelled]:
+        """Both opinions on a chunk. For a chunk labelled earlier only the judge is asked, for rows without a reply."""
+        if self._judge is None:
+            self._judge = build_judge(self._judge_config)
+            self._judge.check()
+        if earlier:
+            verdicts: Sequence[Verdict] = [item.rule for item in earlier]
+            again = [item.row for item in earlier if item.judgement.failed]
+            replies = iter(self._judge.judge(again))
+            judgements = [next(replies) if item.judgement.failed else item.judgement for item in earlier]
+        else:
+            verdicts = self._rule.verify_problems([(row.problem, row.completion) for row in chunk])
+            judgements = self._judge.judge(chunk)
+        return [Labelled(*opinions) for opinions in zip(chunk, verdicts, judgements, strict=True)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._rule.close()
+        if self._judge is not None:
+            self._judge.close()
+
+
+def _from_json(row: CollectedRow, value: Any) -> Labelled:
+    verdict, judgement = value
+    return Labelled(row, verdict, Judgement(**judgement))
+
+
+def disagreements_path(output: Path) -> Path:
+    """Path of the file for the rows without a label."""
+    return output.with_name(f"{output.stem}.disagreements.jsonl")
+
+
+def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Confusion]:
+    """Counts of (verdict of the rule, verdict of the judge) by (dataset, model)."""
+    tables: dict[tuple[str, str], Confusion] = {}
+    for item in labelled:
+        tables.setdefault((item.row.dataset, item.row.model), Counter())[item.rule, item.judgement.verdict] += 1
+    return tables
+
+
+def read_collected(path: Path) -> list[CollectedRow]:
+    """Read a table with question, reference_answer, completion and, optionally, model, dataset and id.
+
+    Raises InputError, which names the file, row and field.
+    """
+    rows = [_collected(row) for row in read_file(path)]
+    if not rows:
+        raise InputError(f"{path}: holds no rows; each row needs {', '.join(FIELDS[:3])}")
+    return rows
+
+
+def _collected(row: Row) -> CollectedRow:
+    model, dataset = (str(row.fields.get(name) or UNKNOWN) for name in ("model", "dataset"))
+    return CollectedRow(*texts_of(row), model, dataset, str(row.fields.get("id") or row.location))
+
+
+def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:
+    """Numbers of rows kept as right, kept as wrong, dropped for disagreement, and dropped for a missing opinion.
+
+    `judge not heard` counts those of the last kind on which the judge's server failed.
+    """
+    silent = [item for item in labelled if item.rule == "timeout" or item.judgement.verdict == "unreadable"]
+    right, wrong = (sum(item.label == value for item in labelled) for value in (1, 0))
+    disagree = len(labelled) - right - wrong - len(silent)
+    counts = {"right": right, "wrong": wrong, "disagree": disagree, "no opinion": len(silent)}
+    return counts | {"judge not heard": sum(item.judgement.failed for item in labelled)}

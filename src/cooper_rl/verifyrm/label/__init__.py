@@ -1,1 +1,0 @@
-"""Labels completions with a rule and a judge."""

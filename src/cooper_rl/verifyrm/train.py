@@ -1,0 +1,233 @@
+"""Trains a VerifyRM: labelled completions in, a plain Hugging Face reward model out."""
+
+import json
+import logging
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss
+from cooper_rl.data.labelled import LabelledCompletion
+from cooper_rl.data.split import problem_folds, split_by_problem
+from cooper_rl.engines.base import LabelledBatch, Metrics
+from cooper_rl.engines.local.adapter import merged_weights
+from cooper_rl.engines.local.device import set_threads
+from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.errors import InputError
+from cooper_rl.evaluation.attacks import robustness_rows
+from cooper_rl.evaluation.metrics import classification_metrics
+from cooper_rl.model_cards.reward_model import write_model_card
+from cooper_rl.rewards.model.input import EncodedRow, RewardModelInput, encode_rows
+from cooper_rl.verifyrm.calibration import FEWEST_ROWS, Calibration, calibrate_folder
+from cooper_rl.verifyrm.config import VerifyRMConfig
+
+_SORTED_BATCHES = 32
+"""Rows are sorted by length within this many batches, which saves padding and keeps the order almost random."""
+
+
+def batches(rows: Sequence[EncodedRow], batch_size: int, seed: int) -> Iterator[list[EncodedRow]]:
+    """An endless stream of batches: one shuffled pass over the rows after another."""
+    order = random.Random(seed)
+    while True:
+        for batch in length_grouped_batches([len(row.token_ids) for row in rows], batch_size, order):
+            yield [rows[i] for i in batch]
+
+
+def labelled_batch(rows: Sequence[EncodedRow], weights: dict[float, float]) -> LabelledBatch:
+    """A batch whose loss is the mean over its rows, with each row weighted by its label."""
+    return LabelledBatch(
+        [row.token_ids for row in rows],
+        [row.label for row in rows],
+        [weights[row.label] / len(rows) for row in rows],
+    )
+
+
+def class_weights(labels: Sequence[float]) -> dict[float, float]:
+    """A weight for each label. Over the rows the weights average 1, and both classes have the same sum.
+
+    Raises InputError if a class is empty, because nothing could be learned.
+    """
+    right = sum(label > 0.5 for label in labels)
+    wrong = len(labels) - right
+    if not right or not wrong:
+        raise InputError(
+            f"of {len(labels)} training rows {right} are right and {wrong} wrong, but a reward model needs both; "
+            "give more rows, or raise max_rows"
+        )
+    return {1.0: len(labels) / (2 * right), 0.0: len(labels) / (2 * wrong)}
+
+
+def length_grouped_batches(lengths: Sequence[int], batch_size: int, order: random.Random) -> list[list[int]]:
+    """Row indices in random batches of similar length, each exactly once. The last batch of a pool may be smaller."""
+    rows = list(range(len(lengths)))
+    order.shuffle(rows)
+    pool = batch_size * _SORTED_BATCHES
+    batches: list[list[int]] = []
+    for start in range(0, len(rows), pool):
+        alike = sorted(rows[start : start + pool], key=lambda row: lengths[row])
+        batches += [alike[i : i + batch_size] for i in range(0, len(alike), batch_size)]
+    order.shuffle(batches)
+    return batches
+
+
+logger = logging.getLogger(__name__)
+
+METRICS_FILE = "verifyrm.json"
+Progress = Callable[[int, Metrics, int], None]
+"""Called with the number of updates done, the metrics of the last update, and the total number of updates."""
+
+
+def train_verifyrm(
+    config: VerifyRMConfig, rows: Sequence[LabelledCompletion], output_dir: Path, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Train a reward model on labelled rows and keep the weights with the lowest held-out loss in `output_dir`.
+
+    The folder loads with plain `AutoModelForSequenceClassification`. The result is also written to `verifyrm.json`
+    beside the weights: settings, row counts, and the held-out metrics of the kept weights and of every evaluation.
+    `progress` is called after every update.
+
+    Raises InputError, before training, for an output folder in use, for rows of only one class, and for a base that
+    cannot become a reward model; after training, if the held-out loss was never finite.
+    """
+    start = time.perf_counter()
+    _check_folder(output_dir)
+    set_threads(config.threads)
+    chosen = _draw(rows, config)
+    train_rows, held_out_rows = split_by_problem(chosen, config.held_out, config.seed)
+    if config.calibrate and len(held_out_rows) < FEWEST_ROWS:
+        logger.warning(
+            "only %d rows are held out, but at least %d are needed to calibrate probabilities; "
+            "give more rows, raise held_out, or set calibrate=false",
+            *(len(held_out_rows), FEWEST_ROWS),
+        )
+    extra = robustness_rows(
+        train_rows, round(config.robustness * len(train_rows)), config.robustness_kinds, config.seed
+    )
+    updates = max(1, round(config.epochs * (len(train_rows) + len(extra)) / config.batch_size))
+    learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
+    freeze_layers(learner.model, config.frozen_layers)
+    encoder = RewardModelInput(learner.tokenizer, config.max_input_tokens)
+    honest, robustness = encode_rows(encoder, train_rows), encode_rows(encoder, extra)
+    class_weights([row.label for row in honest])  # robustness rows do not make up for a missing class
+    train, held_out = honest + robustness, encode_rows(encoder, held_out_rows)
+    weights = class_weights([row.label for row in train]) if config.balance_classes else {0.0: 1.0, 1.0: 1.0}
+
+    keeper = _BestWeights(learner, output_dir, config.patience)
+    for update, batch in zip(range(1, updates + 1), batches(train, config.batch_size, config.seed), strict=False):
+        metrics = learner.forward_backward(labelled_batch(batch, weights), BinaryCrossEntropyLoss())
+        metrics |= learner.optim_step()
+        if update % config.evaluate_every == 0 or update == updates:
+            metrics |= {f"held_out_{name}": value for name, value in keeper.evaluate(held_out, update).items()}
+        if progress is not None:
+            progress(update, metrics, updates)
+        if keeper.out_of_patience:
+            logger.info("stopped after update %d of %d, because the held-out loss no longer falls", update, updates)
+            break
+    if keeper.logits is None:
+        raise InputError(f"the held-out loss was never finite; lower learning_rate: {config.learning_rate}")
+    measured, calibration = keeper.best, {}
+    if config.calibrate:
+        measured, calibration = _calibrate(keeper.logits, held_out, output_dir, config.seed)
+    result = {
+        "config": config.model_dump(mode="json"),
+        "rows": {"train": len(honest), "robustness": len(robustness), "held_out": len(held_out), "given": len(rows)},
+        "right_share": {"train": _right_share(train), "held_out": _right_share(held_out)},
+        "held_out": measured,
+        "calibration": calibration,
+        "history": keeper.history,
+        "seconds": time.perf_counter() - start,
+    }
+    (output_dir / METRICS_FILE).write_text(json.dumps(result, indent=2), encoding="utf-8")
+    write_model_card(output_dir, result, FEWEST_ROWS)
+    return result
+
+
+class _BestWeights:
+    """Measures the learner on the held-out rows and keeps the weights with the lowest loss in a folder."""
+
+    def __init__(self, learner: TorchRewardModelLearner, folder: Path, patience: int | None) -> None:
+        self._learner = learner
+        self._folder = folder
+        self._patience = patience
+        self._since_best = 0
+        self.history: list[Metrics] = []
+        self.best: Metrics = {}
+        self.logits: Tensor | None = None
+        """Logits of the held-out rows with the best weights."""
+
+    def evaluate(self, held_out: Sequence[EncodedRow], update: int) -> Metrics:
+        """Measure the learner, and save its weights if they are the best so far."""
+        logits = self._learner.score([row.token_ids for row in held_out])
+        measured = classification_metrics(logits, torch.tensor([row.label for row in held_out]))
+        self.history.append({**measured, "update": float(update)})
+        if measured["loss"] < self.best.get("loss", math.inf):
+            self.best, self.logits, self._since_best = self.history[-1], logits, 0
+            _save(self._learner, self._folder)
+        else:
+            self._since_best += 1
+        return measured
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether `patience` evaluations in a row have not lowered the loss."""
+        return self._patience is not None and self._since_best >= self._patience
+
+
+def _calibrate(
+    logits: Tensor, held_out: Sequence[EncodedRow], output_dir: Path, seed: int
+) -> tuple[Metrics, dict[str, float]]:
+    """Scale the logits of the saved model if that helps. Returns the held-out metrics after it, and the calibration."""
+    labels = torch.tensor([row.label for row in held_out])
+    folds = problem_folds([row.question for row in held_out], 2, seed)
+    calibration = Calibration.of(logits, labels, folds)
+    if calibration.helps:
+        calibrate_folder(output_dir, calibration.temperature)
+    else:
+        logger.warning(
+            "the temperature %.3g, fitted on %d held-out rows, does not lower their calibration error (%.3f; "
+            "%.3f on the rows of the fit, %.3f on others) and is not applied",
+            *(calibration.fitted, len(held_out)),
+            *(calibration.ece_before, calibration.ece_after, calibration.ece_cross_fitted),
+        )
+    return classification_metrics(logits / calibration.temperature, labels), calibration.figures()
+
+
+def freeze_layers(model: PreTrainedModel, layers: int) -> None:
+    """Exclude the embeddings and the lowest `layers` layers from training. Raises InputError if there are fewer."""
+    if not layers:
+        return
+    stack = getattr(model.base_model, "layers", None)
+    if not isinstance(stack, nn.ModuleList) or layers > len(stack):
+        found = f"{len(stack)} layers" if isinstance(stack, nn.ModuleList) else "no list of layers"
+        raise InputError(f"frozen_layers: {layers}, but this model has {found}; use frozen_layers: 0")
+    model.get_input_embeddings().requires_grad_(False)
+    stack[:layers].requires_grad_(False)
+
+
+def _check_folder(output_dir: Path) -> None:
+    if output_dir.exists() and (not output_dir.is_dir() or any(output_dir.iterdir())):
+        raise InputError(f"{output_dir}: already in use; choose another output folder or remove it")
+
+
+def _draw(rows: Sequence[LabelledCompletion], config: VerifyRMConfig) -> list[LabelledCompletion]:
+    if config.max_rows is None or config.max_rows >= len(rows):
+        return list(rows)
+    return random.Random(config.seed).sample(list(rows), config.max_rows)
+
+
+def _right_share(rows: Sequence[EncodedRow]) -> float:
+    return sum(row.label for row in rows) / len(rows)
+
+
+def _save(learner: TorchRewardModelLearner, output_dir: Path) -> None:
+    """The model alone: `learner.save` would add the optimizer, three times the size, which nobody continues from."""
+    learner.model.save_pretrained(output_dir, state_dict=merged_weights(learner.model))
+    if learner.tokenizer is not None:
+        learner.tokenizer.save_pretrained(output_dir)

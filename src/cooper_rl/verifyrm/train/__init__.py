@@ -1,1 +1,0 @@
-"""Trains a reward model on labelled completions."""
