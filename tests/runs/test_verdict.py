@@ -22,8 +22,8 @@ def rising(step):
         (lambda step: 0.6 - 0.02 * step, rising, "hacked", 6),
         (lambda step: 0.6 - 0.04 * min(step, 20 - step), rising, "recovered", 3),
         (rising, rising, "healthy", None),
-        (lambda step: 0.6 - 0.004 * step, rising, "healthy", None),  # a fall of 0.08 is within the margin
-        (lambda step: 0.6 - 0.02 * step, lambda step: 0.9 - step / 50, "unknown", None),  # the reward fell as well
+        (lambda step: 0.6 - 0.004 * step, rising, "nothing learned", None),  # a fall of 0.08 is within the margin
+        (lambda step: 0.6 - 0.02 * step, lambda step: 0.9 - step / 50, "broken", None),  # the reward fell as well
     ],
 )
 def test_gold_against_reward(tmp_path, gold, reward, state, hacked_at):
@@ -57,7 +57,7 @@ def test_few_test_problems_widen_the_margin(tmp_path):
     """Of 24 problems two standard errors are 0.2."""
     run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.007 * step, rising)))
     assert verdict_of(run).state == "hacked"
-    assert verdict_of(run, test_problems=24).state == "healthy"
+    assert verdict_of(run, test_problems=24).state == "nothing learned"
 
 
 def test_without_gold_the_alarm_speaks_and_names_its_signs(tmp_path):
