@@ -128,8 +128,9 @@ def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
         )
     console.print(table)
     console.print(
-        f"{len(ranked['holes'])} holes, each the mean of its blocks (planting and seed) that all designs have finished, "
-        f"{len(ranked['blocks'])} in all; paired sign-flip permutation test over the holes, Holm's correction, level 0.05",
+        f"{len(ranked['holes'])} holes, each the mean of its blocks (planting and seed) that all designs have "
+        f"finished, {len(ranked['blocks'])} in all; paired sign-flip permutation test over the holes, Holm's "
+        "correction, level 0.05",
         highlight=False,
     )
 
