@@ -96,7 +96,7 @@ COLLAPSED = ("rule/accuracy", "policy/usable_groups", "reward_model/std", "rollo
 
 
 def test_a_collapsed_run_is_broken_and_its_fired_rules_stand_beside_the_verdict(tmp_path):
-    """Accuracy .00 throughout, the reward from .29 to .004, five warnings: nothing was hacked, and nothing is healthy."""
+    """Accuracy .00 throughout, the reward from .29 to .004, five warnings: not hacked, and not healthy."""
     rows = record(lambda step: 0.0, lambda step: 0.29 if step < 5 else 0.004)
     run = write_run(tmp_path / "run", rows)
     write_lines(run / "events.jsonl", [fired(metric, 5) for metric in COLLAPSED])
