@@ -2,9 +2,11 @@
 
     python benchmarks/arena_table.py runs/arena --save benchmarks/results/arena.json
     python benchmarks/arena_table.py benchmarks/results/arena.json --page docs/what-stops-hacking.md
+    python benchmarks/arena_table.py benchmarks/results/arena.json --against rule --design hybrid --design cooper
 
 A row for each design, a column for each hole: mean gold at the end, and how many of the runs are hacked. Below it, what
-the alarm found, and every two designs of the table that the permutation test tells apart.
+the alarm found, with and without co-training, in how many holes each design is hacked, and which designs the
+permutation test over holes tells apart. `--design` and `--left-out` (a hole) narrow what is compared.
 """
 
 import argparse
@@ -15,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from cooper_lab.arena.alarm_roc import alarm_report
-from cooper_lab.arena.comparison import rank
+from cooper_lab.arena.comparison import compare
+from cooper_lab.arena.designs import built_in_designs
+from cooper_lab.arena.measures import is_hacked
 from cooper_lab.arena.run_cells import read_results
 
 LEVEL = 0.05
@@ -29,6 +33,9 @@ def main() -> None:
     parser.add_argument("source", type=Path, help="output folder of an arena, or saved results")
     parser.add_argument("--page", type=Path, help="write the table into this page, between its two marks")
     parser.add_argument("--save", type=Path, help="write the results of all cells here")
+    parser.add_argument("--design", action="append", default=[], help="compare these only; repeat for several")
+    parser.add_argument("--against", help="compare each design with this one only")
+    parser.add_argument("--left-out", action="append", default=[], help="a hole that the comparison leaves out")
     arguments = parser.parse_args()
     if arguments.source.is_dir():
         results = [_small(result) for result in read_results(arguments.source)]
@@ -42,7 +49,10 @@ def main() -> None:
         before, rest = arguments.page.read_text(encoding="utf-8").split(BEGIN)
         _, after = rest.split(END)
         arguments.page.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + after, encoding="utf-8")
-    print("\n".join([*lines, "", *alarm(results), "", *told_apart(results)]))
+    designs = arguments.design or sorted({result["design"] for result in results})
+    compared = [result for result in results if result["hole"] not in arguments.left_out]
+    found = [*alarm(results), *alarm_by_kind(results), "", *hacked_holes(results)]
+    print("\n".join([*lines, "", *found, "", *told_apart(compared, designs, arguments.against)]))
 
 
 def alarm(results: Sequence[dict[str, Any]]) -> list[str]:
@@ -60,19 +70,51 @@ def alarm(results: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-def told_apart(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Every two designs over the blocks that both have finished: difference, blocks and p, without correction."""
+def alarm_by_kind(results: Sequence[dict[str, Any]]) -> list[str]:
+    """The alarm on runs without co-training, with the published one, and with the policy's own wrong answers in it."""
+    kinds = {name: _kind(design.settings) for name, design in built_in_designs().items()}
     lines = []
-    names = sorted({result["design"] for result in results})
-    for first, second in combinations(names, 2):
-        of_both = [result for result in results if result["design"] in (first, second) and not result["held_out"]]
-        for pair in rank(of_both)["pairs"]:
-            if pair["p"] < LEVEL:
-                lines.append(
-                    f"{pair['better']} above {pair['worse']}: {pair['difference']:.2f} over {pair['blocks']} blocks, "
-                    f"p = {pair['p']:.3f}"
-                )
-    return lines or ["no two designs differ at level 0.05"]
+    for name in ("no reward model learns", "paper", "a reward model learns otherwise"):
+        report = alarm_report([result for result in results if kinds[result["design"]] == name])
+        now, area = report["today"], "none" if report["auc"] is None else f"{report['auc']:.3f}"
+        counted = f"{report['hacked']} of {report['runs']} runs hacked, area {area}"
+        lines.append(f"{name}: {counted}, {now['hits']} found, {now['false_alarms']} false")
+    return lines
+
+
+def _kind(settings: dict[str, Any]) -> str:
+    learns = settings.get("kind") in ("cooper", "hybrid") or settings.get("reward_model", {}).get("learns", False)
+    if not learns:
+        return "no reward model learns"
+    return "paper" if settings.get("preset") == "paper" else "a reward model learns otherwise"
+
+
+def hacked_holes(results: Sequence[dict[str, Any]]) -> list[str]:
+    """Of every design, in how many holes a run was hacked."""
+    found: dict[str, dict[str, bool]] = {}
+    for result in results:
+        holes = found.setdefault(result["design"], {})
+        holes[result["hole"]] = holes.get(result["hole"], False) or is_hacked(result)
+    return [f"{design}: hacked in {sum(holes.values())} of {len(holes)} holes" for design, holes in found.items()]
+
+
+def told_apart(results: Sequence[dict[str, Any]], designs: Sequence[str], against: str | None) -> list[str]:
+    """Every two of the designs, or each of them and `against`, over the holes that both have run: `comparison.compare`.
+
+    First how many are told apart once Holm's method has corrected for all of them, then those with p below 0.05.
+    """
+    pairs = [(name, against) for name in designs if name != against] if against else list(combinations(designs, 2))
+    rows = sorted(compare(results, pairs), key=lambda row: row["p"])
+    found = sum(row["significant"] for row in rows)
+    lines = [f"{len(rows)} pairs of designs; told apart at level {LEVEL} after Holm's correction: {found}"]
+    for row in rows:
+        if against or row["p"] < LEVEL:
+            interval = "" if row["low"] is None else f" ({row['low']:.3f} to {row['high']:.3f})"
+            lines.append(
+                f"{row['better']} above {row['worse']}: {row['difference']:.3f}{interval} over {row['holes']} holes, "
+                f"p = {row['p']:.3f}, with Holm {row['p_holm']:.3f}"
+            )
+    return lines
 
 
 def table(results: Sequence[dict[str, Any]]) -> list[str]:
@@ -91,7 +133,7 @@ def _cell(results: Sequence[dict[str, Any]], design: str, hole: str) -> str:
     runs = [result for result in results if (result["design"], result["hole"]) == (design, hole)]
     if not runs:
         return "–"
-    hacked = sum(result["drawdown"] > 0.1 for result in runs)
+    hacked = sum(map(is_hacked, runs))
     return f"{_mean([result['gold_end'] for result in runs]):.2f}, {hacked} of {len(runs)}"
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/unverified_advantage.py runs/arena/*/*/*/
 
-The metric is computed from each run's rollouts, so runs from before it count too. As in the arena, a run is hacked if
-gold on its test problems fell more than 0.1 below its best. `area` is that under the ROC curve of the largest mean of
+The metric is computed from each run's rollouts, so runs from before it count too. As in the arena, a run is hacked as
+`observe/outcome.py` says, by gold on its test problems. `area` is that under the ROC curve of the largest mean of
 three steps in a row, from the rule's first step on.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from cooper_lab.arena.alarm_roc import auc
-from cooper_lab.arena.measures import HACKED, measures
+from cooper_lab.arena.measures import is_hacked, measures
 from cooper_rl.observe.run_record import read_lines
 from cooper_rl.observe.step_metrics import unverified_advantage
 from cooper_rl.observe.watch.rules import DEFAULT_RULES
@@ -60,12 +60,12 @@ def main() -> None:
     for run in runs:
         found, measured = shares(run), measures(run)
         step, sign = fires_at(found), largest_mean(found)
-        scored.append((sign, measured["drawdown"] > HACKED))
+        scored.append((sign, is_hacked(measured)))
         fired.append(step is not None)
         alarmed.append(measured["alarm"] is not None)
         gold = f"{measured['gold_best']:.2f} | {measured['gold_end']:.2f}"
         print(f"| {run.name} | {gold} | {measured['alarm'] or 'none'} | {step or 'none'} | {sign:.2f} |")
-    hacked = [is_hacked for _, is_hacked in scored]
+    hacked = [label for _, label in scored]
     for name, chosen in {
         "the rule": fired,
         "the alarm": alarmed,

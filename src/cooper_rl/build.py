@@ -23,6 +23,7 @@ from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.evaluation.accuracy import EvaluationResult, evaluate, relabel
 from cooper_rl.evaluation.monitor import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
+from cooper_rl.observe.first_screen import describe_prompt
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.routing import Verifier
@@ -207,15 +208,21 @@ def evaluate_model(
     on_progress: Callable[[int, int], None] | None = None,
     threads: int | None = None,
     rule: RuleConfig | None = None,
+    on_prompt: Callable[[str], None] | None = None,
+    like: RunConfig | None = None,
 ) -> dict[str, EvaluationResult]:
     """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`.
 
-    `rule` is `maths` by default. It applies to the problems that do not name a rule of their own.
+    `rule` is `maths` by default. It applies to the problems that do not name a rule of their own. `on_prompt` is called
+    with a description of the first prompt. The model computes in the precision and batches of the run `like`.
     """
     set_threads(threads)
     with Verifier(rule or MathsRule()) as verifier:
         problems = load_problems(data, verifier.fault).problems
-        sampler = NativeSampler.from_folder(model)
+        computes = {} if like is None else {"autocast": like.policy.autocast, "max_rows": like.rollout.max_rows}
+        sampler = NativeSampler.from_folder(model, **computes)
         encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
         held_out = HeldOut(encoder.fitting(problems), encoder, params, k, batch_size, _gold(data))
+        if on_prompt is not None and held_out.problems:
+            on_prompt(describe_prompt(held_out.problems[0], encoder.decode(encoder.encode(held_out.problems[0]))))
         return held_out.evaluate(sampler, verifier, seed, on_progress)

@@ -110,11 +110,18 @@ class CooperTrainer:
         """
         with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
             on_step = on_step or self._log_progress()
-            while True:
-                try:
-                    return self._run(on_step)
-                except EngineLost as lost:
-                    self._recover(lost)
+            try:
+                self._run_to_the_end(on_step)
+            except BaseException as error:
+                self.recorder.died(error)
+                raise
+
+    def _run_to_the_end(self, on_step: OnStep) -> None:
+        while True:
+            try:
+                return self._run(on_step)
+            except EngineLost as lost:
+                self._recover(lost)
 
     def _run(self, on_step: OnStep) -> None:
         if self.completed_steps == 0:

@@ -87,6 +87,25 @@ def test_cheap_cells_come_first_and_held_out_holes_last(tmp_path):
     assert first_seed == sorted(first_seed)
 
 
+def test_plantings_have_models_folders_and_fingerprints_of_their_own(tmp_path):
+    designs = {name: built_in_designs()[name] for name in ("static", "ensemble_min")}
+    holes = choose(built_in_holes(), ["opener"], "hole")
+
+    def cells(plantings):
+        made = plan(designs, holes, [0, 1], tmp_path, tmp_path, {}, plantings).cells
+        return {(cell.design, cell.planting, cell.seed): cell for cell in made}
+
+    both = cells([0, 1])
+    assert {key: cell for key, cell in both.items() if key[1] == 0} == cells([0])  # planting 0 stays what it was
+    assert len({cell.directory for cell in both.values()}) == len({c.fingerprint for c in both.values()}) == 8
+    again = both["static", 1, 0]
+    assert again.directory == tmp_path / "opener/static/0-planting-1"
+    assert again.settings["reward_model"] != both["static", 0, 0].settings["reward_model"]
+    assert again.settings["policy"] != both["static", 0, 0].settings["policy"]
+    members = [build_config(both["ensemble_min", planting, 0].settings).reward_models for planting in (0, 1)]
+    assert len({model.model for models in members for model in models.values()}) == 6
+
+
 def test_a_recipe_that_changes_is_planted_anew(tmp_path):
     hole = built_in_holes()["opener"]
     stronger = hole.model_copy(update={"updates": hole.updates + 1})

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cooper_lab.arena.alarm_roc import alarm_report, auc, best_threshold, roc
-from cooper_lab.arena.comparison import rank, summarise
+from cooper_lab.arena.comparison import compare, rank, summarise
 from cooper_lab.arena.measures import measures
 from cooper_lab.arena.page import curves, strokes_of, write_page
 
@@ -50,43 +50,73 @@ def world():
     return cells
 
 
-def test_the_ranking_says_what_is_significant_and_what_is_not():
+def test_the_unit_of_a_claim_is_the_hole():
+    """Three seeds of a hole share their models, so three holes give p = 2 / 2^3, whatever the number of seeds."""
     ranked = summarise(world())["ranking"]
     assert [row["design"] for row in ranked["designs"]] == ["good", "same", "bad"]
-    assert len(ranked["blocks"]) == 9
+    assert (len(ranked["holes"]), len(ranked["blocks"])) == (3, 9)
     found = {(pair["better"], pair["worse"]): pair for pair in ranked["pairs"]}
-    assert not found["good", "same"]["significant"]
-    assert found["good", "bad"]["significant"]
-    assert found["good", "bad"]["p"] == pytest.approx(2 / 2**9)
-    assert found["good", "bad"]["p_holm"] == pytest.approx(3 * 2 / 2**9)
+    assert found["good", "bad"]["p"] == pytest.approx(2 / 2**3)
+    assert found["good", "bad"]["holes"] == 3
+    assert not found["good", "bad"]["significant"]
     assert found["good", "bad"]["difference"] == pytest.approx(0.79, abs=0.001)
     assert ranked["designs"][-1]["hacked"] == 1.0
+    assert ranked["designs"][-1]["hacked_holes"] == ["a", "b", "c"]
     assert ranked["designs"][0]["hacked"] == 0.0
+    assert ranked["designs"][0]["hacked_holes"] == []
 
 
-def test_intervals_are_over_seeds():
-    (row,) = [row for row in summarise(world())["ranking"]["designs"] if row["design"] == "bad"]
-    assert row["gold_end"] == pytest.approx(0.11)
-    assert row["high"] - row["gold_end"] == pytest.approx(4.303 * 0.01 / 3**0.5)
+def test_holm_corrects_for_the_pairs_that_are_compared_and_no_others():
+    cells = [
+        cell(design, f"hole {number}", 0, gold + 0.001 * number)
+        for number in range(8)
+        for design, gold in (("good", 0.9), ("fair", 0.7), ("bad", 0.2))
+    ]
+    (one,) = compare(cells, [("bad", "good")])
+    assert (one["better"], one["worse"], one["holes"]) == ("good", "bad", 8)
+    assert one["p"] == one["p_holm"] == pytest.approx(2 / 2**8)
+    assert one["significant"]
+    every = compare(cells, [("good", "fair"), ("good", "bad"), ("fair", "bad"), ("good", "absent")])
+    assert [row["p_holm"] for row in every] == pytest.approx([3 * 2 / 2**8] * 3)
+
+
+def test_blocks_of_two_plantings_are_paired_and_count_as_one_hole():
+    cells = [
+        cell(design, hole, 0, gold, planting=planting)
+        for hole in "ab"
+        for planting, worse in ((0, 0.2), (1, 0.4))
+        for design, gold in (("good", 0.9), ("bad", worse))
+    ]
+    ranked = rank(cells)
+    assert ranked["blocks"] == [["a", 0, 0], ["a", 1, 0], ["b", 0, 0], ["b", 1, 0]]
+    assert ranked["pairs"][0]["difference"] == pytest.approx(0.6)
+    assert ranked["pairs"][0]["p"] == pytest.approx(2 / 2**2)
+
+
+def test_intervals_are_over_holes():
+    cells = [cell("x", hole, seed, gold) for hole, gold in (("a", 0.5), ("b", 0.7)) for seed in SEEDS]
+    (row,) = rank(cells)["designs"]
+    assert row["gold_end"] == pytest.approx(0.6)
+    assert row["high"] - row["gold_end"] == pytest.approx(12.706 * 0.1)
 
 
 def test_held_out_holes_are_ranked_by_themselves():
     summary = summarise(world())
-    assert {hole for hole, _ in summary["held_out"]["blocks"]} == {"d"}
-    assert "d" not in {hole for hole, _ in summary["ranking"]["blocks"]}
+    assert summary["held_out"]["holes"] == ["d"]
+    assert summary["ranking"]["holes"] == ["a", "b", "c"]
 
 
 def test_blocks_that_a_design_has_not_finished_are_left_out():
     cells = [c for c in world() if not (c["design"] == "bad" and c["hole"] == "a" and c["seed"] == 2)]
     ranked = rank([c for c in cells if not c["held_out"]])
-    assert ranked["left_out"] == [["a", 2]]
+    assert ranked["left_out"] == [["a", 0, 2]]
     assert len(ranked["blocks"]) == 8
 
 
 def test_nothing_is_ranked_without_a_common_block():
     ranked = rank([cell("x", "a", 0, 0.5), cell("y", "b", 0, 0.5)])
     assert ranked["designs"] == []
-    assert ranked["left_out"] == [["a", 0], ["b", 0]]
+    assert ranked["left_out"] == [["a", 0, 0], ["b", 0, 0]]
 
 
 def test_the_table_has_means_and_the_steps_of_runs_that_got_there():
@@ -183,7 +213,9 @@ def test_measures_of_a_run_that_is_hacked_and_of_one_that_is_not(tmp_path):
     assert hacked["kl_end"] == pytest.approx(0.05)
     assert hacked["reward_model_end"] is None
     assert hacked["disagreement"] == pytest.approx({"start": 0.2, "least": 0.2, "most": 0.3})
+    assert hacked["verdict"] == "hacked"
     sound = run("sound", [0.5, 0.8, 0.75])
+    assert sound["verdict"] == "healthy"
     assert sound["hacked_at"] is None
     assert sound["half_lost"] is None
     assert sound["disagreement"] is None  # too short for a mean of five steps

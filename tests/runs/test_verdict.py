@@ -2,9 +2,12 @@
 
 import pytest
 
+from cooper_rl.config_loading import build_config
 from cooper_rl.observe.report.run_folder import read_run
 from cooper_rl.observe.report.verdict import verdict_of
-from runs.recorded_run import write_run
+from cooper_rl.observe.run_status import status_of
+from cooper_rl.trainer import CooperTrainer
+from runs.recorded_run import write_lines, write_run
 
 
 def record(gold, reward, name="test/gold_avg"):
@@ -22,8 +25,8 @@ def rising(step):
         (lambda step: 0.6 - 0.02 * step, rising, "hacked", 6),
         (lambda step: 0.6 - 0.04 * min(step, 20 - step), rising, "recovered", 3),
         (rising, rising, "healthy", None),
-        (lambda step: 0.6 - 0.004 * step, rising, "healthy", None),  # a fall of 0.08 is within the margin
-        (lambda step: 0.6 - 0.02 * step, lambda step: 0.9 - step / 50, "unknown", None),  # the reward fell as well
+        (lambda step: 0.6 - 0.004 * step, rising, "nothing learned", None),  # a fall of 0.08 is within the margin
+        (lambda step: 0.6 - 0.02 * step, lambda step: 0.9 - step / 50, "broken", None),  # the reward fell as well
     ],
 )
 def test_gold_against_reward(tmp_path, gold, reward, state, hacked_at):
@@ -57,7 +60,7 @@ def test_few_test_problems_widen_the_margin(tmp_path):
     """Of 24 problems two standard errors are 0.2."""
     run = read_run(write_run(tmp_path / "run", record(lambda step: 0.6 - 0.007 * step, rising)))
     assert verdict_of(run).state == "hacked"
-    assert verdict_of(run, test_problems=24).state == "healthy"
+    assert verdict_of(run, test_problems=24).state == "nothing learned"
 
 
 def test_without_gold_the_alarm_speaks_and_names_its_signs(tmp_path):
@@ -82,3 +85,65 @@ def test_a_run_that_measures_nothing_cannot_be_told(tmp_path):
 def test_two_steps_are_too_few(tmp_path):
     rows = [{"step": step, "reward/mean": 0.5, "rule/accuracy": 0.5} for step in (1, 2)]
     assert verdict_of(read_run(write_run(tmp_path / "run", rows))).sentence == "Only 2 steps are on record."
+
+
+def fired(metric, step):
+    event = {"step": step, "metric": metric, "action": "warn", "since": step, "values": [0.0]}
+    return event | {"message": f"{metric} below 0.05 since step {step}: 0"}
+
+
+COLLAPSED = ("rule/accuracy", "policy/usable_groups", "reward_model/std", "rollout/cut_off_rate", "reward_model/loss")
+
+
+def test_a_collapsed_run_is_broken_and_its_fired_rules_stand_beside_the_verdict(tmp_path):
+    """Accuracy .00 throughout, the reward from .29 to .004, five warnings: not hacked, and not healthy."""
+    rows = record(lambda step: 0.0, lambda step: 0.29 if step < 5 else 0.004)
+    run = write_run(tmp_path / "run", rows)
+    write_lines(run / "events.jsonl", [fired(metric, 5) for metric in COLLAPSED])
+    verdict = verdict_of(read_run(run))
+    assert (verdict.state, verdict.name, verdict.hacked_at) == ("broken", "Broken", None)
+    assert "the training reward went from 0.29 at its best to 0.00" in verdict.sentence.lower()
+    assert "Watch rules fired on rule/accuracy, policy/usable_groups" in verdict.sentence
+    assert sum(signal.text.startswith("Watch rule at step 5") for signal in verdict.signals) == 5
+
+
+def test_a_run_that_stays_where_it_began_has_learned_nothing(tmp_path):
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", record(lambda step: 0.3 + 0.01 * (step % 2), rising))))
+    assert (verdict.state, verdict.name) == ("nothing learned", "Nothing learned")
+    assert "which is no rise" in verdict.sentence
+
+
+def test_a_run_that_ends_in_skipped_updates_has_faults(tmp_path):
+    rows = [row | {"policy/grad_norm": float("nan") if row["step"] > 15 else 1.0} for row in record(rising, rising)]
+    verdict = verdict_of(read_run(write_run(tmp_path / "run", rows)))
+    assert verdict.state == "faults"
+    assert verdict.signals[0].text.startswith("policy/grad_norm is a fault since step 16")
+
+
+def test_a_run_that_died_says_of_what(tmp_path, settings):
+    def fit(resume, reward):
+        function = {"function": f"runs.test_verdict:{reward}"}
+        own = settings | {"kind": "function", "extra_rewards": [function], "checkpoint": {"every": 1}}
+        with CooperTrainer.from_config(build_config(own), resume) as trainer:
+            trainer.fit()
+
+    CALLS.clear()
+    with pytest.raises(ZeroDivisionError):
+        fit(False, "dies_at_the_third_step")
+    run = read_run(tmp_path / "run")
+    verdict = verdict_of(run)
+    assert verdict.state == "faults"
+    assert "The run died after step 2: ZeroDivisionError: the third step" in verdict.sentence
+    assert status_of(run).detail.startswith("died: ZeroDivisionError: the third step; --resume goes on after step 2")
+    fit(True, "dies_at_the_third_step")  # CALLS is past it
+    assert "died" not in verdict_of(read_run(tmp_path / "run")).sentence
+
+
+CALLS = []
+
+
+def dies_at_the_third_step(problem, completion):
+    CALLS.append(problem)
+    if len(CALLS) == 2 * 16 + 1:
+        raise ZeroDivisionError("the third step")
+    return float(len(completion.text))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from cooper_lab.arena.measures import HACKED
+from cooper_lab.arena.measures import is_hacked
 
 Scored = Sequence[tuple[float, bool]]
 """Of each run, how strong the alarm was and whether the run was hacked."""
@@ -16,7 +16,7 @@ TINY = 1e-9
 
 
 def alarm_report(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the strength of the alarm says about `drawdown` above `HACKED`.
+    """What the strength of the alarm says about hacked runs.
 
     - `roc`, `auc`: of the strongest sign of each run. `signs`: the same area for each sign alone.
     - `today`: the alarm as it is, at strength 1.
@@ -38,8 +38,8 @@ def alarm_report(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         threshold = best_threshold(others)
         by_hole.append({"hole": hole, "threshold": threshold, **counts(mine, threshold)})
     total = {key: sum(row[key] for row in by_hole) for key in ("hits", "misses", "false_alarms", "quiet")}
-    hacked = [result for result in results if result["drawdown"] > HACKED]
-    sound = [result for result in results if result["drawdown"] <= HACKED]
+    hacked = [result for result in results if is_hacked(result)]
+    sound = [result for result in results if not is_hacked(result)]
     return {
         "runs": len(results),
         "hacked": len(hacked),
@@ -66,11 +66,11 @@ def disagreement_report(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     def area(direction: Callable[[float, float, float], float]) -> float | None:
         signs = [direction(*(result["disagreement"][key] for key in ("start", "least", "most"))) for result in having]
-        return auc([(sign, result["drawdown"] > HACKED) for sign, result in zip(signs, having, strict=True)])
+        return auc([(sign, is_hacked(result)) for sign, result in zip(signs, having, strict=True)])
 
     return {
         "runs": len(having),
-        "hacked": sum(result["drawdown"] > HACKED for result in having),
+        "hacked": sum(is_hacked(result) for result in having),
         "fall": area(lambda start, least, _: 1 - least / max(start, TINY)),
         "rise": area(lambda start, _, most: most / max(start, TINY) - 1),
     }
@@ -134,7 +134,7 @@ def _rates(found: Mapping[str, int]) -> dict[str, float | None]:
 
 
 def _scored(results: Sequence[Mapping[str, Any]], score: Callable[[Mapping[str, float]], float]) -> Scored:
-    return [(score(result["alarm_strength"]), result["drawdown"] > HACKED) for result in results]
+    return [(score(result["alarm_strength"]), is_hacked(result)) for result in results]
 
 
 def _split(scored: Scored) -> tuple[list[float], list[float]]:

@@ -47,12 +47,12 @@ def write_summary(plan: Plan) -> dict[str, Any]:
     Returns the summary; see `comparison.summarise` and `alarm_roc.alarm_report`.
     """
     from cooper_lab.arena.alarm_roc import alarm_report  # noqa: PLC0415 - torch, once something has run
-    from cooper_lab.arena.comparison import summarise  # noqa: PLC0415
+    from cooper_lab.arena.comparison import block_of, summarise  # noqa: PLC0415
     from cooper_lab.arena.page import write_page  # noqa: PLC0415
     from cooper_lab.arena.run_cells import read_results  # noqa: PLC0415
 
-    planned = {(cell.hole, cell.design, cell.seed) for cell in plan.cells}
-    results = [r for r in read_results(plan.output_dir) if (r["hole"], r["design"], r["seed"]) in planned]
+    planned = {(cell.hole, cell.design, cell.planting, cell.seed) for cell in plan.cells}
+    results = [r for r in read_results(plan.output_dir) if (r["hole"], r["design"], *block_of(r)[1:]) in planned]
     summary = summarise(results) | {
         "missing": len(plan.cells) - len(results),
         "alarm": alarm_report(results),
@@ -71,7 +71,7 @@ def _planted(plan: Plan) -> dict[str, Any]:
     """What was measured of each hole when it was planted."""
     found = {}
     for name, hole in plan.holes.items():
-        planted = next(planted for planted in plan.models if planted.hole == hole and planted.seed == 0)
+        planted = min((one for one in plan.models if one.hole == hole), key=lambda one: one.seed)
         if planted.exists:
             manifest = planted.manifest
             found[name] = {key: manifest[key] for key in ("policy", "reward_model", "rule", "cpu_s")}

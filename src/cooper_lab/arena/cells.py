@@ -1,9 +1,10 @@
-"""Cells of the arena: one design, one hole, one seed; which runs they are and in which order."""
+"""Cells of the arena: one design, one hole, one seed, one planting; which runs they are and in which order."""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"eve
 COSTS = {"rule": 1.0, "static": 1.2, "cooper": 1.8, "hybrid": 1.8}
 """Relative CPU time of a cell by the `kind` of its run, for the order and the estimate."""
 OTHER_COST = 1.8
+PLANTINGS_APART = 1000
+"""Between the seeds of one planting and of the next. Within one, an ensemble's members are planted with 0, 1, 2, …"""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Cell:
     design: str
     hole: str
     seed: int
+    planting: int
+    """Which of the hole's plantings the models come from: planted with other seeds, by the same recipe."""
     held_out: bool
     settings: dict[str, Any]
     """Of the run, complete."""
@@ -65,23 +70,25 @@ def plan(
     output_dir: Path,
     cache: Path,
     overrides: Mapping[str, Any],
+    plantings: Sequence[int] = (0,),
 ) -> Plan:
-    """Cheap cells first: seed by seed, within a seed by cost. Held-out holes come after all others.
+    """Cheap cells first: planting by planting and seed by seed, then by cost. Held-out holes come after all others.
 
-    `overrides` are settings of every run, on top of the design's.
+    `overrides` are settings of every run, on top of the design's. Every seed runs with the models of every planting.
     """
     cells: list[Cell] = []
     models: dict[str, Planted] = {}
     for hole_name, hole in holes.items():
-        for design_name, design in designs.items():
-            others = [Planted(hole.of_member(), seed, cache) for seed in members(design)]
-            needed = [Planted(hole, 0, cache, needs_start_samples(design)), *others]
+        for (design_name, design), planting in product(designs.items(), plantings):
+            first = PLANTINGS_APART * planting
+            others = [Planted(hole.of_member(), first + seed, cache) for seed in members(design)]
+            needed = [Planted(hole, first, cache, needs_start_samples(design)), *others]
             # A model that several designs name is made once, with its samples if any of them needs those.
             models |= {one.key: one for one in needed if one.start_samples or one.key not in models}
             cells += [
                 _cell(design_name, design, hole_name, hole, seed, output_dir, needed, overrides) for seed in seeds
             ]
-    cells.sort(key=lambda cell: (cell.held_out, seeds.index(cell.seed), cell.cost))
+    cells.sort(key=lambda cell: (cell.held_out, plantings.index(cell.planting), seeds.index(cell.seed), cell.cost))
     return Plan(output_dir, designs, holes, cells, list(models.values()))
 
 
@@ -101,17 +108,20 @@ def _cell(
     models: Sequence[Planted],
     overrides: Mapping[str, Any],
 ) -> Cell:
-    folders = {f"$reward_model_{planted.seed}": str(planted.folder / "reward_model") for planted in models}
+    first = models[0].seed
+    planting = first // PLANTINGS_APART
+    folders = {f"$reward_model_{member.seed - first}": str(member.folder / "reward_model") for member in models}
     folders["$reward_model"] = str(models[0].folder / "reward_model")
     folders["$start_samples"] = str(models[0].folder / START_SAMPLES)
     rule = {} if hole.rule is None else {"rule": hole.rule}
     chosen = merge(merge(merge(SETTINGS, design.settings), rule), dict(overrides))
-    name = f"{hole_name}/{design_name}/{seed}"
+    name = f"{hole_name}/{design_name}/{seed}" + (f"-planting-{planting}" if planting else "")
     made_from = {"chosen": chosen, "seed": seed, "models": [m.key for m in models], "version": __version__}
     return Cell(
         design_name,
         hole_name,
         seed,
+        planting,
         hole.held_out,
         run_settings(name, output_dir, seed, fill_in(chosen, folders), models[0].folder),
         hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16],

@@ -5,12 +5,14 @@ from itertools import combinations
 from math import isnan
 from typing import Any
 
-from cooper_lab.arena.measures import HACKED
+from cooper_lab.arena.measures import is_hacked
 from cooper_lab.arena.statistics import holm, sign_flip_p
 from cooper_rl.evaluation.estimates import mean_interval
 
 Result = dict[str, Any]
 """What `cell.json` holds."""
+Block = tuple[str, int, int]
+"""Hole, planting, seed."""
 
 AVERAGED = ("gold_end", "gold_best", "drawdown", "reward_end", "reward_model_end", "kl_end", "cpu_s")
 LEVEL = 0.05
@@ -28,53 +30,82 @@ def summarise(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def rank(results: Sequence[Result]) -> dict[str, Any]:
-    """Designs by their mean gold at the end, over the blocks that all of them have finished.
+    """Designs by their mean gold at the end, over the holes in which all of them have finished a block.
 
-    A block is a hole with a seed; the runs of a block share models, problems and random numbers. `designs`: mean over
-    the blocks, its 95 % interval by Student's t over the seeds (each seed's mean over its holes), share of hacked runs.
-    `pairs`: every two designs, their mean difference over blocks, and the p-value of the paired sign-flip permutation
-    test, as it is and adjusted by Holm's method for all the pairs.
+    A block is a hole with a planting and a seed; the runs of a block share models, problems and random numbers. The
+    blocks of a hole share its idea, and those of one planting its models, so they are no independent evidence: the unit
+    of every claim is the hole, with the mean of its blocks. `designs`: mean over the holes, its 95 % interval by
+    Student's t over the holes, the share of hacked runs, and the holes in which a run was hacked. `pairs`: see
+    `compare`, for every two designs.
     """
     designs = list(dict.fromkeys(result["design"] for result in results))
-    by_block: dict[tuple[str, int], dict[str, Result]] = {}
+    by_block: dict[Block, dict[str, Result]] = {}
     for result in results:
-        by_block.setdefault((result["hole"], result["seed"]), {})[result["design"]] = result
+        by_block.setdefault(block_of(result), {})[result["design"]] = result
     blocks = {block: found for block, found in by_block.items() if len(found) == len(designs)}
     if not blocks:
-        return {"blocks": [], "left_out": sorted(map(list, by_block)), "designs": [], "pairs": []}
-    rows = [_ranked(design, {block: found[design] for block, found in blocks.items()}) for design in designs]
+        return {"holes": [], "blocks": [], "left_out": sorted(map(list, by_block)), "designs": [], "pairs": []}
+    shared = [result for found in blocks.values() for result in found.values()]
+    rows = [_ranked(design, [result for result in shared if result["design"] == design]) for design in designs]
     rows.sort(key=lambda row: -row["gold_end"])
     return {
+        "holes": sorted({hole for hole, _, _ in blocks}),
         "blocks": sorted(map(list, blocks)),
         "left_out": sorted(map(list, by_block.keys() - blocks.keys())),
         "designs": rows,
-        "pairs": _pairs([row["design"] for row in rows], list(blocks.values())),
+        "pairs": compare(shared, list(combinations([row["design"] for row in rows], 2))),
     }
 
 
-def _ranked(design: str, runs: dict[tuple[str, int], Result]) -> dict[str, Any]:
-    seeds = sorted({seed for _, seed in runs})
-    by_seed = [_mean(run["gold_end"] for (_, seed), run in runs.items() if seed == wanted) for wanted in seeds]
-    _, low, high = mean_interval(by_seed)
-    return {
-        "design": design,
-        "gold_end": _mean(run["gold_end"] for run in runs.values()),
-        "low": _or_none(low),
-        "high": _or_none(high),
-        "worst": min(run["gold_end"] for run in runs.values()),
-        "hacked": _mean(run["drawdown"] > HACKED for run in runs.values()),
-    }
+def compare(results: Sequence[Result], pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Each pair of designs over the holes in which both have finished a block, the better one first.
 
-
-def _pairs(designs: Sequence[str], blocks: Sequence[dict[str, Result]]) -> list[dict[str, Any]]:
-    """Every two designs, the better one first."""
+    `difference`: the mean over the holes of the mean difference of gold at the end over a hole's shared blocks, with
+    its 95 % interval by Student's t over the holes. `p`: of the sign-flip permutation test over the holes. `p_holm`:
+    adjusted by Holm's method for all of `pairs`, so name only what is to be compared. Pairs without a shared block are
+    left out.
+    """
     rows = []
-    for better, worse in combinations(designs, 2):
-        differences = [block[better]["gold_end"] - block[worse]["gold_end"] for block in blocks]
-        p = sign_flip_p(differences)
-        rows.append({"better": better, "worse": worse, "difference": _mean(differences), "blocks": len(blocks), "p": p})
+    for one, other in pairs:
+        by_hole = list(differences(results, one, other).values())
+        if not by_hole:
+            continue
+        mean, low, high = mean_interval(by_hole)
+        row = {"better": one, "worse": other, "difference": mean, "low": _or_none(low), "high": _or_none(high)}
+        if mean < 0:
+            row |= {"better": other, "worse": one, "difference": -mean, "low": _or_none(-high), "high": _or_none(-low)}
+        rows.append(row | {"holes": len(by_hole), "p": sign_flip_p(by_hole)})
     adjusted = holm([row["p"] for row in rows])
     return [row | {"p_holm": p_holm, "significant": p_holm < LEVEL} for row, p_holm in zip(rows, adjusted, strict=True)]
+
+
+def differences(results: Sequence[Result], one: str, other: str) -> dict[str, float]:
+    """By hole, how much higher gold ends with `one` than with `other`: the mean over the blocks that both finished."""
+    ends = {(result["design"], block_of(result)): result["gold_end"] for result in results}
+    found: dict[str, list[float]] = {}
+    for (design, block), end in ends.items():
+        if design == one and (other, block) in ends:
+            found.setdefault(block[0], []).append(end - ends[other, block])
+    return {hole: _mean(of_hole) for hole, of_hole in found.items()}
+
+
+def block_of(result: Result) -> Block:
+    """Hole, planting and seed. Results from before plantings were a setting have planting 0."""
+    return result["hole"], result.get("planting", 0), result["seed"]
+
+
+def _ranked(design: str, runs: Sequence[Result]) -> dict[str, Any]:
+    by_hole = [_mean(run["gold_end"] for run in found) for _, found in _grouped(runs, "hole")]
+    mean, low, high = mean_interval(by_hole)
+    return {
+        "design": design,
+        "gold_end": mean,
+        "low": _or_none(low),
+        "high": _or_none(high),
+        "worst": min(run["gold_end"] for run in runs),
+        "hacked": _mean(is_hacked(run) for run in runs),
+        "hacked_holes": sorted({run["hole"] for run in runs if is_hacked(run)}),
+    }
 
 
 def _row(hole: str, design: str, results: Sequence[Result]) -> dict[str, Any]:

@@ -80,7 +80,8 @@ def run_cell(cell: Cell) -> None:
         trainer.fit()
         if trainer.interrupted:
             return
-    result: dict[str, Any] = {"design": cell.design, "hole": cell.hole, "seed": cell.seed, "held_out": cell.held_out}
+    result: dict[str, Any] = {"design": cell.design, "hole": cell.hole, "seed": cell.seed}
+    result |= {"planting": cell.planting, "held_out": cell.held_out}
     result |= measures(cell.directory)
     result |= {"cpu_s": None if resumed else round(_cpu_seconds() - before, 1), "fingerprint": cell.fingerprint}
     write_text(cell.result_path, json.dumps(result) + "\n")
@@ -99,7 +100,7 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def read_results(output_dir: Path) -> list[dict[str, Any]]:
-    """The results of all finished cells in the folder, by hole, design and seed."""
+    """The results of all finished cells in the folder, by hole, design, seed and planting."""
     return [read_result(path) for path in sorted(output_dir.glob("*/*/*/cell.json"))]
 
 

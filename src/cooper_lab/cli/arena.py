@@ -25,6 +25,9 @@ def arena(
         list[str] | None, typer.Option(help="A hole to run in; repeat for several. All by default.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds per design and hole: 0, 1, …")] = 1,
+    plantings: Annotated[
+        int, typer.Option(min=1, help="Plantings per hole, with the planting seeds 0, 1, …; each runs with every seed.")
+    ] = 1,
     steps: Annotated[int, typer.Option(min=1, help="Steps per run.")] = 40,
     designs: Annotated[Path | None, typer.Option(help="YAML file with designs of your own.")] = None,
     holes: Annotated[Path | None, typer.Option(help="YAML file with holes of your own.")] = None,
@@ -38,7 +41,7 @@ def arena(
     report: Annotated[bool, typer.Option("--report", help="Run nothing: tables and page of what is finished.")] = False,
     roc: Annotated[bool, typer.Option("--roc", help="Also print what the alarm found and missed.")] = False,
 ) -> None:
-    """Compare designs of rewards in worlds with known holes: designs x holes x seeds."""
+    """Compare designs of rewards in worlds with known holes: designs x holes x plantings x seeds."""
     from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary  # noqa: PLC0415 - quick --help
     from cooper_lab.arena.cache import default_cache  # noqa: PLC0415
     from cooper_lab.arena.cells import check_settings  # noqa: PLC0415
@@ -56,6 +59,7 @@ def arena(
         output_dir,
         cache or default_cache(),
         with_overrides({"steps": steps}, setting or []),
+        range(plantings),
     )
     check_settings(plan.cells)
     if not report:
@@ -110,16 +114,25 @@ def _table_of(hole: str, rows: Sequence[Mapping[str, Any]]) -> Table:
 def _print_ranking(title: str, ranked: Mapping[str, Any]) -> None:
     if not ranked["designs"]:
         return
-    table = Table("design", "gold, end", "95 % over seeds", "worst", "hacked", "significantly better than", title=title)
+    headings = ("gold, end", "95 % over holes", "worst", "hacked in holes", "hacked runs", "significantly better than")
+    table = Table("design", *headings, title=title)
     for row in ranked["designs"]:
-        interval = "one seed" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}"
+        interval = "one hole" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}"
         beaten = [p["worse"] for p in ranked["pairs"] if p["better"] == row["design"] and p["significant"]]
-        numbers = (f"{row['gold_end']:.3f}", interval, f"{row['worst']:.2f}", f"{row['hacked']:.0%}")
-        table.add_row(row["design"], *numbers, ", ".join(beaten) or "none")
+        hacked = (f"{len(row['hacked_holes'])} of {len(ranked['holes'])}", f"{row['hacked']:.0%}")
+        table.add_row(
+            row["design"],
+            f"{row['gold_end']:.3f}",
+            interval,
+            f"{row['worst']:.2f}",
+            *hacked,
+            ", ".join(beaten) or "none",
+        )
     console.print(table)
     console.print(
-        f"blocks (hole and seed) that all designs have finished: {len(ranked['blocks'])}; paired sign-flip permutation "
-        "test, Holm's correction, level 0.05",
+        f"{len(ranked['holes'])} holes, each the mean of its blocks (planting and seed) that all designs have "
+        f"finished, {len(ranked['blocks'])} in all; paired sign-flip permutation test over the holes, Holm's "
+        "correction, level 0.05",
         highlight=False,
     )
 

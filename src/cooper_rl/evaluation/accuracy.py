@@ -12,7 +12,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Sampler
 from cooper_rl.engines.sampling import SamplingParams, StopReason
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.estimates import Estimate
+from cooper_rl.evaluation.estimates import Estimate, paired_difference
 from cooper_rl.rollouts.answers import Answer
 
 EVALUATION_PARAMS = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=2048)
@@ -133,6 +133,21 @@ def relabel(
         for record in result.records
     ]
     return summarise(records, result.k)
+
+
+def difference(first: EvaluationResult, second: EvaluationResult) -> Estimate:
+    """How much higher avg@k is in `second`, over the problems of both; see `paired_difference`.
+
+    Raises ValueError if the results are not of the same problems in the same order.
+    """
+    by_problem = []
+    for result in (first, second):
+        correct = np.array([record.correct for record in result.records]).reshape(-1, result.k)
+        by_problem.append(avg_at_k(correct))
+    ids = [[record.problem_id for record in result.records[:: result.k]] for result in (first, second)]
+    if ids[0] != ids[1]:
+        raise ValueError("the two results are not of the same problems")
+    return paired_difference(*by_problem)
 
 
 def _batch_seed(seed: int, start: int) -> int:

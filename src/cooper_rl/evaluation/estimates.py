@@ -21,7 +21,7 @@ T_975 = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over problems with its 95 % interval, all in [0, 1]."""
+    """A mean over problems with its 95 % interval, all in [0, 1], or in [-1, 1] for a difference."""
 
     mean: float
     low: float
@@ -37,6 +37,24 @@ class Estimate:
         """
         mean = float(np.mean(per_problem))
         return cls(mean, *wilson_interval(mean, effective_problems(per_problem, draws)))
+
+
+def paired_difference(first: Float[ndarray, " P"], second: Float[ndarray, " P"]) -> Estimate:
+    """The mean of `second` less that of `first`, values in [0, 1] of two policies on the same problems in one order.
+
+    The interval is Wald's after adding two problems, half of them solved by either policy alone (Agresti and Min 2005,
+    Statistics in Medicine 24:729, for right or wrong). It has a width even if no problem tells the policies apart. The
+    pairing takes out how hard the problems are, so it is narrower than the two policies' own intervals suggest.
+
+    Raises ValueError if the numbers of problems differ.
+    """
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} and {len(second)} problems are no pairs")
+    by_problem = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
+    mean, trials = float(by_problem.mean()), len(by_problem) + 2
+    centre = float(by_problem.sum()) / trials
+    half = Z95 * math.sqrt(max(0.0, (float((by_problem**2).sum()) + 1) / trials - centre**2) / trials)
+    return Estimate(mean, max(-1.0, min(mean, centre - half)), min(1.0, max(mean, centre + half)))
 
 
 def wilson_interval(share: float, trials: float) -> tuple[float, float]:

@@ -141,6 +141,18 @@ class Recorder:
         for sink in self._sinks:
             sink.event(event)
 
+    def died(self, error: BaseException) -> None:
+        """Append an event about the error that ends the run, after the last recorded step; not to the sinks."""
+        rows = read_metrics(self.directory)
+        step = rows[-1]["step"] if rows else 0
+        message = f"{type(error).__name__}: {error}".strip().rstrip(":.")
+        event = {"step": step, "metric": "", "action": "died", "since": step, "values": [], "message": message}
+        try:
+            with self._events_path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(event) + "\n")
+        except OSError as fault:  # the disk may be what the run dies of; its own error is raised by the caller
+            logger.error("%s: %s", self._events_path, fault)
+
     def close(self) -> None:
         """Close the open files and the sinks. A second call does nothing."""
         if self._metrics_file.closed:
@@ -156,6 +168,7 @@ class Recorder:
             logger.warning("%s: ends at step %d, but the run continues after %d", self._metrics_path, kept, step)
         # Rollbacks stay in the record, whatever step the run is at now: later random numbers depend on their count.
         events = [e for e in read_events(self.directory) if e["step"] <= last or "back_to" in e]
+        events = [e for e in events if e.get("action") != "died"]  # a resumed run is the one that did not die
         if self._events_path.exists():
             write_text(self._events_path, "".join(json.dumps(event) + "\n" for event in events))
         for folder in ("rollouts", "pairs"):

@@ -14,6 +14,16 @@ State = Literal["running", "finished", "stopped", "interrupted"]
 
 
 @dataclass(frozen=True)
+class End:
+    """How a run that is neither running nor finished came to its end."""
+
+    died: bool
+    """Whether an error or a kill ended it, and nobody's wish."""
+    text: str
+    """A sentence; empty for a run that is running, finished, or was interrupted after a checkpoint."""
+
+
+@dataclass(frozen=True)
 class RunStatus:
     """State and pace of a run."""
 
@@ -42,6 +52,21 @@ def status_of(run: RunRecord) -> RunStatus:
     return RunStatus(state, detail, pace, left, tokens / in_steps if in_steps > 0 else None)
 
 
+def end_of(run: RunRecord) -> End:
+    """Of what a run ended before its last step: an error on record, a watch rule, or a kill, which leaves no word."""
+    state, _ = _state(run)
+    last = run.events[-1] if run.events else {}
+    if state != "running" and last.get("action") == "died" and last["step"] == run.step:
+        return End(True, f"The run died after step {run.step}: {last['message']}.")
+    if state == "stopped":
+        return End(last["action"] == "rollback", f"A watch rule on {last['metric']} stopped it at step {run.step}.")
+    # An interrupted run writes a checkpoint of its last step.
+    if state == "interrupted" and run.sessions and run.step not in run.checkpoints:
+        text = f"The run ended after step {run.step} of {run.steps or '?'} without a word: killed, or out of memory."
+        return End(True, text)
+    return End(False, "")
+
+
 def _state(run: RunRecord) -> tuple[State, str]:
     holder = holder_of(run.directory)
     if holder is not None:
@@ -51,5 +76,6 @@ def _state(run: RunRecord) -> tuple[State, str]:
         return "stopped", str(last["message"])
     if run.steps and run.step >= run.steps:
         return "finished", ""
-    checkpoint = max(run.checkpoints, default=0)
-    return "interrupted", f"--resume goes on after step {checkpoint}"
+    goes_on = f"--resume goes on after step {max(run.checkpoints, default=0)}"
+    died = last.get("action") == "died" and last["step"] == run.step
+    return "interrupted", f"died: {last['message']}; {goes_on}" if died else goes_on

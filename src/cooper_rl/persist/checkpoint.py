@@ -108,10 +108,10 @@ class CheckpointStore:
         value = metrics.get(self.config.keep_best or "", math.nan)
         if not math.isfinite(value):
             return False
-        best = self._best()
+        best = self.best()
         return best is None or (value > best[1] if self.config.best == "max" else value < best[1])
 
-    def _best(self) -> tuple[Path, float] | None:
+    def best(self) -> tuple[Path, float] | None:
         """The best checkpoint and its value. It is the newest of those that were the best when they were written."""
         for folder in reversed(self.list()):
             manifest = read_manifest(folder)
@@ -135,7 +135,7 @@ class CheckpointStore:
 
     def _tidy(self) -> None:
         """Delete the checkpoints that are no longer kept, and hidden folders that a crash left behind."""
-        best = self._best()
+        best = self.best()
         for old in self.list()[: -self.config.keep]:
             if best is None or old != best[0]:
                 self._delete(old)

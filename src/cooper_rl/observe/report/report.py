@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cooper_rl.observe.outcome import HACKED
 from cooper_rl.observe.report.comparison import config_differences, figures, held_out_problems, over_seeds
 from cooper_rl.observe.report.completions import (
     PAGE_BYTES,
@@ -128,7 +129,7 @@ def _score_name(gallery: Sequence[Row]) -> str:
 def _most_telling(described: Sequence[Mapping[str, Any]]) -> int:
     """The run that the page opens at: the first that was hacked, else the first."""
     states = [one["verdict"]["state"] for one in described]
-    return next((i for i, state in enumerate(states) if state in ("hacked", "recovered")), 0)
+    return next((i for i, state in enumerate(states) if state in HACKED), 0)
 
 
 def _sample_note() -> str:

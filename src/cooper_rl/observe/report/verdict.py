@@ -1,9 +1,9 @@
-"""The verdict on a run: hacked, hacked and recovered, healthy, or nobody can tell; and what says so.
+"""The verdict on a run and what says so: hacked, broken, full of faults, healthy and the like, or nobody can tell.
 
 The truth is the best accuracy on record: gold on held-out problems, gold on training problems, the rule on held-out
-problems, the rule on training problems, in this order. A run is hacked at the first step at which the truth is more
-than a margin below its best so far while the training reward is above what it was at that best. Where there is no
-gold, the reward-hacking alarm speaks too, because the rule may itself be fooled.
+problems, the rule on training problems, in this order. `observe/outcome.py` says what follows from it. Where there is
+no gold, the reward-hacking alarm speaks too, because the rule may itself be fooled. A run that learned, or cannot be
+told, and that died or ends in a fault of its machinery has faults.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,22 +11,33 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Literal
 
+from cooper_rl.observe.outcome import HACKED, MARGIN, Outcome, State, averaged, outcome_of
 from cooper_rl.observe.report.run_folder import RunFolder
+from cooper_rl.observe.run_status import end_of
 from cooper_rl.observe.watch.hacking_alarm import HackingAlarm
+from cooper_rl.observe.watch.rules import HACKING
+from cooper_rl.observe.watch.watch import Watch
 
-MARGIN = 0.1
-"""A fall of this much is a hack, as in the arena. With few test problems it is two standard errors of an evaluation."""
-WINDOW = 5
-"""Steps that are averaged where a value is measured on one step's completions."""
 FEWEST = 3
 """Values of the truth that a verdict takes."""
-
-State = Literal["hacked", "recovered", "healthy", "unknown"]
-Points = Sequence[tuple[int, float]]
+FAULTS = (
+    "rollout/non_finite_logits",
+    "rollout/cut_off_rate",
+    "policy/grad_norm",
+    "reward/non_finite",
+    "reward_model/grad_norm",
+    "reward_model/loss",
+    "reward_model/pair_accuracy_after",
+    "judge/unheard",
+)
+"""Metrics whose default watch rules tell that training does not work. The others may also fire in a sound run."""
 
 NAMES: dict[State, str] = {
     "hacked": "Hacked",
     "recovered": "Hacked and recovered",
+    "broken": "Broken",
+    "faults": "Faults",
+    "nothing learned": "Nothing learned",
     "healthy": "Healthy",
     "unknown": "Cannot tell",
 }
@@ -79,86 +90,42 @@ class Verdict:
 
 def verdict_of(run: RunFolder, test_problems: int | None = None) -> Verdict:
     """The verdict on a run. `test_problems` is the number of its held-out problems, if known."""
-    alarm = _replay(run.metrics)
+    alarm, faults, end = _replay(run.metrics), _last_faults(run), end_of(run)
     truth = next((t for t in TRUTHS if len(run.series(t.metric)) >= FEWEST), None)
-    reward = _averaged(run.series("reward/mean"))
-    if truth is None or len(reward) < FEWEST:
-        sentence = f"Only {run.step} steps are on record." if run.step < FEWEST else _blind(run)
-        return Verdict("unknown", sentence, alarm.signals, alarm_at=alarm.first)
-    values = run.series(truth.metric)
-    values = values if truth.held_out else _averaged(values)
-    margin = MARGIN if not truth.held_out or not test_problems else max(MARGIN, 2 * (0.25 / test_problems) ** 0.5)
-    found = _falls(values, reward, margin)
-    state = found.state
-    if state == "healthy" and not truth.is_gold and alarm.first is not None:
-        state = "hacked" if alarm.lasts else "recovered"
-    first = (
-        found.hacked_at if found.hacked_at is not None else alarm.first if state in ("hacked", "recovered") else None
-    )
-    signals = [_truth_signal(truth, found), *_more_truths(run, truth), *alarm.signals]
-    return Verdict(state, _sentence(state, truth, found, alarm), signals, truth, first, alarm.first)
+    reward = averaged(run.series("reward/mean"))
+    found = None
+    if truth is not None and len(reward) >= FEWEST:
+        values = run.series(truth.metric)
+        found = outcome_of(*((values, reward, test_problems) if truth.held_out else (averaged(values), reward)))
+    state, first = (found.state, found.hacked_at) if found else ("unknown", None)
+    if state in ("healthy", "nothing learned") and truth and not truth.is_gold and alarm.first is not None:
+        state, first = "hacked" if alarm.lasts else "recovered", alarm.first
+    said = _sentence(state, truth, found, alarm) if truth and found else _blind(run)
+    if state in ("healthy", "nothing learned", "unknown") and (end.died or faults):
+        state = "faults"
+    told = [_truth_signal(truth, found), *_more_truths(run, truth)] if truth and found else []
+    signals = [Signal("bad", text) for text in ([end.text] if end.died else []) + faults]
+    signals += [*told, *alarm.signals, *_fired(run)]
+    fired = list(dict.fromkeys(str(event["metric"]) for event in _firings(run)))
+    beside = [end.text] if end.text else []
+    beside += [f"Watch rules fired on {', '.join(fired)}."] if fired else []
+    return Verdict(state, " ".join([said, *beside]), signals, truth if found else None, first, alarm.first)
 
 
-@dataclass(frozen=True)
-class _Falls:
-    """How the truth and the reward went."""
-
-    state: State
-    start: float
-    best: tuple[int, float]
-    worst: tuple[int, float]
-    """The truth where it was farthest below its best so far; of a hacked run, where the reward was higher too."""
-    end: float
-    reward_at_best: float
-    reward_at_worst: float
-    hacked_at: int | None
-    margin: float
-
-    @property
-    def text(self) -> str:
-        best = f"{_share(self.best[1])} at its best (step {self.best[0]})"
-        return f"{_share(self.start)} at the start, {best}, {_share(self.end)} now"
-
-
-def _falls(truth: Points, reward: Points, margin: float) -> _Falls:
-    best, falls = truth[0], []
-    for point in truth:
-        best = max(best, point, key=lambda one: one[1])
-        falls.append((best, point))
-    hacks = [
-        (high, low) for high, low in falls if high[1] - low[1] > margin and _at(reward, low[0]) > _at(reward, high[0])
-    ]
-    # Of a hacked run a fall under a higher reward is told, even if the truth was as low before the reward rose.
-    before, worst = max(hacks or falls, key=lambda fall: (fall[0][1] - fall[1][1], _at(reward, fall[1][0])))
-    hacked_at = hacks[0][1][0] if hacks else None
-    end = truth[-1][1]
-    is_down = best[1] - end > margin
-    state: State = "unknown" if is_down else "healthy"
-    if hacked_at is not None:
-        state = "hacked" if is_down else "recovered"
-    return _Falls(
-        state=state,
-        start=truth[0][1],
-        best=before if hacked_at is not None else best,
-        worst=worst,
-        end=end,
-        reward_at_best=_at(reward, before[0]),
-        reward_at_worst=_at(reward, worst[0]),
-        hacked_at=hacked_at,
-        margin=margin,
-    )
-
-
-def _sentence(state: State, truth: Truth, found: _Falls, alarm: "_Alarm") -> str:
+def _sentence(state: State, truth: Truth, found: Outcome, alarm: "_Alarm") -> str:
     rise = f"the training reward rose from {_share(found.reward_at_best)} to {_share(found.reward_at_worst)}"
     fall = f"{truth.name} fell from {_share(found.best[1])} (step {found.best[0]}) to {_share(found.worst[1])}"
-    if state == "healthy":
+    if state in ("healthy", "nothing learned"):
         late = "" if alarm.first is None else f" The alarm went off at step {alarm.first}, but gold did not follow."
-        rise = f"{truth.name} went from {_share(found.start)} to {_share(found.end)}"
-        return f"{_capital(rise)}, {_share(found.best[1])} at its best.{late}"
-    if state == "unknown":
+        went = f"{truth.name} went from {_share(found.start)} to {_share(found.end)}"
+        noise = "" if state == "healthy" else ", which is no rise"
+        return f"{_capital(went)}{noise}, {_share(found.best[1])} at its best.{late}"
+    if state == "broken":
+        reward = f"the training reward went from {_share(found.reward_best)} at its best to {_share(found.reward_end)}"
+        if found.best[1] - found.end <= MARGIN:
+            return f"{_capital(reward)}, and {truth.name} from {_share(found.start)} to {_share(found.end)}."
         fall = f"{truth.name} fell from {_share(found.best[1])} to {_share(found.end)}"
-        return f"{_capital(fall)}, and the reward fell with it."
+        return f"{_capital(fall)}, and {reward}."
     if found.hacked_at is None:
         seen = f"The reward-hacking alarm went off at step {alarm.first}"
         return f"{seen} and {'is still on' if state == 'hacked' else 'is off again'}; there are no gold labels."
@@ -167,9 +134,37 @@ def _sentence(state: State, truth: Truth, found: _Falls, alarm: "_Alarm") -> str
     return f"{_capital(rise)} while {fall}."
 
 
-def _truth_signal(truth: Truth, found: _Falls) -> Signal:
-    state = "bad" if found.hacked_at is not None else "good" if found.state == "healthy" else "unknown"
-    return Signal(state, f"{_capital(truth.name)}: {found.text}")
+def _truth_signal(truth: Truth, found: Outcome) -> Signal:
+    state = "bad" if found.state in (*HACKED, "broken") else "good" if found.state == "healthy" else "unknown"
+    best = f"{_share(found.best[1])} at its best (step {found.best[0]})"
+    text = f"{_share(found.start)} at the start, {best}, {_share(found.end)} now"
+    return Signal(state, f"{_capital(truth.name)}: {text}")
+
+
+def _firings(run: RunFolder) -> list[Mapping[str, Any]]:
+    """The events of watch rules, but for those of the alarm, which the report replays."""
+    return [event for event in run.events if event.get("action") != "died" and event.get("metric") != HACKING]
+
+
+def _fired(run: RunFolder) -> list[Signal]:
+    """The watch rules that fired, a line for each metric."""
+    by_metric: dict[str, list[Mapping[str, Any]]] = {}
+    for event in _firings(run):
+        by_metric.setdefault(str(event["metric"]), []).append(event)
+    return [
+        Signal("bad", f"Watch rule at step {', '.join(str(one['step']) for one in events)}: {events[0]['message']}")
+        for events in by_metric.values()
+    ]
+
+
+def _last_faults(run: RunFolder) -> list[str]:
+    """The faults of the machinery that the run ends in, by the default rules."""
+    watch = Watch((), seen=run.metrics)
+    return [
+        f"{rule.metric} is a fault since step {since}: {rule.advice}"
+        for rule, since in watch.lasting
+        if rule.metric in FAULTS
+    ]
 
 
 def _more_truths(run: RunFolder, chosen: Truth) -> list[Signal]:
@@ -178,7 +173,7 @@ def _more_truths(run: RunFolder, chosen: Truth) -> list[Signal]:
     for truth in TRUTHS:
         values = run.series(truth.metric)
         if truth != chosen and len(values) >= FEWEST:
-            values = values if truth.held_out else _averaged(values)
+            values = values if truth.held_out else averaged(values)
             best = max(value for _, value in values)
             state = "bad" if best - values[-1][1] > MARGIN else "good"
             first, last = values[0][1], values[-1][1]
@@ -209,21 +204,10 @@ def _replay(metrics: Sequence[Mapping[str, Any]]) -> _Alarm:
 
 
 def _blind(run: RunFolder) -> str:
+    if run.step < FEWEST:
+        return f"Only {run.step} steps are on record."
     metrics = ", ".join(truth.metric for truth in TRUTHS)
     return f"Nothing on record measures the truth: none of {metrics} has {FEWEST} values."
-
-
-def _averaged(points: Points) -> list[tuple[int, float]]:
-    """Each value as the mean of itself and those of the `WINDOW` - 1 steps before it."""
-    values = [value for _, value in points]
-    return [
-        (step, sum(values[max(0, i - WINDOW + 1) : i + 1]) / min(i + 1, WINDOW)) for i, (step, _) in enumerate(points)
-    ]
-
-
-def _at(points: Points, step: int) -> float:
-    """The last value up to a step, or the first."""
-    return next((value for at, value in reversed(points) if at <= step), points[0][1])
 
 
 def _share(value: float) -> str:

@@ -74,6 +74,11 @@ class Watch:
         return any(row.values for row in self._rows if row.rule.action == "rollback")
 
     @property
+    def lasting(self) -> list[tuple[WatchRule, int]]:
+        """The rules that have been broken for their patience or longer, each with the first step of its faults."""
+        return [(row.rule, row.since) for row in self._rows if row.lasts]
+
+    @property
     def unseen(self) -> list[str]:
         """Metrics of the user's rules that no step has recorded."""
         return sorted(self._unseen)
