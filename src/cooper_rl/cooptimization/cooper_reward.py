@@ -95,8 +95,8 @@ class CooperReward:
         for name, settings in config.used_models.items():
             if steps is None and settings.learns and settings.schedule == "cosine":
                 raise InputError(f"reward_models.{name}.schedule: cosine needs the length of the run; give total_steps")
-            updates = (steps or 0) * config.cooptimization.epochs
-            learner = config.engine.reward_model(settings, updates, settings.learns)
+            epochs = config.cooptimization.epochs
+            learner = config.engine.reward_model(settings.for_updates(epochs), (steps or 0) * epochs, settings.learns)
             encoder = RewardModelInput(load_tokenizer(settings.model), settings.max_input_tokens)
             models[name] = RewardModel(learner, encoder)
         return cls(config, inputs, models, gold)
