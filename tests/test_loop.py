@@ -55,6 +55,19 @@ def test_a_resumed_run_equals_the_uninterrupted_one(settings, tmp_path, kind):
         assert torch.equal(one, other)
 
 
+def test_a_warm_up_counts_steps_however_many_updates_a_step_has(settings):
+    """Half the rate after the first of two steps of warm-up, for both models, also if the run is resumed there."""
+    settings = {**settings, "algorithm": {"minibatches": 2}, "evaluation": {"every": 0}, "checkpoint": {"every": 1}}
+    settings["cooptimization"] = {**settings["cooptimization"], "epochs": 2}
+    for model in ("policy", "reward_model"):
+        settings[model] = {**settings[model], "warmup_steps": 2}
+    with CooperTrainer.from_config(build_config(settings)) as trainer:
+        trainer.fit(on_step=lambda step, metrics: trainer.request_stop() if step == 1 else None)
+    rows = read_metrics(_fit(settings, resume=True).directory)
+    for model in ("policy", "reward_model"):
+        assert [row[f"{model}/learning_rate"] for row in rows] == pytest.approx([5e-4, 1e-3, 1e-3, 1e-3])
+
+
 def test_rewards_of_a_step_come_from_the_reward_model_before_its_update(settings):
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         model = trainer.parts.reward.learning

@@ -137,7 +137,8 @@ def _assemble(config: RunConfig, inputs: Inputs) -> Parts:
 
     if isinstance(config.engine, LongLived):
         config.engine.open(Path(config.output_dir) / config.name)
-    policy = config.engine.policy(config.policy, config.steps * config.algorithm.minibatches)
+    updates = config.algorithm.minibatches
+    policy = config.engine.policy(config.policy.for_updates(updates), config.steps * updates)
     needs_reference = config.algorithm.pulls_in("loss") or config.algorithm.pulls_in("reward")
     reference = _reference(config, policy) if needs_reference else None
     reward = CooperReward.from_config(config, config.steps, inputs.reward, gold=config.problems.gold)

@@ -17,7 +17,8 @@ from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.overlong import OverlongConfig
 from cooper_rl.rewards.shaping.overlong import Overlong
-from cooper_rl.rewards.without_effect import check_effect
+from cooper_rl.rewards.without_effect import check_effect, check_outliers
+from cooper_rl.verifyrm.config import MonitorConfig
 
 
 class RolloutConfig(SamplingParams):
@@ -201,6 +202,7 @@ class RunConfig(CooperRewardConfig):
             )
         self._move_overlong_penalty()
         check_effect(self.shaping, self.algorithm)
+        check_outliers(self.algorithm, self.problems_per_step, self.rollout.n)
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self

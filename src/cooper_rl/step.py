@@ -20,10 +20,15 @@ from cooper_rl.run_config import RunConfig
 
 @dataclass(frozen=True)
 class StepResult:
-    """The rollouts of one step, their scores and advantages, the pairs made from them, and the metrics."""
+    """The rollouts of one step, their scores and advantages, the pairs made from them, and the metrics.
+
+    `scored` is by the reward model of the previous step. `paid`, what the policy was paid, is the same object unless
+    stage 2 came first.
+    """
 
     rollouts: Rollouts
     scored: Scored
+    paid: Scored
     advantages: Ragged
     after_kl: Ragged | None
     pairs: list[Pair]
@@ -40,10 +45,9 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
         rollouts = parts.rollouts.take(parts.policy, step, seed, last=step == config.steps)
     # The reward model is still that of the previous step. The assistant writes while the policy is updated.
     scored = parts.reward.score(rollouts.groups(), step=step)
-    early = parts.reward.update(step) if parts.reward.learns_first(scored) else None
-    if early is not None:  # the rule contradicts the model, so the policy is paid what the model says after learning
-        scored = parts.reward.rescore(scored)
-    paid = scored.scores.rewards
+    early, paid = None, scored
+    if parts.reward.learns_first(scored):  # the rule contradicts the model: it pays what it says after learning
+        early, paid = parts.reward.update_and_rescore(step)
     algorithm, steps = config.algorithm, None
     if algorithm.process is not None:
         with clock.measure("score_steps"):
@@ -51,11 +55,13 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
             steps = score_steps(model, rollouts, parts.prompt_encoder.text_of, algorithm.process)
     with _stage2(parts, step, early) as update_reward_model:
         with clock.measure("update_policy"):
-            stage1 = update_policy(parts.policy, parts.reference, rollouts, paid, algorithm, config.rollout, steps)
+            rewards = paid.scores.rewards
+            stage1 = update_policy(parts.policy, parts.reference, rollouts, rewards, algorithm, config.rollout, steps)
         stage2 = update_reward_model()
-    metrics = rollout_metrics(rollouts, step) | scored.metrics | stage1.metrics | stage2.metrics
+    metrics = rollout_metrics(rollouts, step) | scored.metrics | paid.metrics | stage1.metrics | stage2.metrics
     metrics |= unverified_advantage(stage1.advantages, scored.verdicts)
-    return StepResult(rollouts, scored, stage1.advantages, stage1.after_kl, stage2.pairs, metrics | clock.metrics())
+    metrics |= clock.metrics()
+    return StepResult(rollouts, scored, paid, stage1.advantages, stage1.after_kl, stage2.pairs, metrics)
 
 
 @contextmanager

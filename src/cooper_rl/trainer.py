@@ -93,7 +93,9 @@ class CooperTrainer:
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
         decode = self.parts.prompt_encoder.decode
-        rollouts = self.recorder.rollouts(step, done.rollouts, done.scored, done.advantages, decode, done.after_kl)
+        rollouts = self.recorder.rollouts(
+            step, done.rollouts, done.scored, done.advantages, decode, done.after_kl, done.paid
+        )
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
         self.recorder.pairs(step, done.pairs)

@@ -34,7 +34,6 @@ TINY = {
 PARTS = {
     "cooper_repaired": "pairs/repaired",
     "cooper_peer": "pairs/peer_dropped",
-    "cooper_outliers": "policy/advantage_outliers",
     "cooper_par": "reward/shaped_mean",
     "static_par_start": "reward/shaped_mean",
     "static_drpo": "reward_model/mean",

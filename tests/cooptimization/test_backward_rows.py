@@ -12,7 +12,7 @@ from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.presets import LIGHT
-from cooper_rl.cooptimization.update import update_reward_model
+from cooper_rl.cooptimization.update import spread_over_origins, update_reward_model
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
@@ -145,7 +145,7 @@ def test_every_epoch_chooses_by_the_logits_of_its_own_weights(make_learner, enco
     assert after == [(pair.positive_logit_after, pair.negative_logit_after) for pair in scored]
 
 
-@pytest.mark.parametrize(("limit", "scored_after"), [(1, [0]), (5, [0, 4, 9, 14, 19]), (99, list(range(24)))])
+@pytest.mark.parametrize(("limit", "scored_after"), [(1, [10]), (5, [0, 6, 12, 19, 22]), (99, list(range(24)))])
 def test_scoring_fewer_pairs_after_the_update_changes_nothing_else(make_learner, encoder, limit, scored_after):
     whole, pairs, metrics = updated(make_learner, encoder, 0.1)
     learner, some, fewer = updated(make_learner, encoder, 0.1, pairs_scored_after=limit)
@@ -166,3 +166,10 @@ def test_scoring_fewer_pairs_after_the_update_changes_nothing_else(make_learner,
     assert {name: fewer[name] for name in metrics.keys() - names} == {
         name: metrics[name] for name in metrics.keys() - names
     }
+
+
+def test_pairs_scored_after_are_spread_over_every_origin_to_its_last_pair():
+    origins = ["assistant"] * 6 + ["on_policy"] * 12 + ["swapped_reference"] * 2
+    assert spread_over_origins(origins, 5) == [0, 5, 6, 17, 19]
+    assert spread_over_origins(origins, 10) == [0, 2, 5, 6, 8, 10, 12, 14, 17, 19]
+    assert spread_over_origins(origins, None) == spread_over_origins(origins, 99) == list(range(20))

@@ -1,7 +1,10 @@
 """Outlying advantages become 0, and nothing else changes."""
 
+import pytest
 import torch
 
+from cooper_rl import InputError, build_config
+from cooper_rl.policy.advantages.group_baseline import GRPO
 from cooper_rl.policy.outliers import without_outliers
 from cooper_rl.rollouts.ragged import Ragged
 
@@ -30,3 +33,30 @@ def test_groups_without_usable_spread_do_not_count():
     usable = torch.tensor([True, False])
     assert torch.equal(without_outliers(numbers, usable, 3)[0].flat, numbers.flat)  # beside 200 zeros, z would be 3.2
     assert without_outliers(numbers, torch.zeros(2, dtype=torch.bool), 3)[1].item() == 0
+
+
+def run(estimator: str, z: float, n: int, **algorithm):
+    settings = {"advantages": {"kind": estimator}, "max_advantage_z": z, **algorithm}
+    shape = {"problems_per_step": 4, "rollout": {"n": n}, "algorithm": settings}
+    return build_config({"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}, **shape})
+
+
+def test_a_bound_that_no_advantage_of_a_group_can_exceed_is_refused():
+    """sqrt(7) = 2.646: where one of eight is right in every group, grpo gives it that z."""
+    rewards = torch.tensor([1.0] + 7 * [0.0]).double().repeat(4)
+    found = GRPO().of(Ragged(rewards, (8, 8, 8, 8)))
+    shares = [without_outliers(found, torch.ones(4, dtype=torch.bool), z)[1].item() for z in (2.64, 2.65)]
+    assert shares == [1 / 8, 0]
+    run("grpo", 2.64, 8)
+    with pytest.raises(InputError, match=r"8 completions of a group .* sqrt\(8 - 1\) = 2\.65 .* \(at least 11\)"):
+        run("grpo", 3.0, 8)
+    with pytest.raises(InputError, match="3 cannot act"):
+        run("grpo", 3.0, 10)
+    run("grpo", 3.0, 11)
+
+
+def test_elsewhere_the_bound_is_that_of_all_completions_of_a_step():
+    run("dr_grpo", 3.0, 8)
+    run("grpo", 3.0, 8, min_spread=0.0)  # a group without spread may have advantages near 0
+    with pytest.raises(InputError, match=r"32 completions of a step is further than sqrt\(32 - 1\) = 5\.57"):
+        run("dr_grpo", 6.0, 8)

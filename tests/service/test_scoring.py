@@ -4,7 +4,8 @@ import asyncio
 import pickle
 from pathlib import Path
 
-from cooper_rl import AsyncRewardClient
+from cooper_rl import AsyncRewardClient, CooperReward
+from cooper_rl.service.config import ServeConfig
 from service.answered import groups
 
 
@@ -19,6 +20,22 @@ def test_scores_and_updates_are_those_of_the_reward_in_process(make_server, in_p
         assert served.pairs == updated.pairs != []
         assert served.version == updated.version == client.version
     assert client.last_step == 5
+
+
+def test_rewards_with_state_pay_and_remember_as_in_process(make_server, reward_settings):
+    model = {**reward_settings["reward_model"], "learns": True}
+    settings = {
+        "reward_model": model,
+        "rewards": [{"kind": "earned"}, {"kind": "hybrid"}],
+        "shaping": [{"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
+    }
+    client = make_server(reward=settings).client()
+    with CooperReward.from_config(ServeConfig.model_validate({**reward_settings, **settings})) as in_process:
+        for step in (1, 2, 3):
+            ours, theirs = in_process.score(groups(10 * step), step=step), client.score(groups(10 * step), step=step)
+            assert ours.rewards == theirs.rewards
+            in_process.update(step)
+            client.update(step)
 
 
 def test_the_asynchronous_client_does_the_same(make_server, in_process, tmp_path):

@@ -118,8 +118,8 @@ class CooptimizationConfig(Config):
     at most this share of the sum of |dloss / dlogit| in an update. Where the reward model is already right about most
     pairs, 0.05 skips most of them. 0 skips none and gives the whole gradient."""
     pairs_scored_after: int | None = Field(default=None, ge=1)
-    """How many of a step's new pairs are scored again after the last update, evenly spaced among its origins, for
-    `reward_model/pair_accuracy_after` and the record. It changes no training. Null scores all."""
+    """How many of a step's new pairs are scored again after the last update, for `reward_model/pair_accuracy_after` and
+    the record: of each origin its share, evenly spaced. It changes no training. Null scores all."""
 
     @property
     def needs_assistant(self) -> bool:

@@ -35,6 +35,8 @@ from cooper_rl.rollouts.ragged import Ragged
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 FALSE_ACCEPTS = "reward_model/false_accept_rate"
+OF_ANSWERS = ("rule/", "gold/accuracy")
+"""Beginnings of the names of metrics that no reward model's weights change."""
 
 
 class CooperReward:
@@ -93,8 +95,8 @@ class CooperReward:
         for name, settings in config.used_models.items():
             if steps is None and settings.learns and settings.schedule == "cosine":
                 raise InputError(f"reward_models.{name}.schedule: cosine needs the length of the run; give total_steps")
-            updates = (steps or 0) * config.cooptimization.epochs
-            learner = config.engine.reward_model(settings, updates, settings.learns)
+            epochs = config.cooptimization.epochs
+            learner = config.engine.reward_model(settings.for_updates(epochs), (steps or 0) * epochs, settings.learns)
             encoder = RewardModelInput(load_tokenizer(settings.model), settings.max_input_tokens)
             models[name] = RewardModel(learner, encoder)
         return cls(config, inputs, models, gold)
@@ -167,13 +169,7 @@ class CooperReward:
                 return self._last
             opened = self._opened(step)
             opened.check_ids(list(keep or ()))
-            metrics, pairs = self._train(opened, keep)
-            for part in self._remembering:
-                part.commit([call.context for call in opened.calls])
-            self.version += self._cooptimizer is not None
-            self.last_step, self._open = step, None
-            self._last = Updated(step, self.version, pairs, metrics)
-            return self._last
+            return self._finished(opened, *self._train(opened, keep))
 
     def learns_first(self, scored: Scored) -> bool:
         """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""
@@ -182,15 +178,21 @@ class CooperReward:
             return False
         return scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
 
-    def rescore(self, scored: Scored) -> Scored:
-        """The same answers, scored with the model as it is now. Verdicts and gold labels stay; nothing is stored.
+    def update_and_rescore(self, step: int) -> tuple[Updated, Scored]:
+        """`update`, then the step's answers scored with the model as it is now, which is what pays.
 
-        The metric `reward_model/false_accept_rate_before` is the rate under the model that scored before.
+        Verdicts and gold labels stay, and every group of the step is scored again, in the order of the `score` calls.
+        State across steps moves once, by the scores that pay. The metrics that a model's weights can change are there,
+        named `<metric>_after`. Raises InputError as `update` does, and for a step that is already updated.
         """
         with self._lock:
-            found = self._scored(self._paid(scored.context.afresh()))
-        before = {f"{FALSE_ACCEPTS}_before": scored.metrics[name] for name in [FALSE_ACCEPTS] if name in scored.metrics}
-        return replace(found, metrics=found.metrics | before)
+            opened = self._opened(step)
+            metrics, pairs = self._train(opened, None)
+            paid = opened.paid_again(self._paid)
+            updated = self._finished(paid, metrics, pairs)
+            found = self._scored(paid.evaluated(paid.groups))
+        of_models = {name: value for name, value in found.metrics.items() if not name.startswith(OF_ANSWERS)}
+        return updated, replace(found, metrics={f"{name}_after": value for name, value in of_models.items()})
 
     def save(self, folder: str | Path, *, while_open: bool = False) -> None:
         """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
@@ -311,6 +313,15 @@ class CooperReward:
         metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores.parts) | (times or {})
         logits = context.logits(context.model_names[0]).rows() if context.model_names else None
         return Scored(scores.rewards.rows(), logits, context.verdicts, self.version, metrics, scores, context)
+
+    def _finished(self, opened: OpenStep, metrics: Metrics, pairs: list[Pair]) -> Updated:
+        """End the step. `opened` holds the answers as they were paid, by which state across steps moves."""
+        for part in self._remembering:
+            part.commit([call.context for call in opened.calls])
+        self.version += self._cooptimizer is not None
+        self.last_step, self._open = opened.number, None
+        self._last = Updated(opened.number, self.version, pairs, metrics)
+        return self._last
 
     def _train(self, opened: OpenStep, keep: Collection[str] | None) -> tuple[Metrics, list[Pair]]:
         if self._cooptimizer is None or self.learning is None:

@@ -108,7 +108,7 @@ class ProbeSet:
 
     def state(self) -> dict[str, Any]:
         """The state as JSON values, for a checkpoint."""
-        return {"texts": self.texts, "first_scores": self.first_scores}
+        return {"texts": list(self.texts), "first_scores": list(self.first_scores)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""

@@ -1,7 +1,8 @@
 """The step under way: every group scored in it, each once."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from cooper_rl.cooptimization.stage2 import Stage2
 from cooper_rl.engines.base import Metrics
@@ -67,6 +68,10 @@ class OpenStep:
 
         names = [name for name in picks[0][0].scores.parts if all(name in one.scores.parts for one, _ in picks)]
         return Evaluated(context, Scores(joined(None), {name: joined(name) for name in names}, metrics))
+
+    def paid_again(self, pay: Callable[[StepContext], Evaluated]) -> Self:
+        """The same step with every answer paid again by the models as they are now. Verdicts and gold labels stay."""
+        return replace(self, calls=[pay(call.context.afresh()) for call in self.calls])
 
     def check_ids(self, ids: Sequence[str]) -> None:
         """Raises InputError if no group of the step has one of these ids."""

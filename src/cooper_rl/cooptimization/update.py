@@ -60,7 +60,7 @@ def update_reward_model(
         parts = _parts(encoded + replayed, sample_labelled(), encoder, config)
         metrics |= _one_update(learner, parts, known, config.skip_gradient_share)
         known = {}
-    measured = evenly_spaced(len(pairs), config.pairs_scored_after)
+    measured = spread_over_origins([pair.negative_origin for pair in pairs], config.pairs_scored_after)
     inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
     after = _score(learner, inputs, known).reshape(2, len(measured))
     if pairs:
@@ -72,10 +72,26 @@ def update_reward_model(
     return scored, metrics
 
 
-def evenly_spaced(count: int, limit: int | None) -> list[int]:
-    """`limit` of the numbers below `count`, or all where there are no more. None is no limit."""
-    chosen = count if limit is None else min(limit, count)
-    return [i * count // chosen for i in range(chosen)]
+def spread_over_origins(origins: Sequence[str], limit: int | None) -> list[int]:
+    """The places of `limit` pairs of these origins, or of all where there are no more. None is no limit.
+
+    Each origin gets its share of the limit, at least one while that lasts. The places of an origin are evenly spaced,
+    from its first to its last.
+    """
+    places: dict[str, list[int]] = {}
+    for place, origin in enumerate(origins):
+        places.setdefault(origin, []).append(place)
+    chosen = dict.fromkeys(places, 0)
+    for _ in range(len(origins) if limit is None else min(limit, len(origins))):
+        chosen[min(chosen, key=lambda origin: chosen[origin] / len(places[origin]))] += 1
+    return sorted(place for origin, own in places.items() for place in _evenly_spaced(own, chosen[origin]))
+
+
+def _evenly_spaced(places: Sequence[int], count: int) -> list[int]:
+    """`count` of the places, with the first and the last; one alone is from the middle."""
+    if count == 1:
+        return [places[len(places) // 2]]
+    return [places[i * (len(places) - 1) // (count - 1)] for i in range(count)]
 
 
 def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, skipped_share: float) -> Metrics:

@@ -1,6 +1,6 @@
 """Settings of one learner."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -26,7 +26,8 @@ class LearnerConfig(Config):
     max_grad_norm: float = Field(default=1.0, gt=0)
     """A gradient with a larger norm is scaled down to this norm."""
     warmup_steps: int = Field(default=0, ge=0)
-    """Optimizer steps of linear warm-up."""
+    """Steps of the run, at its start, over which the learning rate rises linearly to its peak. A step counts once,
+    however many updates it has (`algorithm.minibatches`, `cooptimization.epochs`)."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate after the warm-up; `cosine` falls to 0 at the end of the run."""
     tokens_per_microbatch: int = Field(default=8192, ge=1)
@@ -43,3 +44,7 @@ class LearnerConfig(Config):
     float32 on AMD processors with AVX-512, and for bfloat16 on processors with instructions for it."""
     device: str = "auto"
     """`auto` takes the first of CUDA, Apple's MPS and the CPU that is available; or a torch device such as `cuda:1`."""
+
+    def for_updates(self, per_step: int) -> Self:
+        """The settings of a learner with so many updates `per_step`. A learner counts its warm-up in updates."""
+        return self.model_copy(update={"warmup_steps": self.warmup_steps * per_step})

@@ -73,11 +73,14 @@ class Recorder:
         advantages: Ragged,
         decode: Callable[[list[int]], str],
         after_kl: Ragged | None = None,
+        paid: Scored | None = None,
     ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one line per problem. Returns the lines.
 
-        `reward` is the reward that was paid. If there is any shaping, `unshaped` is the reward before it. If the reward
-        has a KL penalty, `after_kl` is the reward minus that penalty. `version` is the number of steps that the policy
+        `reward` is the reward by the models as the step found them, which is what was paid unless stage 2 came first:
+        then `paid` has what was, and it is written as `reward_after`, with its parts named in the same way. If there is
+        any shaping, `unshaped` is the reward before it. If the reward has a KL penalty, `after_kl` is what was paid
+        minus that penalty. `version` is the number of steps that the policy
         had learned from when it drew a completion. `prompt` is the prompt as the policy read it; `decode` turns token
         ids into text. `pieces` and their `logprobs` are there in the steps that `record.logprobs_every` asks for.
         """
@@ -85,6 +88,10 @@ class Recorder:
         prompts, versions = [decode(prompt.tolist()) for prompt in rollouts.prompts], rollouts.versions
         paid_for = advantages.rows()
         columns = {name: part.rows() for name, part in scored.scores.parts.items()}
+        if paid is not None and paid is not scored:
+            again = {"reward": paid.scores.rewards, **paid.scores.parts}
+            parts = scored.scores.parts
+            columns |= {f"{name}_after": part.rows() for name, part in again.items() if part is not parts.get(name)}
         if after_kl is not None:
             columns["after_kl"] = after_kl.rows()
         gold = scored.context.gold.rows() if scored.context.gold is not None else None

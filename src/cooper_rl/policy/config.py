@@ -36,7 +36,8 @@ class AlgorithmConfig(Config):
     otherwise the backward pass leaves them out."""
     max_advantage_z: float | None = Field(default=None, gt=0)
     """Completions whose advantage differs from the step's mean by more than this many standard deviations get advantage
-    0. With 3, at least 11 completions are needed for it to act. Null keeps all."""
+    0. None of N completions differs by more than sqrt(N - 1), where N is a step's or, under `grpo`, a group's: 3 needs
+    at least 11. A value that cannot act is refused. Null keeps all."""
     process: ProcessConfig | None = None
     """Credit for the steps of a completion, on top of the advantage of the whole: `min_form`, `delta`, `sum`, or
     `package.module:Class`. Null gives every token of a completion the same advantage."""

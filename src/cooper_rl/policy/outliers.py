@@ -10,7 +10,7 @@ def without_outliers(advantages: Ragged, counted: Bool[Tensor, " P"], max_z: flo
     """The advantages with 0 where they differ from their mean by more than `max_z` std, and the share set to 0.
 
     Mean and std (N in the denominator) are over the completions of the `counted` groups, and so is the share. Of N
-    values none differs by more than (N - 1) / sqrt(N) std, so a `max_z` of 3 never acts on fewer than 11 completions.
+    values none differs by more than sqrt(N - 1) std, so a `max_z` of 3 never acts on fewer than 11 completions.
     StableReinforce (R1-Reward, arXiv 2505.02835); its code compares with mean +- 3, which is not the z-score of the
     paper.
     """

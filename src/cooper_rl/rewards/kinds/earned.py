@@ -63,7 +63,7 @@ class EarnedReward:
 
     def state(self) -> list[float]:
         """The counts."""
-        return self._counts
+        return list(self._counts)
 
     def restore(self, state: list[float]) -> None:
         """Restore what `state` returned."""

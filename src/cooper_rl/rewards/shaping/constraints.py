@@ -128,7 +128,7 @@ class ConstraintsShaping:
 
     def state(self) -> dict[str, Any]:
         """The multipliers and the states of the constrained rewards."""
-        return {"multipliers": self.multipliers, "rewards": [reward.state() for reward in self._rewards]}
+        return {"multipliers": list(self.multipliers), "rewards": [reward.state() for reward in self._rewards]}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned. Raises InputError if it is of another number of constraints."""
