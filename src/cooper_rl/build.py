@@ -220,8 +220,11 @@ def evaluate_model(
     set_threads(threads)
     with Verifier(rule or MathsRule()) as verifier:
         problems = load_problems(data, verifier.fault).problems
-        computes = {} if like is None else {"autocast": like.policy.autocast, "max_rows": like.rollout.max_rows}
-        sampler = NativeSampler.from_folder(model, **computes)
+        if like is None:
+            sampler = NativeSampler.from_folder(model)
+        else:
+            autocast, max_rows = like.policy.autocast, like.rollout.max_rows
+            sampler = NativeSampler.from_folder(model, autocast=autocast, max_rows=max_rows)
         encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
         held_out = HeldOut(encoder.fitting(problems), encoder, params, k, batch_size, _gold(data))
         if on_prompt is not None and held_out.problems:
