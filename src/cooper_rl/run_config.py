@@ -18,7 +18,6 @@ from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.overlong import OverlongConfig
 from cooper_rl.rewards.shaping.overlong import Overlong
 from cooper_rl.rewards.without_effect import check_effect, check_outliers
-from cooper_rl.verifyrm.config import MonitorConfig
 
 
 class RolloutConfig(SamplingParams):
