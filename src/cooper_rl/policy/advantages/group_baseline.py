@@ -18,20 +18,27 @@ if TYPE_CHECKING:
 
 @ADVANTAGES.register
 class GRPO(Config):
-    """(r - mean) / (std + eps) inside each group, with N - 1 in the denominator of the std.
+    """(r - mean) / (max(std, std_floor) + eps) inside each group, with N - 1 in the denominator of the std.
 
     Shao et al. 2024 (DeepSeekMath, arXiv 2402.03300, section 4.1.2). The paper does not say which std it means;
-    widely used trainers divide by N - 1.
+    widely used trainers divide by N - 1. The floor is not in the paper.
     """
 
     kind: Literal["grpo"] = "grpo"
     """Names this estimator."""
     eps: float = Field(default=1e-6, ge=0)
     """Added to the std. It rarely matters, because groups without usable spread are excluded first."""
+    std_floor: float = Field(default=0.0, ge=0)
+    """Lower bound of the std, in units of the reward; 0 means none. `algorithm.min_spread` leaves out groups whose
+    rewards hardly differ, and every group above it counts in full: rewards of .0005 to .02 have advantages as large as
+    rewards of 0 to 1. With a floor, advantages shrink with the spread instead: they are at most (range of the group's
+    rewards) / std_floor. Rewards of 0 and 1 have a std of at least 1 / sqrt(N) in a group of N, so a floor below that
+    does not touch groups with right and wrong answers of a rule."""
 
     def of(self, rewards: Ragged) -> Ragged:
         """See `Advantage`."""
-        return rewards.like(_centred(rewards) / (rewards.expand(rewards.std()) + self.eps))
+        divisor = rewards.std().clamp(min=self.std_floor) + self.eps
+        return rewards.like(_centred(rewards) / rewards.expand(divisor))
 
 
 @ADVANTAGES.register
