@@ -24,7 +24,7 @@ from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 
 OBJECTIVES = {
     "policy": PolicyObjective(loss=PPOClip(), kl=KLConfig(coefficient=0.1)),

@@ -30,7 +30,7 @@ def step(folder: str, settings: dict, completions: int, tokens: int) -> dict[str
     from cooper_rl.policy.kl import KLConfig
     from cooper_rl.policy.losses import PolicyObjective
     from cooper_rl.policy.losses.clip import PPOClip
-    from cooper_rl.rollouts.columns import Column
+    from cooper_rl.rollouts import Column
 
     config = LearnerConfig.model_validate({"model": folder, "device": "cpu", "tokens_per_microbatch": 1024, **settings})
     engine = LocalEngine()

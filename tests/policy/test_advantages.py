@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from cooper_rl.policy.advantages import AdvantageConfig, advantages, usable_groups
 from cooper_rl.policy.advantages.group_baseline import GRPO, RLOO, DrGRPO, MaxRL, ReinforcePPBaseline
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import Ragged
 
 ALL = [GRPO(), DrGRPO(), RLOO(), ReinforcePPBaseline(), MaxRL()]
 ONE_OF_FOUR = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)

@@ -8,7 +8,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.policy.advantages import Completions, advantages
 from cooper_rl.policy.advantages.drpo import DRPO
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import Ragged
 
 
 def found(rewards, lengths, mean_logprobs, **settings):

@@ -3,7 +3,7 @@
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import Ragged
 
 
 def without_outliers(advantages: Ragged, counted: Bool[Tensor, " P"], max_z: float) -> tuple[Ragged, Float[Tensor, ""]]:

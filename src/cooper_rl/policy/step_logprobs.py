@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cooper_rl.engines.base import PolicyLearner
 from cooper_rl.policy.kl import KLConfig, kl_estimate
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Rollouts
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.outliers import without_outliers
 from cooper_rl.policy.process_advantages import Steps, process_advantages, process_metrics
 from cooper_rl.policy.step_logprobs import StepLogprobs, learner_logprobs
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Ragged, Rollouts
 
 
 @dataclass(frozen=True)

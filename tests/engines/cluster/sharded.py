@@ -22,7 +22,7 @@ from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 from tiny_llama import in_precision, tiny_config
 
 CONFIG = LearnerConfig(model="tiny", device="cpu", learning_rate=1e-3, max_grad_norm=0.1, tokens_per_microbatch=64)

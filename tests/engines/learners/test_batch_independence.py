@@ -20,7 +20,7 @@ from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.losses.clip import CISPO, GSPO, PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 
 quick = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

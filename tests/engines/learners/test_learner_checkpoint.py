@@ -16,7 +16,7 @@ from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 
 
 def config(**changes) -> LearnerConfig:

@@ -24,7 +24,7 @@ from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 from cooper_rl.run_config import RunConfig
 from cooper_rl.verifyrm.train.config import VerifyRMConfig
 

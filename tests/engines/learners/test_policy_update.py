@@ -19,9 +19,7 @@ from cooper_rl.policy.overlong import OverlongConfig
 from cooper_rl.policy.process.delta import Delta
 from cooper_rl.policy.process_advantages import Steps, process_advantages
 from cooper_rl.policy.update import update_policy
-from cooper_rl.rollouts.columns import Column
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Column, Ragged, Rollouts
 
 PROMPT = [3, 1]
 

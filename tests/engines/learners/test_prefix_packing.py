@@ -31,7 +31,7 @@ from cooper_rl.engines.kernels.packing import families, pack_rows
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 from tiny_size import TINY
 
 CPU = torch.device("cpu")

@@ -12,7 +12,7 @@ from cooper_rl.config.registry import Kinds
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["of"])
 """The kinds of `algorithm.advantages`."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cooper_rl.policy.advantages import Completions
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 
 @ADVANTAGES.register

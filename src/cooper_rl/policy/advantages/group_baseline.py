@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 
 @ADVANTAGES.register
