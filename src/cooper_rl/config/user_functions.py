@@ -13,8 +13,9 @@ from cooper_rl.errors import InputError
 MOVED = {
     "cooper_rl.problems.arithmetic": "cooper_rl.data.arithmetic.problems",
     "cooper_rl.problems.arithmetic_corruption": "cooper_rl.data.arithmetic.corruption",
+    "cooper_rl.policy.losses": "cooper_rl.losses.policy",
 }
-"""Modules that configurations of earlier versions name, and their present names."""
+"""Modules that configurations and parts of earlier versions name, and their present names."""
 
 
 def load_object(path: str, noun: str = "object") -> Any:
@@ -32,6 +33,8 @@ def load_object(path: str, noun: str = "object") -> Any:
         with _working_folder_first():
             module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
+        if error.name in MOVED:
+            raise InputError(f"{path}: its import of {error.name} fails; write {MOVED[error.name]}") from error
         raise InputError(
             f"{path}: {error}; is the module installed, on PYTHONPATH or in the working folder {Path.cwd()}?"
         ) from error

@@ -5,14 +5,13 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import GSPO, PolicyLossConfig, PPOClip
 from cooper_rl.policy.advantages import AdvantageConfig
 from cooper_rl.policy.advantages.drpo import DRPO
 from cooper_rl.policy.advantages.group_baseline import GRPO
 from cooper_rl.policy.aggregation import AggregationConfig
 from cooper_rl.policy.aggregation.means import SequenceMeanTokenMean, TokenMean
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyLossConfig
-from cooper_rl.policy.losses.clip import GSPO, PPOClip
 from cooper_rl.policy.overlong import OverlongConfig
 from cooper_rl.policy.process import ProcessConfig
 

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cooper_rl.engines.base import PolicyLearner
-from cooper_rl.policy.kl import KLConfig, kl_estimate
+from cooper_rl.losses.kl import KLConfig, kl_estimate
 from cooper_rl.rollouts import Rollouts
 
 

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.policy.advantages import Completions, ReadsCompletions, advantages, usable_groups
 from cooper_rl.policy.aggregation import token_weights
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.outliers import without_outliers
 from cooper_rl.policy.process_advantages import Steps, process_advantages, process_metrics
 from cooper_rl.policy.step_logprobs import StepLogprobs, learner_logprobs

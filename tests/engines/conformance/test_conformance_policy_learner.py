@@ -10,9 +10,8 @@ import torch
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
-from cooper_rl.policy.losses.clip import CISPO, GSPO, PPOClip
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import CISPO, GSPO, PolicyLossInputs, PolicyObjective, PPOClip, policy_loss
 from cooper_rl.rollouts import Column
 
 PROMPTS = [7, 3, 12, 2, 5, 9]  # tokens

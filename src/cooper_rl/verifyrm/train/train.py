@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.split import problem_folds, split_by_problem
 from cooper_rl.engines.base import Metrics
@@ -22,6 +21,7 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.metrics import classification_metrics
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.model_cards.reward_model import write_model_card
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.verifyrm.train.batches import EncodedRow, batches, class_weights, encode_rows, labelled_batch
