@@ -225,7 +225,7 @@ from cooper_rl.config.base import Config
 
 class Own(Config):
     scale: float = 1.0
-    def of(self, rewards):
+    def advantages(self, rewards):
         return rewards
 """
 

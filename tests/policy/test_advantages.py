@@ -6,8 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from cooper_rl.policy.advantages import AdvantageConfig, advantages, usable_groups
-from cooper_rl.policy.advantages.group_baseline import GRPO, RLOO, DrGRPO, MaxRL, ReinforcePPBaseline
+from cooper_rl.policy.advantages import (
+    GRPO,
+    RLOO,
+    AdvantageConfig,
+    DrGRPO,
+    MaxRL,
+    ReinforcePPBaseline,
+    advantages,
+    usable_groups,
+)
 from cooper_rl.rollouts import Ragged
 
 ALL = [GRPO(), DrGRPO(), RLOO(), ReinforcePPBaseline(), MaxRL()]

@@ -2,7 +2,7 @@
 
 import torch
 
-from cooper_rl.policy.outliers import without_outliers
+from cooper_rl.policy.advantages import without_outliers
 from cooper_rl.rollouts import Ragged
 
 ALL = torch.ones(1, dtype=torch.bool)

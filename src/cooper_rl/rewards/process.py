@@ -6,8 +6,7 @@ from functools import cache
 
 import torch
 
-from cooper_rl.policy.process import ProcessCredit
-from cooper_rl.policy.process_advantages import Steps
+from cooper_rl.policy.process import ProcessCredit, Steps
 from cooper_rl.rewards.context import RewardModel
 from cooper_rl.rollouts import Answer, AnswerGroup, Rollouts
 

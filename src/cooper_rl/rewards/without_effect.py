@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cooper_rl.policy.advantages.group_baseline import GRPO
+from cooper_rl.policy.advantages import GRPO
 from cooper_rl.policy.config import AlgorithmConfig
 
 
