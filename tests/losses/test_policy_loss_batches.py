@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from policy_loss_cases import ALL, loss_gradient, one_row, over_tensors, random_inputs
+from policy_loss_cases import ALL, loss_gradient, one_row, over_tensors, random_inputs  # pyright: ignore[reportMissingImports]
 
 from cooper_rl.losses.kl import KLConfig
 from cooper_rl.losses.policy import PolicyLossInputs, policy_loss

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from policy_loss_cases import one_row, random_inputs
+from policy_loss_cases import one_row, random_inputs  # pyright: ignore[reportMissingImports]
 from pydantic import TypeAdapter
 
 from cooper_rl.losses.kl import KLConfig, KLKind, kl_estimate
