@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from cooper_rl import InputError, build_config
-from cooper_rl.policy.advantages.group_baseline import GRPO
-from cooper_rl.policy.outliers import without_outliers
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.policy.advantages import GRPO, without_outliers
+from cooper_rl.rollouts import Ragged
 
 ALL = torch.ones(1, dtype=torch.bool)
 
