@@ -37,23 +37,20 @@ def _worker_pid(verifier: RuleVerifier) -> int:
 def test_inputs_that_stall_math_verify_time_out_and_the_next_one_is_answered():
     with RuleVerifier(timeout_s=0.7) as verifier:
         for bomb in STALLS:
-            verifier.verify(*SLOW_BUT_RIGHT)
-            started = time.perf_counter()
             assert verifier.verify("12", bomb) == "timeout"
-            assert time.perf_counter() - started < 10
+            assert 0.6 < verifier.cpu_s_of("12", bomb) < 2
         assert verifier.verify("y+12", r"\boxed{12+y}") == "correct"
         assert verifier.counts["timeout"] == verifier.counts["killed"] == len(STALLS)
 
 
-def test_a_process_that_dies_is_replaced():
-    with RuleVerifier() as verifier:
-        assert verifier.verify(*SLOW_BUT_RIGHT) == "correct"
-        first = _worker_pid(verifier)
-        os.kill(first, signal.SIGKILL)
-        assert verifier.verify("y+1", r"\boxed{1+y}") == "timeout"
-        assert verifier.verify("y+1", r"\boxed{1+y}") == "correct"
-        assert _worker_pid(verifier) != first
-        assert verifier.counts["crashed"] == 1
+def test_a_slow_right_answer_is_right_on_a_busy_machine():
+    """Other processes take eight tenths of the time that the verifier would need alone."""
+    with RuleVerifier(timeout_s=SLOW_CPU_S) as verifier:
+        verifier.verify(*SLOW_BUT_RIGHT)
+        with _stopped_most_of_the_time(_worker_pid(verifier)):
+            started = time.perf_counter()
+            assert verifier.verify(*SLOW_QUESTION) == "correct"
+        assert time.perf_counter() - started > SLOW_CPU_S > verifier.cpu_s_of(*SLOW_QUESTION)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="address-space limits are a Linux matter")
