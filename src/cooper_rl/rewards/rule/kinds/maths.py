@@ -18,9 +18,10 @@ class MathsRule(Config):
     kind: Literal["maths"] = "maths"
     """Names this kind of rule."""
     workers: int = Field(default=1, ge=1)
-    """Number of verifier processes. A process is killed and replaced when an answer takes too long."""
+    """Number of verifier processes: so many answers are checked at a time."""
     timeout_s: float = Field(default=5.0, gt=0)
-    """Seconds an answer may take before its verdict is `timeout`."""
+    """CPU seconds that checking an answer may take before its verdict is `timeout`. How busy the machine is does not
+    count."""
     text: TextPolicy = "exact"
     """What to do with reference answers that are neither mathematics nor options (names, words, dates, times): `exact`
     compares them as text, `refuse` counts their rows as bad."""
