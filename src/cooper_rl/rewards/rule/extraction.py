@@ -7,8 +7,8 @@ The rules, in order:
 1. The last complete `\\boxed{}`. Boxes in the same sentence, or joined by "or", "and", a comma or nothing, belong
    together. Boxes earlier in the text are intermediate results and do not count.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:",
-   "####", "A:" at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence. It
-   replaces any earlier statements. If that text is unreadable, the search stops there.
+   "####", "A:" at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence.
+   It replaces any earlier statements. If that text is unreadable, the search stops there.
 3. Else the whole text, if it is one line of nothing but numbers ("21 and 43"). These are several answers; the last one
    is not picked.
 4. Else the end of the text, from which Math-Verify takes what it can find.
@@ -41,11 +41,9 @@ _FINAL = re.compile(r"\bfinal\s*\Z", re.IGNORECASE)
 _VALUE = re.compile(r"[\d\\]")
 _MARK_ENDS = r"!+(?=\s+[A-Z]|[^\S\n]*(?:\n|\Z)(?!\s*(?:\\[\])]|\$)))"  # in a formula it is a factorial
 SENTENCE_END = re.compile(rf"[.?](?=\s|$)|{_MARK_ENDS}|(?i:</answer>)|\n")
-_EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
-_DECORATION = re.compile(rf"(?:[\s.,;:]*(?:!+|{_EMOJI}|(?<=\s)[:;]-?[)D](?!\w)))+\s*\Z")
-_EXCLAMATION = re.compile(
-    rf"(?<=[\w)%*]){_MARK_ENDS}|(?<=[\w)%*])!+(?=\s*{_EMOJI})|{_EMOJI}|(?<=\s)[:;]-?[)D](?=\s|\Z)"
-)
+EMOJI = r"[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
+_DECORATION = re.compile(rf"(?:[\s.,;:]*(?:!+|{EMOJI}|(?<=\s)[:;]-?[)D](?!\w)))+\s*\Z")
+_EXCLAMATION = re.compile(rf"(?<=[\w)%*]){_MARK_ENDS}|(?<=[\w)%*])!+(?=\s*{EMOJI})|{EMOJI}|(?<=\s)[:;]-?[)D](?=\s|\Z)")
 _DISPLAY = re.compile(r"\\\[(.*?)\\\]|\$\$(.*?)\$\$", re.DOTALL)
 _LATER_IS = re.compile(r"\b(?:is|are|equals)\b")
 _BOX = re.compile(r"\\f?boxed\s*(?=\{)")

@@ -35,6 +35,7 @@ _WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _LISTED = re.compile(r"\d[^\d]*?(?:\b(?:or|and)\b|,\s|;)[^\d]*?[-$]?\d")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
 _BASE = re.compile(r"(?<=\d)_\{?(\d+)\}?\Z")
+_NO_NUMBER = re.compile(r"\d\s*(?:\^\s*)?\{?(?:\\(?:text|mathrm)\s*\{)?\s*(?:st|nd|rd|th)\b|\\overline")  # 8th
 _INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
 _BOUND = re.compile(
     r"\b(?:at (?:least|most)|(?:more|less|fewer|greater|larger|smaller) than|up to|not)\s+\$?-?[\d.]", re.IGNORECASE
@@ -64,9 +65,9 @@ def maths_verdict(answer: str, completion: str, expressions: bool = False) -> Ve
 def _value_verdict(reference: str, final: FinalAnswer, expressions: bool) -> Verdict:
     """The verdict on the value of a completion's final answer, however it is written."""
     gold, expected = _gold(reference), plain_number(reference)
-    texts = (
-        [_without_factorials(text, final.kind) for text in final.texts] if expected and not expressions else final.texts
-    )
+    texts = list(final.texts)
+    if expected is not None and not expressions:
+        texts = [_without_factorials(text, final.kind) for text in texts]
     if final.kind == "free":
         found = _parse(texts[0])
         return _compare(gold, found, _decimals(reference)) if found else "unparsed"
@@ -98,6 +99,8 @@ def _text_verdict(text: str, reference: str, gold: list) -> Verdict:
         same = _same_measure(reference, text)
         return "unparsed" if same is None else "correct" if same else "wrong"
     expected, number = plain_number(reference), plain_number(text)
+    if expected is not None and _NO_NUMBER.search(text):
+        return "unparsed"
     if expected is not None and (base := _BASE.search(text)):
         if base.group(1) != "10":
             return "unparsed"  # 101_2 may be the question
@@ -166,11 +169,9 @@ def _parse(text: str) -> list:
 
 def _compare(gold: list, found: list, decimals: int = _DECIMALS) -> Verdict:
     # Gold first: Math-Verify's comparison is not symmetric.
-    return (
-        "correct"
-        if verify(gold, found, float_rounding=decimals, timeout_seconds=None, allow_set_relation_comp=True)
-        else "wrong"
-    )
+    # An interval may be written as an inequality.
+    same = verify(gold, found, float_rounding=decimals, timeout_seconds=None, allow_set_relation_comp=True)
+    return "correct" if same else "wrong"
 
 
 def _decimals(*texts: str) -> int:

@@ -74,8 +74,8 @@ def with_divisions(text: str) -> str:
 
 
 def is_division(number: str, reduced: bool = False) -> bool:
-    """Whether a plain number is a division that comes out even (`24/2`) or, with `reduced`, can be cancelled (`6/8`)."""
-    top, _, bottom = number.partition("/")
+    """Whether a plain number is a division without remainder (`24/2`) or, with `reduced`, can be cancelled (`6/8`)."""
+    bottom = number.partition("/")[2]
     value = number_value(number) if bottom else None
     if value is None:
         return False

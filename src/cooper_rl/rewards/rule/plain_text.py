@@ -4,6 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from cooper_rl.rewards.rule.extraction import EMOJI
 from cooper_rl.rewards.rule.written_date import with_clock_times, with_iso_dates
 
 _TEXT_COMMAND = re.compile(
@@ -16,6 +17,7 @@ _ESCAPED = re.compile(r"\\([%&#_{}])")
 _DEGREE = re.compile(r"\s*\^\s*\{?\s*\\circ\s*\}?|\\degree\b")
 _QUOTES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'") | dict.fromkeys("\u201c\u201d\u00ab\u00bb", '"'))
 _DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"))
+_EMOJI_AT_END = re.compile(rf"\s*{EMOJI}[\s!]*(?:{EMOJI}[\s!]*)*\Z|\A(?:{EMOJI}\s*)+")
 _EDGES = " \t.,;:!*_\"'"
 _ARTICLE = re.compile(r"(?:the|an?)\s+(?=\S)", re.IGNORECASE)
 _NUMBER_WORDS = (
@@ -32,8 +34,11 @@ def without_accents(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def bare_text(text: str) -> str:
-    r"""The text without LaTeX and Markdown formatting: `\text{(B)}\ $12$` is `(B) 12`. Letters keep their case."""
-    text = unicodedata.normalize("NFC", text).translate(_QUOTES).translate(_DASHES)
+    r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`.
+
+    Letters keep their case.
+    """
+    text = _EMOJI_AT_END.sub("", unicodedata.normalize("NFC", text)).translate(_QUOTES).translate(_DASHES)
     for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
         text = _TEXT_COMMAND.sub(r" \1 ", text)
     text = _SPACES.sub(" ", text.replace("{,}", ","))

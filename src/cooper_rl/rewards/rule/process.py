@@ -29,10 +29,13 @@ class RuleProcess:
         self._memory_mib = memory_mib
         self._process: subprocess.Popen[str] | None = None
 
-    def ask(self, answer: str, completion: str) -> tuple[Verdict, Literal["answered", "killed", "crashed"]]:
+    def ask(
+        self, answer: str, completion: str, expressions: bool = False
+    ) -> tuple[Verdict, Literal["answered", "killed", "crashed"]]:
         """The verdict and the state of the process afterwards. `killed` and `crashed` both mean verdict `timeout`."""
         process = self._process or self._start()
-        reply, killed = self._exchange(process, {"answer": answer, "completion": completion}, self._timeout_s)
+        question = {"answer": answer, "completion": completion, "expressions": expressions}
+        reply, killed = self._exchange(process, question, self._timeout_s)
         if reply is None:
             self.close()
             return "timeout", "killed" if killed else "crashed"
@@ -83,7 +86,7 @@ class RuleProcess:
 
     @staticmethod
     def _exchange(
-        process: subprocess.Popen[str], request: dict[str, str] | None, seconds: float
+        process: subprocess.Popen[str], request: dict[str, str | bool] | None, seconds: float
     ) -> tuple[dict | None, bool]:
         """One reply (None if the process died instead), and whether the process was killed for taking too long."""
         assert process.stdin is not None

@@ -25,7 +25,6 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _EQUALS = re.compile(r"=|\u2248|\\approx\b|\\(?:implies|Rightarrow|rightarrow|to)\b")
-_REPEATING = re.compile(r"-?\d*\.\d*\\overline\{?\d+\}?")
 _OPERATOR_BEFORE = re.compile(
     r"(?:[*/^\u00d7\u00f7\u00b7+\u00b1_:]|\d\s?[x\u00d7]|\\(?:times|cdot|div|pm)|[\d)}\]!%]\s?-)[\s({$]*\Z"
 )
@@ -90,9 +89,7 @@ def _gives(text: str, reference: str) -> bool:
 
 def _is_number(side: str, reference: str) -> bool:
     """Whether a side of an equation is nothing but the number and perhaps a unit."""
-    side = bare_text(side).strip("()[]{}|,\"'` ")
-    if _REPEATING.fullmatch(side):
-        return True
+    side = bare_text(side).strip("()[]{},\"'` ")
     token = _TOKEN.match(side)
     rest = side[token.end() :] if token else ""
     return (
@@ -117,8 +114,7 @@ def _free_verdict(reference: str, text: str) -> Verdict:
         return "wrong"
     if last is None or _HEDGE.search(sentence) or _OF_THE_QUESTION.search(sentence):
         return "unparsed"
-    alone = _REPEATING.search(sentence) or _stands_alone(sentence, last, reference, reduced=True)
-    return "correct" if alone else "unparsed"
+    return "correct" if _stands_alone(sentence, last, reference, reduced=True) else "unparsed"
 
 
 def _written_alike(text: str, reference: str) -> str:

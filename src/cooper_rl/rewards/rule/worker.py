@@ -2,9 +2,9 @@
 
     python -m cooper_rl.rewards.rule.worker MEMORY_MIB CPU_SECONDS
 
-A request is `{"answer": ..., "completion": ...}`, a reply `{"verdict": ...}`. The first line of output is
-`{"ready": true}`. The parent kills the process when it takes too long. The limits here cover what the parent cannot
-see: memory use, and a stalled process whose parent has died.
+A request is `{"answer": ..., "completion": ..., "expressions": ...}`, a reply `{"verdict": ...}`. The first line of
+output is `{"ready": true}`. The parent kills the process when it takes too long. The limits here cover what the parent
+cannot see: memory use, and a stalled process whose parent has died.
 """
 
 import json
@@ -35,7 +35,7 @@ def main(memory_mib: int, cpu_seconds: int) -> None:
         if resource is not None:
             usage = resource.getrusage(resource.RUSAGE_SELF)
             _limit(resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + cpu_seconds)
-        verdict = maths_verdict(request["answer"], request["completion"])
+        verdict = maths_verdict(**request)
         exhausted = _near_memory_limit(memory_mib)
         # Math-Verify swallows MemoryError and calls the answer wrong. `timeout` says that it could not be checked.
         _reply({"verdict": "timeout" if exhausted else verdict})
