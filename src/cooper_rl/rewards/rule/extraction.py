@@ -50,7 +50,7 @@ _BOX = re.compile(r"\\f?boxed\s*(?=\{)")
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _JOINERS = re.compile(r"\\[\[\]()]|\\quad|\\text\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b|[\s$,;&{}]")
 _ALTERNATIVE = re.compile(r"\}[\s$)\]\\]*\bor\s+(\$?[-\u2212+]?\$?\.?\d[^\n]*)")
-_THIN_SPACE = r"(?:\{,\}|,\\!|\\,|\\ |[ \u00a0\u2009\u202f])"
+_THIN_SPACE = r"(?: ?\{, ?\}|,\\! ?|\\,|\\ |[ \u00a0\u2009\u202f])"
 _GROUPED = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}(?:{_THIN_SPACE}\d{{3}})+(?!\d)")
 _LISTED = r"\$?-?\d[\d,./]*"
 _BARE_LIST = re.compile(rf"{_LISTED}(?:(?: *[/;,] +| +(?:(?:or|and) +)?){_LISTED})+")

@@ -24,9 +24,10 @@ _TOKEN = re.compile(
     rf"(?:(?<![\d)}}\]!%])(?<![\d)}}\]!%]\s)[-+]\s?)?[$€£]?(?:\d{{1,9}} \d{{1,9}}/\d{{1,9}}|{WRITTEN})(?![\d/])",
     re.ASCII,
 )
-_EQUALS = re.compile(r"=|\u2248|\\approx\b|\\(?:implies|Rightarrow|rightarrow|to)\b")
+_EQUALS = re.compile(r"=|\u2248|\\(?:approx|implies|Rightarrow|rightarrow|to)(?![A-Za-z])")
+_APPROXIMATELY = re.compile(r"\u2248|\\approx(?![A-Za-z])")
 _OPERATOR_BEFORE = re.compile(
-    r"(?:[*/^\u00d7\u00f7\u00b7+\u00b1_:]|\d\s?[x\u00d7]|\\(?:times|cdot|div|pm)|[\d)}\]!%]\s?-)[\s({$]*\Z"
+    r"(?:[*/^\u00d7\u00f7\u00b7+\u00b1_]|\d:|\d\s?[x\u00d7]|\\(?:times|cdot|div|pm)|[\d)}\]!%]\s?-)[\s({$]*\Z"
 )
 _OPERATOR_AFTER = re.compile(
     r"[\s)}]*(?:[*+\u00d7\u00f7\u00b7]\s*[\d(\\$.a-z]|x\s?\d|-\s?[\d(\\$.]|/\s*[\d(\\]|[\^!_]|:\d|\\(?:times|cdot|div|pm))"
@@ -42,7 +43,7 @@ _LABEL = re.compile(
 _UNIT = re.compile(r"[\s)}\]]*(?:[A-Za-z%\u00b0\u00a2., '()/{}-]|(?<=[A-Za-z}])\^?\s*\{?[23]\}?|[\u00b2\u00b3])*")
 _WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _HEDGE = re.compile(
-    r"\b(?:could|might|may) (?:also )?be\b|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?)\b", re.IGNORECASE
+    r"\b(?:could|might|may) (?:also )?be\b(?=\W*\d)|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?)\b", re.IGNORECASE
 )
 _EITHER = re.compile(r"\d[^\d\n]{0,20}\bor\b[^\d\n]{0,20}\d")
 _OF_THE_QUESTION = re.compile(
@@ -109,12 +110,12 @@ def _free_verdict(reference: str, text: str) -> Verdict:
         if re.search(r"\d", text[start:end]):
             sentence = bare_text(text[start:end])
         start = end
-    *_, last = [None, *_tokens(sentence)]
     if _EITHER.search(sentence):
         return "wrong"
-    if last is None or _HEDGE.search(sentence) or _OF_THE_QUESTION.search(sentence):
+    if _HEDGE.search(sentence) or _OF_THE_QUESTION.search(sentence):
         return "unparsed"
-    return "correct" if _stands_alone(sentence, last, reference, reduced=True) else "unparsed"
+    lasts = [(part, tokens[-1]) for part in _APPROXIMATELY.split(sentence) if (tokens := _tokens(part))]
+    return "correct" if any(_stands_alone(*last, reference, reduced=True) for last in lasts) else "unparsed"
 
 
 def _written_alike(text: str, reference: str) -> str:
