@@ -43,7 +43,8 @@ _LABEL = re.compile(
 _UNIT = re.compile(r"[\s)}\]]*(?:[A-Za-z%\u00b0\u00a2., '()/{}-]|(?<=[A-Za-z}])\^?\s*\{?[23]\}?|[\u00b2\u00b3])*")
 _WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _HEDGE = re.compile(
-    r"\b(?:could|might|may) (?:also )?be\b(?=\W*\d)|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?)\b", re.IGNORECASE
+    r"\b(?:could|might|may) (?:also )?be\b(?=\W*\d)|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?)\b",
+    re.IGNORECASE,
 )
 _EITHER = re.compile(r"\d[^\d\n]{0,20}\bor\b[^\d\n]{0,20}\d")
 _OF_THE_QUESTION = re.compile(
