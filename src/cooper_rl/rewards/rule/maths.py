@@ -119,8 +119,9 @@ def _text_verdict(text: str, reference: str, gold: list) -> Verdict:
 
 def _same_measure(reference: str, text: str) -> bool | None:
     """Whether two answers with different units are the same: 90 minutes and 1.5 hours. None if that is unknown."""
-    amounts = [number_value(number) for one in (reference, text) if (number := first_number(one)) is not None]
-    return same_quantity(reference, amounts[0], text, amounts[1]) if len(amounts) == 2 and None not in amounts else None
+    expected, found = (first_number(one) for one in (reference, text))
+    sizes = number_value(expected or "0/0"), number_value(found or "0/0")
+    return None if sizes[0] is None or sizes[1] is None else same_quantity(reference, sizes[0], text, sizes[1])
 
 
 def _read(text: str, numeric: bool) -> list:

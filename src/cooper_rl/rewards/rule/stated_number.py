@@ -5,6 +5,7 @@
 """
 
 import re
+from fractions import Fraction
 
 from cooper_rl.rewards.rule.extraction import SENTENCE_END, FinalAnswer
 from cooper_rl.rewards.rule.plain_number import (
@@ -156,5 +157,5 @@ def is_percentage(reference: str) -> bool:
 
 
 def _hundredth(number: str) -> str:
-    value = (number_value(number) or 0) / 100
+    value = (number_value(number) or Fraction(0)) / 100
     return f"{value.numerator}/{value.denominator}"
