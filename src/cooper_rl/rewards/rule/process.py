@@ -48,13 +48,14 @@ class RuleProcess:
         self._wall_s = wall_s
         self._process: subprocess.Popen[str] | None = None
 
-    def ask(self, answer: str, completion: str) -> Checked:
+    def ask(self, answer: str, completion: str, expressions: bool = False) -> Checked:
         """The verdict. A question whose process is lost (killed from outside, or silent for `wall_s`) is asked again,
         once.
         """
+        question = {"answer": answer, "completion": completion, "expressions": expressions}
         for stalls in range(_TRIES):
             process = self._process or self._start()
-            reply = self._exchange(process, {"answer": answer, "completion": completion}, self._wall_s)
+            reply = self._exchange(process, question, self._wall_s)
             if reply is not None and reply["outcome"] != "lost":
                 if reply["verdict"] not in get_args(Verdict):
                     raise RuntimeError(f"verifier process replied {reply!r}")
@@ -102,7 +103,7 @@ class RuleProcess:
 
     @staticmethod
     def _exchange(
-        process: subprocess.Popen[str], request: dict[str, str] | None, seconds: float
+        process: subprocess.Popen[str], request: dict[str, str | bool] | None, seconds: float
     ) -> dict[str, Any] | None:
         """One reply; None if the process died, or was killed because it took longer than these wall seconds."""
         assert process.stdin is not None

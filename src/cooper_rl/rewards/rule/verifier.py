@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.validation import boxed
-from cooper_rl.rewards.rule.base import Asked, unverified
+from cooper_rl.rewards.rule.base import Asked, copies_question, unverified
 from cooper_rl.rewards.rule.extraction import TAIL_CHARS, reference_text
 from cooper_rl.rewards.rule.fast_path import fast_verdict
 from cooper_rl.rewards.rule.process import Checked, RuleProcess
@@ -34,10 +34,10 @@ class RuleVerifier:
     seconds of wall time (by default `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
 
     Plain numbers, options and text are decided in this process. With `text="refuse"`, `fault` rejects references that
-    are text. The last `cache_size` slow verdicts are cached. Safe to use from several threads, and from async code
-    through `verify_async`. `counts` has the number of verdicts of each name, of the outcomes `fast`, `cached`,
-    `answered`, `killed` (out of CPU time), `crashed` (out of memory or stack) and `stalled` (lost twice), and of `lost`
-    processes. `cpu_s` has the CPU seconds of all questions together.
+    are text; with `expressions`, `19 - 10` answers the reference 9. The last `cache_size` slow verdicts are cached.
+    Safe to use from several threads, and from async code through `verify_async`. `counts` has the number of verdicts of
+    each name, of the outcomes `fast`, `cached`, `answered`, `killed` (out of CPU time), `crashed` (out of memory or
+    stack) and `stalled` (lost twice), and of `lost` processes. `cpu_s` has the CPU seconds of all questions together.
     """
 
     def __init__(
@@ -47,12 +47,14 @@ class RuleVerifier:
         cache_size: int = 65536,
         memory_mib: int = 2048,
         text: TextPolicy = "exact",
+        expressions: bool = False,
         wall_s: float | None = None,
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.cpu_s = 0.0
         self._workers = workers
         self._text = text
+        self._expressions = expressions
         self._cache_size = cache_size
         self._cache: OrderedDict[tuple[str, str], Checked] = OrderedDict()
         self._lock = Lock()
@@ -65,7 +67,7 @@ class RuleVerifier:
 
     def verify(self, answer: str, completion: str) -> Verdict:
         """The verdict on `completion` against the reference `answer`."""
-        verdict = fast_verdict(answer, completion)
+        verdict = fast_verdict(answer, completion, self._expressions)
         if verdict is not None:
             self._count("fast", verdict)
             return verdict
@@ -77,7 +79,7 @@ class RuleVerifier:
 
     def verify_many(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
         """Verdicts on (answer, completion) pairs, in order; all workers take part."""
-        verdicts: list[Verdict | None] = [fast_verdict(answer, completion) for answer, completion in pairs]
+        verdicts: list[Verdict | None] = [fast_verdict(*pair, self._expressions) for pair in pairs]
         slow = dict.fromkeys(pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict is None)
         decided = [verdict for verdict in verdicts if verdict is not None]
         self._count(*decided, *["fast"] * len(decided))
@@ -93,13 +95,16 @@ class RuleVerifier:
 
     def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
         """Verdicts on every completion of every group."""
-        pairs = [(group.problem.answer, completion.text) for group in groups for completion in group.answers]
-        verdicts = iter(self.verify_many(pairs))
+        asked = [(group.problem, completion.text) for group in groups for completion in group.answers]
+        verdicts = iter(self.verify_problems(asked))
         return [[next(verdicts) for _ in group.answers] for group in groups]
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """See `Rule`: verdicts against the problems' reference answers, in order."""
-        return self.verify_many([(problem.answer, text) for problem, text in asked])
+        """See `Rule`: verdicts against the problems' reference answers, in order. The question again is `wrong`."""
+        verdicts = self.verify_many([(problem.answer, text) for problem, text in asked])
+        if self._expressions:
+            return verdicts
+        return ["wrong" if copies_question(*one) else verdict for one, verdict in zip(asked, verdicts, strict=True)]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """See `Rule`. The answer in a box must be correct and of a kind that the settings accept."""
@@ -138,7 +143,7 @@ class RuleVerifier:
                 return self._cache[key].verdict
         process = self._idle.get()
         try:
-            checked = process.ask(*key)
+            checked = process.ask(*key, self._expressions)
         finally:
             self._idle.put(process)
         with self._lock:

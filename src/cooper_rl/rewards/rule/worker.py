@@ -2,8 +2,8 @@
 
     python -m cooper_rl.rewards.rule.worker MEMORY_MIB CPU_SECONDS
 
-A question is `{"answer": ..., "completion": ...}`, a reply `{"verdict": ..., "outcome": ..., "cpu_s": ...}`. The first
-line of output is `{"ready": true}`.
+A question is `{"answer": ..., "completion": ..., "expressions": ...}`, a reply
+`{"verdict": ..., "outcome": ..., "cpu_s": ...}`. The first line of output is `{"ready": true}`.
 
 The process itself answers nothing: it forks for each question. So a question meets the same memory, caches and random
 state in every process, whatever was asked before. The fork is killed by a timer of its own CPU time, which sympy's C
@@ -48,6 +48,7 @@ _WARM_UP = [
     (r"\sin^2 x + \log_2 x", r"\boxed{1 - \cos^2 x}"),
     ("x = 3", r"\boxed{x^2 = 9}"),
     (r"\{1, 2\}", r"\boxed{1, 2}"),
+    ("9", r"So the answer is $4 + 5 = 9$ cm."),
     ("12", r"It is 12\% or $\binom{5}{2}$ so 13 km"),
 ]
 """Questions whose verdicts nobody reads. They fill the caches that every later question starts from."""
@@ -72,11 +73,11 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
             _reply(_asked_in_a_fork(question, memory_mib, cpu_seconds))
         else:
             start = time.process_time()
-            verdict = maths_verdict(question["answer"], question["completion"])
+            verdict = maths_verdict(**question)
             _reply({"verdict": verdict, "outcome": "answered", "cpu_s": time.process_time() - start})
 
 
-def _asked_in_a_fork(question: dict[str, str], memory_mib: int, cpu_seconds: float) -> dict[str, Any]:
+def _asked_in_a_fork(question: dict[str, Any], memory_mib: int, cpu_seconds: float) -> dict[str, Any]:
     """The reply to a question. `outcome` is `lost` if something outside killed the fork, so that there is no verdict.
 
     Any other end is a property of the question: out of CPU time (`killed`), out of memory or stack (`crashed`).
@@ -96,7 +97,7 @@ def _asked_in_a_fork(question: dict[str, str], memory_mib: int, cpu_seconds: flo
     return {"verdict": verdict, "outcome": outcome, "cpu_s": usage.ru_utime + usage.ru_stime}
 
 
-def _answer_and_exit(question: dict[str, str], memory_mib: int, cpu_seconds: float) -> NoReturn:
+def _answer_and_exit(question: dict[str, Any], memory_mib: int, cpu_seconds: float) -> NoReturn:
     code = 1
     try:
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -104,7 +105,7 @@ def _answer_and_exit(question: dict[str, str], memory_mib: int, cpu_seconds: flo
         os.dup2(nowhere, 1)  # if the process dies, its parent must not wait for this fork
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-        code = _FIRST + _VERDICTS.index(maths_verdict(question["answer"], question["completion"]))
+        code = _FIRST + _VERDICTS.index(maths_verdict(**question))
         if _near_memory_limit(memory_mib):  # Math-Verify swallows MemoryError and calls the answer wrong
             code = _EXHAUSTED
     finally:
