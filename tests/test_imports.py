@@ -17,15 +17,16 @@ LAYERS = """
 errors, process_memory
 clock
 config
-data, engines.lora_config
-rollouts, clients, engines, engines.config, engines.model_source
-engines.sampling, engines.model_folder
+data
+rollouts, clients, engines, engines.config, engines.model_folder
+engines.sampling
 engines.base
 persist
 policy
 rewards
 cooptimization.losses
-engines.kernels
+engines.kv_cache
+engines.cpu
 engines.local
 engines.vllm
 engines.fsdp2

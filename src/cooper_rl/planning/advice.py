@@ -6,7 +6,7 @@ from functools import cache
 from itertools import combinations
 from typing import Any
 
-from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.engines.config import LoraConfig
 from cooper_rl.planning.devices import Device
 from cooper_rl.planning.memory import fits, rows_at_once
 from cooper_rl.planning.setup import Setup

@@ -11,11 +11,10 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from cooper_rl.arena.tokenizer import build_tokenizer
 from cooper_rl.cooptimization.losses import PairwiseLoss
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local import LocalEngine
-from cooper_rl.engines.local.export import merge_folder
-from cooper_rl.engines.local.shards import own
-from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.engines.local.adapter import own
+from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.errors import InputError
 from rank_processes import on_ranks, together, two_ranks
 from tiny_llama import tiny_config

@@ -12,10 +12,8 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.linear import FastLinear
-from cooper_rl.engines.kernels.onednn import has_onednn
-from cooper_rl.engines.local.export import merge_folder
-from cooper_rl.engines.local.models import load_policy, load_reward_model, load_tokenizer
+from cooper_rl.engines.cpu.linear import FastLinear, has_onednn
+from cooper_rl.engines.local.models import load_policy, load_reward_model, load_tokenizer, merge_folder
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
@@ -196,7 +194,7 @@ def test_the_seed_decides_the_adapter_and_the_runs_random_numbers_stay(policy_fo
 def test_missing_libraries_are_told_by_name(monkeypatch, policy_folder):
     missing = {"peft", "bitsandbytes"}
     find = importlib.util.find_spec
-    monkeypatch.setattr("cooper_rl.engines.lora_config.find_spec", lambda name: None if name in missing else find(name))
+    monkeypatch.setattr("cooper_rl.engines.config.find_spec", lambda name: None if name in missing else find(name))
     with pytest.raises(MissingExtraError, match="extra `lora`"):
         TorchPolicyLearner.from_config(config(policy_folder), 1)
     missing.remove("peft")

@@ -14,7 +14,7 @@ from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatc
 from cooper_rl.engines.cluster.group import RankGroup
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.policy import OpenSender
-from cooper_rl.engines.local.frozen_start import FrozenStart
+from cooper_rl.engines.local.policy import FrozenStart
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.rollouts.columns import Column
 

@@ -1,23 +1,27 @@
 """The policy, trained in this process."""
 
-from typing import Self
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import Metrics, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.logprobs import gather_logprobs, has_plain_head, token_logprobs
 from cooper_rl.engines.local.adapter import adapter_off, check_targets, four_bit
-from cooper_rl.engines.local.batches import length_mask, pad_tokens, padded_places
-from cooper_rl.engines.local.frozen_start import FrozenStart
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import check_vocabulary, load_policy, load_tokenizer, policy_shape
+from cooper_rl.engines.local.packing import length_mask, pad_tokens, padded_places
 from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
 from cooper_rl.rollouts.columns import Column, offsets_of
+
+LOGITS_PER_CHUNK = 2**24
+"""64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model."""
 
 
 class TorchPolicyLearner(TorchLearner):
@@ -50,7 +54,7 @@ class TorchPolicyLearner(TorchLearner):
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
 
-    def frozen_start(self) -> FrozenStart:
+    def frozen_start(self) -> "FrozenStart":
         """The policy before training, with the same weights in memory. Needs `config.lora`."""
         return FrozenStart(self)
 
@@ -141,3 +145,97 @@ def check_prompts(totals: Int[np.ndarray, " B"], lengths: Int[np.ndarray, " B"])
     """Raises ValueError where a completion fills its row: nothing predicts its first token."""
     if (lengths >= totals).any():
         raise ValueError("a completion needs at least one prompt token before it")
+
+
+def token_logprobs(
+    hidden: Float[Tensor, "N H"],
+    head: nn.Linear,
+    targets: Int[Tensor, " N"],
+    temperature: float = 1.0,
+    logits_per_chunk: int = LOGITS_PER_CHUNK,
+) -> Float[Tensor, " N"]:
+    """log softmax(head(hidden) / temperature)[target] in nats, at least in float32.
+
+    With more than `logits_per_chunk` logits in total, the logits of each chunk are recomputed in the backward pass.
+    """
+    rows = max(1, logits_per_chunk // head.weight.shape[0])
+    if len(hidden) <= rows:
+        return _logprobs(hidden, head, targets, temperature)
+    chunks = zip(hidden.split(rows), targets.split(rows), strict=True)
+    return torch.cat([checkpoint(_logprobs, h, head, t, temperature, use_reentrant=False) for h, t in chunks])  # pyright: ignore[reportArgumentType]
+
+
+def gather_logprobs(
+    logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0
+) -> Float[Tensor, " N"]:
+    """log softmax(logits / temperature)[target] in nats, at least in float32."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    if temperature != 1:
+        logits = logits / temperature
+    return -F.cross_entropy(logits, targets, reduction="none")
+
+
+def _logprobs(hidden: Tensor, head: nn.Linear, targets: Tensor, temperature: float) -> Tensor:
+    return gather_logprobs(head(hidden), targets, temperature)
+
+
+@torch.no_grad()
+def has_plain_head(model: PreTrainedModel) -> bool:
+    """Whether the model's logits are just its output embedding applied to its last hidden state.
+
+    Some models scale or cap their logits (Gemma 2, Granite, Cohere). A trial on the model is safer than a list.
+    """
+    head = model.get_output_embeddings()
+    if not isinstance(head, nn.Linear):
+        return False
+    tokens = torch.arange(min(4, head.weight.shape[0]), device=model.device)[None]
+    hidden = model.base_model(tokens, use_cache=False).last_hidden_state
+    return torch.allclose(head(hidden), model(tokens, use_cache=False).logits, rtol=1e-4, atol=1e-4)
+
+
+class AdaptedPolicy(Protocol):
+    """What the reference needs of a policy."""
+
+    config: LearnerConfig
+
+    def start_logprobs(
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+    ) -> Float[np.ndarray, " N"]:
+        """`logprobs` with the adapter switched off."""
+        ...
+
+
+class FrozenStart:
+    """The model that a policy with an adapter started from, in the same memory.
+
+    Implements `PolicyLearner`; it does not learn, and has nothing of its own to save.
+    """
+
+    def __init__(self, policy: AdaptedPolicy) -> None:
+        if policy.config.lora is None:
+            raise ValueError("a policy without an adapter does not keep the weights it started from")
+        self._policy = policy
+
+    def logprobs(
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+    ) -> Float[np.ndarray, " N"]:
+        """As the policy's."""
+        return self._policy.start_logprobs(token_ids, lengths, temperature)
+
+    def frozen_start(self) -> "FrozenStart":
+        """Itself."""
+        return self
+
+    def forward_backward(self, batch: Any, loss: Any) -> Metrics:
+        """Refused."""
+        raise RuntimeError("the reference is frozen")
+
+    def optim_step(self) -> Metrics:
+        """Refused."""
+        raise RuntimeError("the reference is frozen")
+
+    def save(self, directory: Path) -> None:
+        """Nothing: the weights are the base's."""
+
+    def load(self, directory: Path) -> None:
+        """Nothing."""

@@ -21,9 +21,9 @@ from cooper_rl.cooptimization.losses import (
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.adapter import check_targets, four_bit
-from cooper_rl.engines.local.batches import length_mask, pad_tokens
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer, reward_model_shape
+from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.rollouts.columns import Column
 
 
