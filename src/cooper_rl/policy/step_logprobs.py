@@ -42,12 +42,12 @@ class StepLogprobs:
 
 
 def learner_logprobs(
-    learner: PolicyLearner, rollouts: Rollouts, rows: Int[np.ndarray, " R"], temperature: float
+    learner: PolicyLearner, rollouts: Rollouts, rows: Int[np.ndarray, " R"], temperature: float, adapter: bool = True
 ) -> Float[np.ndarray, " tokens"]:
     """The learner's log-probabilities (nats) of these completions; NaN at the tokens of all others."""
     if not len(rows):
         return np.full(len(rollouts.logprobs), np.nan)
-    found = learner.logprobs(rollouts.sequences(rows), rollouts.token_ids.lengths[rows], temperature)
+    found = learner.logprobs(rollouts.sequences(rows), rollouts.token_ids.lengths[rows], temperature, adapter)
     everywhere = np.full(len(rollouts.logprobs), np.nan, found.dtype)
     everywhere[rollouts.token_ids.places(rows)] = found
     return everywhere

@@ -110,11 +110,10 @@ def _logprobs(
     """Log-probabilities before the step's update. The policy's are the sampler's unless the settings recompute them."""
     temperature = sampling.temperature
     recomputed = config.recompute_old_logprobs
-    return StepLogprobs(
-        temperature=temperature,
-        old=learner_logprobs(learner, rollouts, rows, temperature) if recomputed else rollouts.logprobs,
-        reference=None if reference is None else learner_logprobs(reference, rollouts, rows, temperature),
-    )
+    old = learner_logprobs(learner, rollouts, rows, temperature) if recomputed else rollouts.logprobs
+    if reference is None:
+        return StepLogprobs(temperature, old, None)
+    return StepLogprobs(temperature, old, learner_logprobs(reference, rollouts, rows, temperature, adapter=False))
 
 
 def _completions(rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs) -> Completions:

@@ -70,7 +70,7 @@ def one_update(kind: str, dtype: torch.dtype, lora: bool, sharded: bool) -> dict
     asked = (batch.token_ids, batch.lengths)
     says = {"now": learner.logprobs(*asked) if policy else learner.score(pairs.positives).numpy()}
     if policy and lora:
-        says["at the start"] = learner.start_logprobs(*asked)
+        says["at the start"] = learner.logprobs(*asked, adapter=False)
     weights = {name: whole(p.detach()).clone() for name, p in model.named_parameters()}
     merged = {f"plain {name}": weight.clone() for name, weight in plain_weights(model)}
     says = {name: torch.from_numpy(values) for name, values in says.items()}

@@ -1,7 +1,7 @@
 """The policy, trained in this process."""
 
-from pathlib import Path
-from typing import Any, Protocol, Self
+from contextlib import nullcontext
+from typing import Self
 
 import numpy as np
 import torch
@@ -43,9 +43,9 @@ class TorchPolicyLearner(TorchLearner):
 
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
-        """Load `config.model` and its tokenizer. Raises InputError as `load_policy` and `load_tokenizer` do.
+        """Load `config.model` and its tokenizer.
 
-        And for an adapter that does not fit the model.
+        Raises InputError as `load_policy` and `load_tokenizer` do, and for an adapter that does not fit the model.
         """
         tokenizer = load_tokenizer(config.model)
         if config.lora is not None:
@@ -53,17 +53,6 @@ class TorchPolicyLearner(TorchLearner):
         model = load_policy(config.model, four_bit(config.lora, config.device))
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
-
-    def frozen_start(self) -> "FrozenStart":
-        """The policy before training, with the same weights in memory. Needs `config.lora`."""
-        return FrozenStart(self)
-
-    def start_logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
-    ) -> Float[np.ndarray, " N"]:
-        """`logprobs` with the adapter switched off."""
-        with adapter_off(self.model):
-            return self.logprobs(token_ids, lengths, temperature)
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
@@ -80,19 +69,20 @@ class TorchPolicyLearner(TorchLearner):
         return {name: value.item() / (1 if name == "loss" else tokens) for name, value in sums.items()}
 
     def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
     ) -> Float[np.ndarray, " N"]:
         """Log-probabilities (nats, of logits / temperature) of the last `lengths[i]` tokens of each row.
 
-        They are in the model's precision, at least float32.
+        They are in the model's precision, at least float32. Without `adapter` they are those before training.
         """
         places = Column(np.arange(lengths.sum()), offsets_of(lengths))
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
-        for rows in self.microbatches(token_ids):
-            with self._inference_pass():
-                chosen = [token_ids[i] for i in rows]
-                flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
-            results[places.places(rows)] = flat.cpu().numpy()
+        with nullcontext() if adapter else adapter_off(self.model):
+            for rows in self.microbatches(token_ids):
+                with self._inference_pass():
+                    chosen = [token_ids[i] for i in rows]
+                    flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
+                results[places.places(rows)] = flat.cpu().numpy()
         return results
 
     def _completion_logprobs(
@@ -191,51 +181,3 @@ def has_plain_head(model: PreTrainedModel) -> bool:
     tokens = torch.arange(min(4, head.weight.shape[0]), device=model.device)[None]
     hidden = model.base_model(tokens, use_cache=False).last_hidden_state
     return torch.allclose(head(hidden), model(tokens, use_cache=False).logits, rtol=1e-4, atol=1e-4)
-
-
-class AdaptedPolicy(Protocol):
-    """What the reference needs of a policy."""
-
-    config: LearnerConfig
-
-    def start_logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
-    ) -> Float[np.ndarray, " N"]:
-        """`logprobs` with the adapter switched off."""
-        ...
-
-
-class FrozenStart:
-    """The model that a policy with an adapter started from, in the same memory.
-
-    Implements `PolicyLearner`; it does not learn, and has nothing of its own to save.
-    """
-
-    def __init__(self, policy: AdaptedPolicy) -> None:
-        if policy.config.lora is None:
-            raise ValueError("a policy without an adapter does not keep the weights it started from")
-        self._policy = policy
-
-    def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
-    ) -> Float[np.ndarray, " N"]:
-        """As the policy's."""
-        return self._policy.start_logprobs(token_ids, lengths, temperature)
-
-    def frozen_start(self) -> "FrozenStart":
-        """Itself."""
-        return self
-
-    def forward_backward(self, batch: Any, loss: Any) -> Metrics:
-        """Refused."""
-        raise RuntimeError("the reference is frozen")
-
-    def optim_step(self) -> Metrics:
-        """Refused."""
-        raise RuntimeError("the reference is frozen")
-
-    def save(self, directory: Path) -> None:
-        """Nothing: the weights are the base's."""
-
-    def load(self, directory: Path) -> None:
-        """Nothing."""
