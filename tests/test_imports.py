@@ -110,6 +110,12 @@ def test_no_import_goes_back_up():
     assert back == [], "move what both need into the lower room, or see the table of layers in this file"
 
 
+def test_what_is_only_for_cpus_is_entered_by_one_door():
+    outside = [arrow for arrow in arrows() if not arrow[0].startswith("engines.cpu")]
+    assert [arrow for arrow in outside if arrow[1].startswith("engines.cpu.")] == []
+    assert [arrow for arrow in outside if arrow[1] == "engines.cpu"]
+
+
 def test_the_known_arrows_are_still_there_and_have_reasons():
     assert sorted(KNOWN.keys() - {arrow for arrow in arrows() if not is_allowed(*arrow)}) == []
     assert all(len(reason.split()) > 3 for reason in KNOWN.values())

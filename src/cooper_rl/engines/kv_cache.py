@@ -1,5 +1,7 @@
 """A key-value cache that writes in place into a growing buffer instead of concatenating at every token."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -44,26 +46,10 @@ class BufferedLayer(CacheLayerMixin):
         assert self.values is not None
         if self.length > self.keys.shape[-2]:
             capacity = self.length + GROWTH
-            self.keys = _copied(self.keys, start, capacity)
-            self.values = _copied(self.values, start, capacity)
+            self._replace(lambda buffer: _copied(buffer, start, capacity))
         self.keys[:, :, start : self.length] = key_states
         self.values[:, :, start : self.length] = value_states
         return self.filled
-
-    def reorder_cache(self, beam_idx: Int[Tensor, " kept"]) -> None:
-        """Make row i a copy of row `beam_idx[i]`, with room for the tokens to come."""
-        assert self.keys is not None
-        assert self.values is not None
-        capacity = max(self.keys.shape[-2], self.length + GROWTH)
-        self.keys = _copied(self.keys, self.length, capacity, beam_idx)
-        self.values = _copied(self.values, self.length, capacity, beam_idx)
-
-    def keep_rows(self, rows: Int[Tensor, " kept"]) -> None:
-        """Row i becomes row `rows[i]`. A row may be named once. Only rows that change their place are copied."""
-        assert self.keys is not None
-        assert self.values is not None
-        self.keys = keep_in_place(self.keys, rows, self.length)
-        self.values = keep_in_place(self.values, rows, self.length)
 
     @property
     def filled(self) -> tuple[Tensor, Tensor]:
@@ -71,6 +57,20 @@ class BufferedLayer(CacheLayerMixin):
         assert self.keys is not None
         assert self.values is not None
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    def reorder_cache(self, beam_idx: Int[Tensor, " kept"]) -> None:
+        """Make row i a copy of row `beam_idx[i]`, with room for the tokens to come."""
+        room = self.length + GROWTH
+        self._replace(lambda buffer: _copied(buffer, self.length, max(buffer.shape[-2], room), beam_idx))
+
+    def keep_rows(self, rows: Int[Tensor, " kept"]) -> None:
+        """Row i becomes row `rows[i]`. A row may be named once. Only rows that change their place are copied."""
+        self._replace(lambda buffer: keep_in_place(buffer, rows, self.length))
+
+    def _replace(self, change: Callable[[Tensor], Tensor]) -> None:
+        assert self.keys is not None
+        assert self.values is not None
+        self.keys, self.values = change(self.keys), change(self.values)
 
     def get_seq_length(self) -> int:
         return self.length

@@ -52,7 +52,7 @@ def onednn_is_faster() -> bool:
 
 @cache
 def _cpu_info() -> str:
-    """What the system tells about the processors. Empty where it does not, as on macOS."""
+    """The system's description of the processors. Empty where there is none, as on macOS."""
     return _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""
 
 

@@ -25,11 +25,11 @@ from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
 
 _HEADS = ("score", "classifier")
-"""What transformers calls the head of a sequence classifier."""
+"""The names that transformers gives to the head of a sequence classifier."""
 ADAPTER = "default"
 """Peft's name for the only adapter of a model."""
 _BASE = "frozen_weights.sha256"
-"""The file that tells which weights an adapter was trained beside."""
+"""The file with the fingerprint of the weights that an adapter was trained beside."""
 _SAMPLED = 64
 """Numbers of each frozen tensor that its fingerprint is made of."""
 
@@ -90,9 +90,9 @@ def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[
 
 
 def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
-    """What `from_pretrained` is told to hold frozen weights in 4 bits; nothing where that is not asked for.
+    """The arguments of `from_pretrained` that hold frozen weights in 4 bits; none if the settings do not ask for it.
 
-    Raises InputError where bitsandbytes does not serve on the device, and MissingExtraError without it.
+    Raises InputError if bitsandbytes does not run on the device, and MissingExtraError without it.
     """
     if lora is None or not lora.load_in_4bit:
         return {}
@@ -129,12 +129,12 @@ def adapter_off(model: nn.Module) -> Iterator[None]:
 
 
 def adapted_layers(model: nn.Module) -> list[Any]:
-    """Peft's layers."""
+    """The layers of the model that have an adapter (peft's)."""
     return [module for module in model.modules() if hasattr(module, "base_layer")]
 
 
 def dropouts(model: nn.Module) -> list[nn.Module]:
-    """What drops out in training passes."""
+    """The dropout modules of the adapter."""
     return [layer.lora_dropout[ADAPTER] for layer in adapted_layers(model)]
 
 
@@ -179,7 +179,7 @@ def head_modules(model: PreTrainedModel) -> list[str]:
 
 
 def fingerprint(model: PreTrainedModel) -> str:
-    """Tells frozen weights from others, by some numbers of each tensor. Asked before a model is sharded."""
+    """A digest of some numbers of each frozen tensor. Call it before the model is sharded."""
     digest = hashlib.sha256()
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
@@ -258,7 +258,7 @@ def own(tensor: Tensor) -> Tensor:
 
 
 def own_rows(tensor: Tensor) -> slice:
-    """Which rows those are: FSDP2 cuts like `torch.chunk`, and the last processes may have none."""
+    """The range of the rows that this process holds. FSDP2 cuts like `torch.chunk`, so the last ones may hold none."""
     if not is_sharded(tensor):
         return slice(0, tensor.shape[0])
     sharded: Any = tensor

@@ -204,7 +204,7 @@ attention in many small waves; a batch that is not quite full costs little."""
 
 @dataclass(frozen=True)
 class DecodingJob:
-    """What is drawn, and how."""
+    """The prompts, the drafts to complete, and how tokens are drawn."""
 
     prompts: Sequence[Sequence[int]]
     drafts: Drafts

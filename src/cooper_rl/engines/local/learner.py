@@ -9,7 +9,7 @@ has written.
 import json
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -79,7 +79,7 @@ class TorchLearner:
     ):
         self.device = resolve_device(config.device)
         self.base_fingerprint: str | None = None
-        """Of the frozen weights, where there is an adapter."""
+        """The fingerprint of the frozen weights; None without an adapter."""
         if trainable and config.lora is not None:
             add_adapter(model, config.lora, config.model)
             self.base_fingerprint = fingerprint(model)
@@ -92,7 +92,7 @@ class TorchLearner:
         self.skipped_updates = 0
         self.optimizer: torch.optim.AdamW | None = None
         self.losses_finite = torch.tensor(True, device=self.device)
-        self.run: Callable[..., Any] = _run
+        self.run: Callable[..., Any] = lambda function, *arguments: function(*arguments)
         """How a pass through the model is run; a sharded model needs to know when one begins and ends."""
         if self.base_fingerprint is None:
             self.model.requires_grad_(trainable)
@@ -148,7 +148,7 @@ class TorchLearner:
             save_trainer_state(Path(directory), self.model, self.optimizer, self.counters())
 
     def counters(self) -> dict[str, Any]:
-        """What `save` writes beside weights and moments, as JSON values."""
+        """The counters and settings that `save` writes, as JSON values."""
         return {
             "steps": self.steps,
             "skipped_updates": self.skipped_updates,
@@ -216,9 +216,18 @@ class TorchLearner:
         hidden_BLH = self.model.base_model(tokens_BL, use_cache=False).last_hidden_state
         return hidden_BLH.flatten(0, 1), padded_places(tokens_BL)
 
-    def _backward(self, loss: Tensor) -> None:
-        self.losses_finite &= torch.isfinite(loss.detach())
-        loss.backward()
+    def _backward(self, outputs: Iterable[Any], count: int) -> Metrics:
+        """Accumulate the gradient of each micro-batch's outputs, which have a `loss` and `metric_sums`.
+
+        Metrics are `loss` and means over `count`.
+        """
+        sums: dict[str, Tensor] = {}
+        for output in outputs:
+            self.losses_finite &= torch.isfinite(output.loss.detach())
+            output.loss.backward()
+            for name, value in {"loss": output.loss, **output.metric_sums}.items():
+                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
+        return {name: value.item() / (1 if name == "loss" else max(1, count)) for name, value in sums.items()}
 
     @contextmanager
     def _training_pass(self) -> Iterator[None]:
@@ -258,10 +267,6 @@ class TorchLearner:
             if name not in values or values[name].shape != tensor.shape:
                 raise InputError(f"{directory}: no weight {name!r} of shape {tuple(tensor.shape)} in this folder")
             own(tensor).copy_(values[name][own_rows(tensor)] if tensor.ndim else values[name])
-
-
-def _run(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
 
 
 def _enable_checkpointing(model: PreTrainedModel) -> None:
@@ -363,7 +368,7 @@ def _restore_moments(paths: list[Path], model: nn.Module, optimizer: torch.optim
 
 
 def _shape(slices: list[Any]) -> tuple[int, ...]:
-    """Of the whole tensor; () for a number."""
+    """The shape of the whole tensor; () for a number."""
     shapes = [tuple(piece.get_shape()) for piece in slices]
     return (sum(shape[0] for shape in shapes), *shapes[0][1:]) if shapes[0] else ()
 

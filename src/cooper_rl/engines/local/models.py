@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _NO_FOREIGN_CODE = {"trust_remote_code": False}
 
 Quantization = Mapping[str, Any]
-"""What `from_pretrained` is told beside the usual: see `four_bit`."""
+"""Further arguments of `from_pretrained`: see `four_bit`."""
 _NONE: Quantization = {}
 
 
@@ -123,13 +123,13 @@ def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTr
 
 
 def policy_shape(path: str) -> PreTrainedModel:
-    """The modules of a model folder without their weights."""
+    """The modules of a model folder, without weights (on the meta device)."""
     with torch.device("meta"):
         return AutoModelForCausalLM.from_config(_load_config(path), **_NO_FOREIGN_CODE)
 
 
 def reward_model_shape(path: str) -> PreTrainedModel:
-    """As `policy_shape`, with a head."""
+    """`policy_shape` with a reward head."""
     with torch.device("meta"):
         return AutoModelForSequenceClassification.from_config(_load_config(path), **_NO_FOREIGN_CODE)
 
@@ -143,7 +143,7 @@ def _merged(path: str, base: PreTrainedModel, quantization: Quantization) -> Pre
 
 
 def _load_config(path: str) -> PretrainedConfig:
-    """Of an adapter, its base's."""
+    """The config of a model; for an adapter, that of its base."""
     check_weights(path)
     while base := adapter_base(path):
         path = base

@@ -17,7 +17,7 @@ from cooper_rl.engines.local.adapter import adapter_off, check_targets, four_bit
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import check_vocabulary, load_policy, load_tokenizer, policy_shape
 from cooper_rl.engines.local.packing import length_mask, pad_tokens, padded_places
-from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
+from cooper_rl.policy.losses import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
 from cooper_rl.rollouts.columns import Column, offsets_of
 
 LOGITS_PER_CHUNK = 2**24
@@ -56,17 +56,8 @@ class TorchPolicyLearner(TorchLearner):
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
-        sums: dict[str, Tensor] = {}
-        for rows in self.microbatches(batch.token_ids):
-            with self._training_pass():
-                token_ids = [batch.token_ids[i] for i in rows]
-                flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
-                outputs = policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
-            self._backward(outputs.loss)
-            for name, value in {"loss": outputs.loss, **outputs.metric_sums}.items():
-                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
-        tokens = max(1, len(batch.advantages))
-        return {name: value.item() / (1 if name == "loss" else tokens) for name, value in sums.items()}
+        outputs = (self._loss(batch, rows, loss) for rows in self.microbatches(batch.token_ids))
+        return self._backward(outputs, len(batch.advantages))
 
     def logprobs(
         self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
@@ -84,6 +75,12 @@ class TorchPolicyLearner(TorchLearner):
                     flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
                 results[places.places(rows)] = flat.cpu().numpy()
         return results
+
+    def _loss(self, batch: PolicyBatch, rows: list[int], loss: PolicyObjective) -> PolicyLossOutputs:
+        with self._training_pass():
+            token_ids = [batch.token_ids[i] for i in rows]
+            flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
+            return policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
 
     def _completion_logprobs(
         self, token_ids: list[np.ndarray], lengths: Int[np.ndarray, " B"], temperature: float
