@@ -143,7 +143,9 @@ class FakeLearner:
 class FakePolicy(FakeLearner):
     name = "policy"
 
-    def logprobs(self, token_ids: Column, lengths: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    def logprobs(
+        self, token_ids: Column, lengths: np.ndarray, temperature: float = 1.0, adapter: bool = True
+    ) -> np.ndarray:
         self._engine.hand_over(token_ids, lengths)
         with noted("logprobs", self._engine.parts.logprobs):
             return self._random.normal(-1, 0.1, int(lengths.sum())).astype(np.float32)

@@ -34,7 +34,7 @@ def step(folder: str, settings: dict, completions: int, tokens: int) -> dict[str
     config = LearnerConfig.model_validate({"model": folder, "device": "cpu", "tokens_per_microbatch": 1024, **settings})
     engine = LocalEngine()
     policy = engine.policy(config, 10)
-    reference = policy.frozen_start() if config.lora else engine.policy(config, 0, trainable=False)
+    reference = policy if config.lora else engine.policy(config, 0, trainable=False)
     sampler = engine.sampler(config, 0)
     prompt = list(range(100, 132))
     for _ in range(2):
@@ -44,7 +44,7 @@ def step(folder: str, settings: dict, completions: int, tokens: int) -> dict[str
         count = int(lengths.sum())
         batch = PolicyBatch(
             rows, lengths, np.repeat(np.linspace(-1, 1, completions), lengths), np.full(count, 1 / count),
-            drawn.logprobs, drawn.logprobs, reference.logprobs(rows, lengths),
+            drawn.logprobs, drawn.logprobs, reference.logprobs(rows, lengths, adapter=False),
         )  # fmt: skip
         policy.forward_backward(batch, PolicyObjective(loss=PPOClip(), kl=KLConfig()))
         policy.optim_step()

@@ -158,9 +158,9 @@ def _assemble(config: RunConfig, inputs: Inputs) -> Parts:
 
 
 def _reference(config: RunConfig, policy: PolicyLearner) -> PolicyLearner:
-    """The frozen start: a model of its own, or the policy without its adapter."""
+    """The frozen start: a model of its own, or the policy, which is asked without its adapter."""
     if config.policy.lora is not None:
-        return policy.frozen_start()
+        return policy
     return config.engine.policy(config.policy, 0, trainable=False)
 
 

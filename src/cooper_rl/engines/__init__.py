@@ -40,7 +40,7 @@ class Engine(Protocol):
 
 @runtime_checkable
 class LongLived(Protocol):
-    """What an engine has as well that needs processes or machines for the length of a run."""
+    """The further methods of an engine that holds processes or machines for the length of a run."""
 
     @property
     def learns_side_by_side(self) -> bool:

@@ -135,16 +135,13 @@ class PolicyLearner(Learner, Protocol):
     """A causal language model."""
 
     def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
     ) -> Float[np.ndarray, " N"]:
         """Log-probabilities (nats) of the last `lengths[i]` tokens of each row, row after row.
 
         They are log softmax(logits / temperature): those of the distribution that is sampled at that temperature (> 0).
+        Without `adapter` they are those of the model beside which a low-rank adapter is trained: the frozen start.
         """
-        ...
-
-    def frozen_start(self) -> "PolicyLearner":
-        """The policy before training, in the same memory. Asked of a learner whose `config.lora` is set."""
         ...
 
 

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
-from cooper_rl.engines.local.shards import whole
+from cooper_rl.engines.local.adapter import whole
 
 
 class FileSender:

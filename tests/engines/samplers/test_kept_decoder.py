@@ -6,7 +6,7 @@ import torch
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.kept_decoder import compact_decoder
+from cooper_rl.engines.cpu.decoder import compact_decoder
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams

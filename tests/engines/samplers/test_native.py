@@ -6,7 +6,7 @@ from itertools import chain
 import pytest
 import torch
 
-from cooper_rl.engines.kernels.fast_decoder import can_be_compact
+from cooper_rl.engines.cpu.decoder import can_be_compact
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
@@ -177,7 +177,7 @@ def test_a_minimum_above_the_maximum_is_refused():
 def test_the_compact_decoder_draws_what_transformers_own_forward_pass_draws(model, tokenizer, prompts, monkeypatch):
     params = SamplingParams(max_tokens=40)
     compact = draw(NativeSampler(tokenizer, model), prompts, 6, params, seed=3)
-    monkeypatch.setattr("cooper_rl.engines.local.sampler.can_be_compact", lambda model: False)
+    monkeypatch.setattr("cooper_rl.engines.cpu.decoder.can_be_compact", lambda model: False)
     plain = draw(NativeSampler(tokenizer, model), prompts, 6, params, seed=3)
     for ours, theirs in zip(compact, plain, strict=True):
         assert [c.token_ids for c in ours] == [c.token_ids for c in theirs]

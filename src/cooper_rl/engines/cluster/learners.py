@@ -13,7 +13,6 @@ from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatc
 from cooper_rl.engines.cluster.group import RankGroup
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.policy import OpenSender
-from cooper_rl.engines.local.frozen_start import FrozenStart
 from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
 from cooper_rl.rollouts import Column
@@ -63,20 +62,11 @@ class RemotePolicyLearner(RemoteLearner):
         return super().forward_backward(batch, loss)
 
     def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
     ) -> Float[np.ndarray, " N"]:
         """See `TorchPolicyLearner.logprobs`."""
-        return np.array(self._call("logprobs", token_ids, lengths, temperature))  # Ray's own arrays are read-only
-
-    def frozen_start(self) -> FrozenStart:
-        """The policy before training, in the same shards. Needs `config.lora`."""
-        return FrozenStart(self)
-
-    def start_logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
-    ) -> Float[np.ndarray, " N"]:
-        """`logprobs` with the adapter switched off."""
-        return np.array(self._call("start_logprobs", token_ids, lengths, temperature))
+        found = self._call("logprobs", token_ids, lengths, temperature, adapter)
+        return np.array(found)  # Ray's own arrays are read-only
 
     def connect(self, open_sender: OpenSender) -> None:
         """Have every process open its end of a transfer of weights to samplers elsewhere, such as vLLM engines.

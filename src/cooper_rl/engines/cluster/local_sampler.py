@@ -8,8 +8,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.cpu import use_fast_linear
 from cooper_rl.engines.fsdp2.sharding import rank_device
-from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams

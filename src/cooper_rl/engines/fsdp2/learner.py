@@ -13,10 +13,8 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.agreement import all_true, largest, over_ranks
 from cooper_rl.engines.fsdp2.sharding import rank_device, shard
 from cooper_rl.engines.fsdp2.shares import shares
-from cooper_rl.engines.local.adapter import dropouts, plain_weights
-from cooper_rl.engines.local.adapter_folder import save_adapter
-from cooper_rl.engines.local.learner import TorchLearner
-from cooper_rl.engines.local.trainer_state import disk_errors, save_trainer_state
+from cooper_rl.engines.local.adapter import dropouts, plain_weights, save_adapter
+from cooper_rl.engines.local.learner import TorchLearner, disk_errors, save_trainer_state
 
 
 def on_cpu(config: LearnerConfig) -> LearnerConfig:

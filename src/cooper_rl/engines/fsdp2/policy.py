@@ -12,7 +12,6 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.agreement import added
 from cooper_rl.engines.fsdp2.learner import ShardedLearner, on_cpu
 from cooper_rl.engines.fsdp2.shares import same_prompt
-from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.policy import TorchPolicyLearner, check_prompts
 from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.rollouts import Column, offsets_of
@@ -56,7 +55,7 @@ class ShardedPolicyLearner(ShardedLearner):
         )
 
     def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
     ) -> Float[np.ndarray, " N"]:
         """See `TorchPolicyLearner.logprobs`."""
         rows = self._rows(token_ids, lengths)
@@ -64,21 +63,14 @@ class ShardedPolicyLearner(ShardedLearner):
         found = np.zeros(int(lengths.sum()), np.float64 if self.learner.model.dtype.itemsize == 8 else np.float32)
 
         def compute() -> None:
-            found[places] = self.learner.logprobs(mine, lengths[rows], temperature)
+            found[places] = self.learner.logprobs(mine, lengths[rows], temperature, adapter)
 
         self.infer(
             passes=len(self.learner.microbatches(mine)) if rows else 0,
             compute=compute,
-            fill=lambda: self.learner.logprobs(_TWO_TOKENS, np.array([1]), temperature),
+            fill=lambda: self.learner.logprobs(_TWO_TOKENS, np.array([1]), temperature, adapter),
         )
         return added(found, self.device)
-
-    def start_logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
-    ) -> Float[np.ndarray, " N"]:
-        """`logprobs` with the adapter switched off."""
-        with adapter_off(self.learner.model):
-            return self.logprobs(token_ids, lengths, temperature)
 
     def connect(self, open_sender: OpenSender) -> None:
         """Open this process's end of a transfer, in place of the one before."""

@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from transformers import PreTrainedModel
 
-from cooper_rl.engines.kernels.bfloat16_linear import BFloat16Linear
+from cooper_rl.engines.cpu import BFloat16Linear
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.errors import InputError
 

@@ -7,8 +7,8 @@ import torch
 from transformers import AutoConfig, GenerationConfig
 
 from cooper_rl.engines.local.models import load_tokenizer
-from cooper_rl.engines.local.stops import end_of_sequence_ids
-from cooper_rl.engines.model_source import local_folder
+from cooper_rl.engines.local.sampling import end_of_sequence_ids
+from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.engines.vllm.config import VllmConfig
 from cooper_rl.engines.vllm.handover import Handover, HandoverFromHere
 from cooper_rl.engines.vllm.sampler import InferenceEngine, VllmSampler

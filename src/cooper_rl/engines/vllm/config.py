@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.data.strict_json import parse_json
-from cooper_rl.engines.model_source import local_folder
+from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cooper_rl.engines.base import EngineLost
-from cooper_rl.engines.local.stops import StopRule
+from cooper_rl.engines.local.sampling import StopRule
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column, Samples

@@ -10,7 +10,7 @@ from uuid import uuid4
 from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, sample_at_once
-from cooper_rl.engines.local.stops import StopRule
+from cooper_rl.engines.local.sampling import StopRule
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm.handover import Handover
 from cooper_rl.engines.vllm.requests import Drawn, Request, check_versions, requests, samples

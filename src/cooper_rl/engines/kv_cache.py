@@ -1,5 +1,7 @@
 """A key-value cache that writes in place into a growing buffer instead of concatenating at every token."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -22,7 +24,7 @@ class BufferedLayer(CacheLayerMixin):
         self.length = 0
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Start empty. Memory is allocated when the buffer first grows."""
+        # Memory is allocated when the buffer first grows.
         self.keys = key_states[:, :, :0]
         self.values = value_states[:, :, :0]
         self.is_initialized = True
@@ -44,54 +46,47 @@ class BufferedLayer(CacheLayerMixin):
         assert self.values is not None
         if self.length > self.keys.shape[-2]:
             capacity = self.length + GROWTH
-            self.keys = _copied(self.keys, start, capacity)
-            self.values = _copied(self.values, start, capacity)
+            self._replace(lambda buffer: _copied(buffer, start, capacity))
         self.keys[:, :, start : self.length] = key_states
         self.values[:, :, start : self.length] = value_states
+        return self.filled
+
+    @property
+    def filled(self) -> tuple[Tensor, Tensor]:
+        """Keys and values of the filled columns, [rows, heads, length, size]."""
+        assert self.keys is not None
+        assert self.values is not None
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
 
     def reorder_cache(self, beam_idx: Int[Tensor, " kept"]) -> None:
         """Make row i a copy of row `beam_idx[i]`, with room for the tokens to come."""
-        assert self.keys is not None
-        assert self.values is not None
-        capacity = max(self.keys.shape[-2], self.length + GROWTH)
-        self.keys = _copied(self.keys, self.length, capacity, beam_idx)
-        self.values = _copied(self.values, self.length, capacity, beam_idx)
+        room = self.length + GROWTH
+        self._replace(lambda buffer: _copied(buffer, self.length, max(buffer.shape[-2], room), beam_idx))
 
     def keep_rows(self, rows: Int[Tensor, " kept"]) -> None:
         """Row i becomes row `rows[i]`. A row may be named once. Only rows that change their place are copied."""
+        self._replace(lambda buffer: keep_in_place(buffer, rows, self.length))
+
+    def _replace(self, change: Callable[[Tensor], Tensor]) -> None:
         assert self.keys is not None
         assert self.values is not None
-        self.keys = keep_in_place(self.keys, rows, self.length)
-        self.values = keep_in_place(self.values, rows, self.length)
+        self.keys, self.values = change(self.keys), change(self.values)
 
     def get_seq_length(self) -> int:
-        """Number of filled columns."""
         return self.length
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Length and offset of the keys that a mask must cover when `query_length` tokens come next."""
         return self.length + query_length, 0
 
     def get_max_length(self) -> int:
-        """No maximum."""
         return -1
 
     def get_max_cache_shape(self) -> int:
-        """The name of `get_max_length` in transformers 5.0."""
-        return -1
+        return -1  # the name of `get_max_length` in transformers 5.0
 
     def reset(self) -> None:
-        """Forget everything."""
         self.keys = self.values = None
         self.is_initialized, self.length = False, 0
-
-
-def filled(layer: BufferedLayer) -> tuple[Tensor, Tensor]:
-    """The filled columns of a layer's keys and values, [rows, heads, length, size]."""
-    assert layer.keys is not None
-    assert layer.values is not None
-    return layer.keys[:, :, : layer.length], layer.values[:, :, : layer.length]
 
 
 def keep_in_place(
@@ -118,6 +113,16 @@ def _copied(buffer: Tensor, filled: int, capacity: int, rows: Tensor | None = No
     copy = source.new_empty(*source.shape[:2], capacity, source.shape[3])
     copy[:, :, :filled] = source
     return copy
+
+
+def filling_gaps(kept: Int[Tensor, " kept"]) -> Int[Tensor, " kept"]:
+    """The rows `kept` (ascending) in an order in which few of them move: the last ones take the free places."""
+    free = torch.ones(len(kept), dtype=torch.bool)
+    staying = kept[kept < len(kept)]
+    free[staying] = False
+    order = torch.arange(len(kept))
+    order[free] = kept[len(staying) :]
+    return order
 
 
 def build_cache(config: PreTrainedConfig) -> Cache:
