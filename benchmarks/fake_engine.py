@@ -166,7 +166,7 @@ class FakeSampler:
     def __init__(self, engine: FakeEngine):
         self._engine, self._thread = engine, ThreadPoolExecutor(max_workers=1)
 
-    def load_weights(self, learner: Any) -> None:
+    def sync_weights(self, learner: Any) -> None:
         with noted("push", self._engine.parts.push):
             pass
 

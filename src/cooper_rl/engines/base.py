@@ -167,7 +167,7 @@ class Sampler(Protocol):
         """
         ...
 
-    def load_weights(self, learner: PolicyLearner) -> None:
+    def sync_weights(self, learner: PolicyLearner) -> None:
         """Take over the learner's current weights. Called before each step's `sample`.
 
         This is the one place where two engines meet: a sampler knows which learners it can take weights from, and

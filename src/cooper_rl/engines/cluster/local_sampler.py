@@ -25,7 +25,7 @@ class LocalSampler:
         self._model: PreTrainedModel | None = None
 
     @torch.no_grad()
-    def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+    def sync_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Copy the weights, which come one after the other."""
         if self._model is None:
             self._model = load_policy(self._config.model)

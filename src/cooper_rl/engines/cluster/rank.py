@@ -57,10 +57,10 @@ class Rank:
         key, config, max_rows = given
         self._samplers[key] = LocalSampler(config, max_rows)
 
-    def load_weights(self, given: tuple[str, str]) -> None:
+    def sync_weights(self, given: tuple[str, str]) -> None:
         """Give a sampler the weights of a policy now."""
         sampler, learner = given
-        self._samplers[sampler].load_weights(self.learners[learner].full_weights())
+        self._samplers[sampler].sync_weights(self.learners[learner].full_weights())
 
     def sample(self, given: tuple[Any, ...]) -> Any:
         """Draw this process's share of the completions."""

@@ -17,7 +17,7 @@ from cooper_rl.rollouts.samples import Samples
 class RemoteSampler(Sampler):
     """Native samplers in the processes of a group; implements `Sampler`. Every call may raise EngineLost.
 
-    Each process holds a copy of all weights beside its shard, taken over by `load_weights`.
+    Each process holds a copy of all weights beside its shard, taken over by `sync_weights`.
     """
 
     def __init__(self, group: RankGroup, policy: LearnerConfig, max_rows: int) -> None:
@@ -26,7 +26,7 @@ class RemoteSampler(Sampler):
         group.call("build_sampler", self._key, policy, max_rows)
         weakref.finalize(self, group.forget, self._key)
 
-    def load_weights(self, learner: PolicyLearner) -> None:
+    def sync_weights(self, learner: PolicyLearner) -> None:
         """See `Sampler`. Raises TypeError for a learner of other processes."""
         if not isinstance(learner, RemotePolicyLearner) or learner.group is not self._group:
             raise TypeError(
@@ -34,13 +34,13 @@ class RemoteSampler(Sampler):
             )
         wanted = (learner.key, learner.version)
         if wanted != self._loaded:
-            self._group.call("load_weights", self._key, learner.key)
+            self._group.call("sync_weights", self._key, learner.key)
             self._loaded = wanted
 
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
         """See `NativeSampler.sample`."""
         if self._loaded is None:
-            raise RuntimeError("no weights to sample with: call load_weights first")
+            raise RuntimeError("no weights to sample with: call sync_weights first")
         return _joined(self._group.call_all("sample", self._key, list(prompts), n, params, seed))
 
 

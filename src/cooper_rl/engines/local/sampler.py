@@ -41,7 +41,7 @@ LEAVE_LARGE_ABOVE = 0.03
 class NativeSampler:
     """A `Sampler` that decodes with the learner's own weights, in this process.
 
-    `load_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
+    `sync_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
     completions of a Llama-shaped model on a CPU it makes a packed copy of the weights (`CompactDecoder`), which is kept
     until the weights change or the learner's next training pass begins.
     `max_rows` bounds the number of completions decoded together (0: all). With the packed copy, others enter as
@@ -78,10 +78,10 @@ class NativeSampler:
     def room(self, max_tokens: int) -> int | None:
         """Most tokens that a prompt may have if `max_tokens` must fit after it; see `prompt_room`."""
         if self._model is None:
-            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+            raise RuntimeError("no model to sample from: pass one, or call sync_weights first")
         return prompt_room(_context(self._model), max_tokens)
 
-    def load_weights(self, learner: PolicyLearner) -> None:
+    def sync_weights(self, learner: PolicyLearner) -> None:
         """Sample from `learner.model` from now on, without a copy.
 
         Raises TypeError for a learner whose model is not a Hugging Face model in this process.
@@ -113,7 +113,7 @@ class NativeSampler:
         """
         model = self._model
         if model is None:
-            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+            raise RuntimeError("no model to sample from: pass one, or call sync_weights first")
         limits = [completion_limit(model, index, prompt, params) for index, prompt in enumerate(prompts)]
         generation = getattr(model, "generation_config", None)
         rule = StopRule(self.tokenizer, params, end_of_sequence_ids(generation, self.tokenizer))
@@ -139,7 +139,7 @@ class NativeSampler:
     def next_token_logits(self, prompts: Sequence[Sequence[int]]) -> Float[Tensor, "P V"]:
         """Logits, float32 on the CPU, of the token that would follow each prompt. Raises errors like `sample`."""
         if self._model is None:
-            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+            raise RuntimeError("no model to sample from: pass one, or call sync_weights first")
         rows: list[Tensor | None] = [None] * len(prompts)
         for index, prompt in enumerate(prompts):
             completion_limit(self._model, index, prompt, SamplingParams(max_tokens=1))

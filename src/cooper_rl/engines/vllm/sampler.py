@@ -48,8 +48,8 @@ class InferenceEngine(Protocol):
 class VllmSampler:
     """Draws with the weights that were handed over last, and with no others.
 
-    `load_weights` copies the learner's weights into the engine and gives them a version, which every completion names.
-    An engine that has lost them is noticed, by then or by the next `load_weights`, which brings them back.
+    `sync_weights` copies the learner's weights into the engine and gives them a version, which every completion names.
+    An engine that has lost them is noticed, by then or by the next `sync_weights`, which brings them back.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class VllmSampler:
         except EngineLost as lost:
             logger.warning("engine lost while it drew, it gets its weights again: %s", lost)
             assert self._learner is not None
-            self.load_weights(self._learner)
+            self.sync_weights(self._learner)
             return self._draw(prompts, n, params, seed)
 
     def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
@@ -100,13 +100,13 @@ class VllmSampler:
 
     def _draw(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
         if self.version is None:
-            raise RuntimeError("the engine does not hold the policy's weights: call load_weights first")
+            raise RuntimeError("the engine does not hold the policy's weights: call sync_weights first")
         rule = StopRule(self.tokenizer, params, self._end_of_sequence)
         drawn = self._engine.generate(requests(prompts, n, params, rule, self._engine.context, seed))
         check_versions(drawn, self.version)
         return samples(drawn, params, rule)
 
-    def load_weights(self, learner: PolicyLearner) -> None:
+    def sync_weights(self, learner: PolicyLearner) -> None:
         """Hand the learner's weights over, and check that the engine has them.
 
         A hand-over that fails is made once more, over a new connection. Raises TypeError for a learner whose weights
