@@ -16,11 +16,11 @@ import torch
 from cooper_rl.arena.arms import ASSETS
 from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.base import PairBatch, PolicyBatch
-from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.shards import whole
 from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.policy.kl import KLConfig
 from cooper_rl.policy.losses import PolicyObjective
 from cooper_rl.policy.losses.clip import PPOClip

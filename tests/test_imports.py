@@ -29,7 +29,7 @@ engines.kernels
 engines.local
 engines.vllm
 engines.fsdp2
-engines.cluster
+engines.ray
 cooptimization
 evaluation
 verifyrm.train.robustness

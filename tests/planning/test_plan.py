@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from cooper_rl.cli.main import commands
 from cooper_rl.config_loading import load_config
-from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.local.models import load_policy, load_reward_model
 from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.errors import InputError
 from cooper_rl.planning.advice import advice
 from cooper_rl.planning.devices import DEVICES, GB, device_called

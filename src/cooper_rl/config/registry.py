@@ -28,6 +28,8 @@ class Kinds:
     `kind: package.module:Class` selects a record from anywhere else. A field annotated `Annotated[Protocol, kinds]`
     reads any of these.
 
+    With `package` None all kinds stand in the file of the registry.
+
     Settings without `kind` are of the kind `default`, if that is set. If `of_function` is set,
     `kind: package.module:function` may name a function. `of_function()` is then the record of such parts, and the
     record's field `kind` holds the function's path.
@@ -36,7 +38,7 @@ class Kinds:
     def __init__(
         self,
         noun: str,
-        package: str,
+        package: str | None,
         needs: Sequence[str],
         default: str | None = None,
         of_function: Callable[[], type[Config]] | None = None,
@@ -67,7 +69,8 @@ class Kinds:
         """Every kind of the package, by name."""
         if not self._imported:
             self._imported = True
-            for module in pkgutil.iter_modules(import_module(self._package).__path__):
+            modules = [] if self._package is None else pkgutil.iter_modules(import_module(self._package).__path__)
+            for module in modules:
                 import_module(f"{self._package}.{module.name}")
             self._records = dict(sorted(self._records.items()))  # independent of import order
         return self._records
@@ -123,7 +126,7 @@ class Kinds:
     def _named(self, kind: str) -> type[Config] | None:
         """The package's record of this kind, or None. Most files are named after their kind, so one import will do."""
         module = f"{self._package}.{kind}"
-        if kind not in self._records and kind.isidentifier() and find_spec(module) is not None:
+        if self._package and kind not in self._records and kind.isidentifier() and find_spec(module) is not None:
             import_module(module)
         return self._records.get(kind) or self.records.get(kind)
 

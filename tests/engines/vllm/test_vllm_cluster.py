@@ -12,9 +12,9 @@ pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 
 from test_vllm_push import DRAWN, PROMPTS, check_twenty_pushes, gap, tied_qwen2
 
-from cooper_rl.engines.cluster.inference.engines import shares
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.vllm.requests import Request
+from cooper_rl.engines.ray.vllm_engines import prompt_shares
+from cooper_rl.engines.vllm.engines import CompletionRequest
 from rank_processes import on_ranks, two_ranks_and_vllm
 
 
@@ -114,9 +114,9 @@ def test_an_engine_that_hangs_is_ended_and_replaced(sampler, learner):
 
 
 def test_all_samples_of_a_prompt_go_to_one_engine():
-    asked = [Request([prompt], {"seed": i}) for prompt in (7, 8, 9, 8, 5) for i in range(3)]
-    first, second = shares(asked, 2)
+    asked = [CompletionRequest([prompt], {"seed": i}) for prompt in (7, 8, 9, 8, 5) for i in range(3)]
+    first, second = prompt_shares(asked, 2)
     assert first + second == asked
     assert [len(first), len(second)] == [6, 9]
-    assert shares(asked[:3], 2) == [[], asked[:3]]
-    assert shares([], 2) == [[], []]
+    assert prompt_shares(asked[:3], 2) == [[], asked[:3]]
+    assert prompt_shares([], 2) == [[], []]

@@ -15,9 +15,9 @@ from cooper_rl.arena.tokenizer import build_tokenizer
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.engines.vllm.build import sampler_of
-from cooper_rl.engines.vllm.config import VllmConfig
-from cooper_rl.engines.vllm.offline import OfflineEngine
+from cooper_rl.engines.vllm import VllmConfig
+from cooper_rl.engines.vllm.engines import OfflineEngine
+from cooper_rl.engines.vllm.sampler import build_sampler
 from cooper_rl.engines.vllm.transfer import UNFINISHED, WeightPushError
 from cooper_rl.rollouts.columns import Column
 from cooper_rl.rollouts.samples import Samples
@@ -69,7 +69,7 @@ def learner(folder):
 
 @pytest.fixture
 def sampler(engine, folder):
-    return sampler_of(engine, str(folder), CONFIG, "gloo")
+    return build_sampler(str(folder), CONFIG, "gloo", start=lambda *_: engine)
 
 
 @torch.no_grad()
@@ -171,7 +171,7 @@ def test_an_engine_that_has_lost_its_weights_gets_them_again_before_anything_is_
     drawn = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
     other = TorchPolicyLearner.from_config(learner.config, 10)
     disturb(other.model, 0.1)
-    sampler_of(engine, learner.config.model, CONFIG, "gloo").sync_weights(other)  # another run's
+    build_sampler(learner.config.model, CONFIG, "gloo", start=lambda *_: engine).sync_weights(other)  # another run's
     again = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
     assert sampler.reconnections == 1
     np.testing.assert_array_equal(again.token_ids.values, drawn.token_ids.values)

@@ -16,12 +16,12 @@ from vllm_server import VllmServer
 
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.arena.tokenizer import build_tokenizer
-from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.engines.vllm.build import build_sampler
-from cooper_rl.engines.vllm.config import VllmConfig
+from cooper_rl.engines.vllm import VllmConfig
+from cooper_rl.engines.vllm.sampler import build_sampler
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.rollouts.columns import Column
 
@@ -55,7 +55,7 @@ def learner(folder):
 
 @pytest.fixture
 def sampler(server, folder):
-    return build_sampler(str(folder), VllmConfig(url=server.url, timeout_s=400, max_num_seqs=8))
+    return build_sampler(str(folder), VllmConfig(url=server.url, timeout_s=400, max_num_seqs=8), "gloo")
 
 
 def gap(samples, learner, temperature=1.0) -> float:
@@ -182,9 +182,9 @@ def test_what_is_wrong_with_a_server_is_told_with_the_remedy(answering, folder, 
     if "/server_info" in answers:
         answers = {"/v1/models": MODELS, "/version": {"version": "0.32.0"}} | answers
     with pytest.raises(InputError, match=told):
-        build_sampler(str(folder), VllmConfig(url=answering(answers)))
+        build_sampler(str(folder), VllmConfig(url=answering(answers)), "gloo")
 
 
 def test_an_address_without_a_server_is_told(folder):
     with pytest.raises(InputError, match=r"no vLLM server answers at http://127\.0\.0\.1:9"):
-        build_sampler(str(folder), VllmConfig(url="http://127.0.0.1:9"))
+        build_sampler(str(folder), VllmConfig(url="http://127.0.0.1:9"), "gloo")
