@@ -201,7 +201,7 @@ class AheadSampler(Sampler, Protocol):
 
 
 @runtime_checkable
-class Measured(Protocol):
+class MeasuredSampler(Protocol):
     """A sampler that counts faults, or spends time on something besides drawing."""
 
     def take_metrics(self) -> Metrics:

@@ -30,7 +30,7 @@ class RemoteLearner:
         self.group, self.key = group, group.new_key()
         self.version = 0
         """Changes with the weights."""
-        group.call("build", self.key, self.kind, config, total_steps, trainable)
+        group.call("build_learner", self.key, self.kind, config, total_steps, trainable)
         weakref.finalize(self, group.forget, self.key)
 
     def forward_backward(self, batch: Any, loss: Any) -> Metrics:

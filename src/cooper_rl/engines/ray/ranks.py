@@ -29,7 +29,7 @@ from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.ray import Resources
+from cooper_rl.engines.ray.samplers import Resources
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts.samples import Samples
@@ -205,7 +205,7 @@ class RankProcess:
             backend, init_method=address, rank=rank, world_size=ranks, timeout=timedelta(seconds=timeout_s)
         )
 
-    def build(self, given: tuple[str, str, LearnerConfig, int, bool]) -> None:
+    def build_learner(self, given: tuple[str, str, LearnerConfig, int, bool]) -> None:
         """Load a learner of a kind and keep it under a key."""
         key, kind, config, total_steps, trainable = given
         self.learners[key] = LEARNERS[kind].from_config(config, total_steps, trainable)

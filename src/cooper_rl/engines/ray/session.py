@@ -13,8 +13,8 @@ import ray
 import torch
 
 from cooper_rl.engines.local.device import available_cores
-from cooper_rl.engines.ray import Resources
 from cooper_rl.engines.ray.ranks import RankGroup
+from cooper_rl.engines.ray.samplers import Resources
 from cooper_rl.engines.ray.vllm_engines import RayEngines
 from cooper_rl.errors import InputError
 

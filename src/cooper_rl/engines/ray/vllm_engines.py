@@ -18,9 +18,9 @@ from ray.exceptions import RayError, RayTaskError
 from transformers import PreTrainedModel
 
 from cooper_rl.engines.base import EngineLost, PolicyLearner, WeightSender
-from cooper_rl.engines.ray import Resources
 from cooper_rl.engines.ray.learners import RemotePolicyLearner
 from cooper_rl.engines.ray.ranks import Placement, begin_process
+from cooper_rl.engines.ray.samplers import Resources
 from cooper_rl.engines.vllm import VllmConfig, check_version
 from cooper_rl.engines.vllm.engines import CompletionRequest, DrawnCompletion, OfflineEngine, RemoteEngine
 from cooper_rl.errors import InputError

@@ -116,7 +116,6 @@ class VllmEngine(VllmConfig):
     """Learners in this process; vLLM draws, in this process too or behind a `url`."""
 
     kind: Literal["vllm"] = "vllm"
-    """Names this engine."""
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
         return LocalEngine().policy(config, total_steps, trainable)

@@ -192,7 +192,7 @@ class VllmSampler:
             self._disconnect()
 
     def take_metrics(self) -> Metrics:
-        """See `Measured`: restarts, reconnections, failed pushes, and seconds of all pushes."""
+        """See `MeasuredSampler`: restarts, reconnections, failed pushes, and seconds of all pushes."""
         told, self._told = (
             self._told,
             {
