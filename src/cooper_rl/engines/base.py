@@ -140,7 +140,7 @@ class PolicyLearner(Learner, Protocol):
     ) -> Float[np.ndarray, " N"]:
         """Log-probabilities (nats) of the last `lengths[i]` tokens of each row, row after row.
 
-        They are log softmax(logits / temperature): those of the distribution that is sampled at that temperature (> 0).
+        They are log softmax(logits / temperature), of the distribution that is sampled at that temperature (> 0).
         """
         ...
 

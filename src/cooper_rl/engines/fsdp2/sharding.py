@@ -1,4 +1,4 @@
-"""How the work is divided: a model into shards, one a process, and the rows of a batch into shares."""
+"""Division of the work: a model into shards, one a process, and the rows of a batch into shares."""
 
 from collections.abc import Callable, Sequence
 from types import MethodType

@@ -41,7 +41,7 @@ class ClusterEngine(Config):
     cpus_per_rank: float = Field(default=1, gt=0)
     """CPU cores reserved for a process, and, rounded down, its threads for tensor work."""
     samplers: Annotated[Samplers, SAMPLERS] = NativeSamplers()
-    """What draws: `native`, in the policy's processes, or `vllm`, engines with devices of their own."""
+    """`native` draws in the policy's processes; `vllm` draws on engines with devices of their own."""
     start_timeout_s: float = Field(default=300, gt=0)
     """Seconds to wait for free devices and for the processes to start."""
     call_timeout_s: float = Field(default=1800, gt=0)

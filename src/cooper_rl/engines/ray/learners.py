@@ -127,7 +127,7 @@ class RemoteSampler:
 
 
 def _joined(parts: Sequence[Samples]) -> Samples:
-    """The completions of all prompts, from those of each run of prompts."""
+    """Join the completions of the runs of prompts, in order."""
     return Samples(
         token_ids=Column.of([row for part in parts for row in part.token_ids]),
         logprobs=np.concatenate([part.logprobs for part in parts]),

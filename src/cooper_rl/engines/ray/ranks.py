@@ -34,8 +34,6 @@ from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts.samples import Samples
 
-logger = logging.getLogger(__name__)
-
 GRACE_S = 90.0
 """Seconds that the others get after an error in one process: they may wait for it in a collective, or one may be dead.
 Ray reports a dead process at once, but a lost machine only after a minute."""

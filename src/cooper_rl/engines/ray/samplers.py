@@ -1,4 +1,4 @@
-"""What draws completions in a cluster: Cooper's own sampler in the policy's processes, or vLLM engines."""
+"""Settings of the samplers of a cluster: Cooper's own in the policy's processes, or vLLM engines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAMPLERS = Kinds("sampler", "cooper_rl.engines.ray.samplers", ["check", "process
 
 @dataclass(frozen=True)
 class Resources:
-    """What one process reserves."""
+    """CPU cores and GPUs that one process reserves."""
 
     cpus: float
     gpus: float
@@ -39,11 +39,11 @@ class Samplers(Protocol):
         ...
 
     def processes(self, on_gpus: bool) -> tuple[int, Resources]:
-        """Processes besides those of the policy, and what each reserves in a cluster with GPUs, or without."""
+        """The number of processes besides the policy's, and what each reserves in a cluster with GPUs, or without."""
         ...
 
     def sampler(self, session: Session, policy: LearnerConfig, max_rows: int) -> Sampler:
-        """See `Engine.sampler`."""
+        """A sampler for the policy, as `Engine.sampler`, on the processes of `session`."""
         ...
 
 

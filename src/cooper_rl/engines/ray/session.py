@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from cooper_rl.engines.ray import ClusterEngine
     from cooper_rl.engines.vllm import VllmConfig
 
-logger = logging.getLogger(__name__)
-
 
 class Session:
     """The groups of processes of one run; `close` ends them, and Ray where this run has started it."""
@@ -133,7 +131,7 @@ def _start(address: str | None) -> None:
 
 
 def _nodes() -> list[dict[str, float]]:
-    """What each machine of the cluster has."""
+    """The resources of each machine of the cluster."""
     return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 

@@ -188,7 +188,7 @@ class EngineActors:
 
 
 def _results(calls: Sequence[Any], actors: Sequence[Any], timeout_s: float, settle: bool = False) -> list[Any]:
-    """What the actors return.
+    """Wait for the results of the actors' calls.
 
     Raises the first error as it comes or, with `settle`, when the others are done. Raises EngineLost for an engine that
     is dead, or was killed because it was silent for `timeout_s`.

@@ -53,7 +53,7 @@ class VllmConfig(Config):
     prefix_caching: bool = True
     """Compute what prompts have in common once. The cache is emptied whenever weights change."""
     transfer: Literal["auto", "gloo", "nccl", "ipc"] = "auto"
-    """How weights reach the engine: over `gloo` on a CPU, `nccl` between devices, CUDA `ipc` on the same device. `auto`
+    """Path of the weights to the engine: `gloo` on a CPU, `nccl` between devices, CUDA `ipc` on the same device. `auto`
     takes `gloo` on a CPU; on a GPU `ipc` for an engine in this process, and `nccl` for a server."""
     transfer_host: str = "127.0.0.1"
     """Address of this machine, as a server reaches it for the weights."""

@@ -1,4 +1,4 @@
-"""vLLM engines, in this process (`OfflineEngine`) or behind a URL (`RemoteEngine`), and what they are asked for."""
+"""vLLM engines in this process (`OfflineEngine`) and behind a URL (`RemoteEngine`), and their requests."""
 
 # vLLM has an environment of its own, where types are not checked.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
@@ -67,7 +67,7 @@ class InferenceEngine(Protocol):
         """Wait for an engine that is being restarted. Raises EngineLost where it does not come back."""
 
     def weight_versions(self) -> list[str]:
-        """See `Receiver`."""
+        """The version of the weights that each engine reports."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The sampler that draws with vLLM: built, given a learner's weights, asked, and its answers as `Samples`."""
+"""The vLLM sampler: its builder, pushes of a learner's weights, requests, and answers as `Samples`."""
 
 import logging
 import time
@@ -68,7 +68,7 @@ def build_sampler(
 
 
 def _generation_config(model: str) -> GenerationConfig:
-    """What the model itself would have as `generation_config`."""
+    """The `generation_config` that transformers would give the model."""
     try:
         return GenerationConfig.from_pretrained(model)
     except OSError:  # a folder may have none
@@ -106,7 +106,7 @@ class VllmSampler:
         self._pushes = 0
         self._learner: PolicyLearner | None = None
         self._push_seconds = 0.0
-        self._told: Metrics = {"engine/restarts": float(engine.restarts)}  # those before belong to another sampler
+        self._told: Metrics = {"engine/restarts": float(engine.restarts)}  # earlier restarts belong to another sampler
         self._thread = ThreadPoolExecutor(1, "vllm-sampler")
 
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
@@ -221,7 +221,7 @@ def _requests(
         "logprobs": 0,  # of the token drawn alone
         "stop": list(rule.strings),
         "stop_token_ids": sorted(rule.token_ids),
-        "ignore_eos": True,  # what ends a completion stands in `stop_token_ids`
+        "ignore_eos": True,  # `stop_token_ids` lists the tokens that end a completion
         "detokenize": bool(rule.strings),
     }
     wanted = []
@@ -290,6 +290,6 @@ def _cut(one: DrawnCompletion, params: SamplingParams, rule: StopRule) -> tuple[
 
 
 def _seed(seed: int, prompt: int, sample: int) -> int:
-    """A seed of 63 bits; neighbouring seeds and places give seeds that are as different as those of distant ones."""
+    """A seed of 63 bits; neighbouring seeds and places give unrelated ones."""
     state = np.random.SeedSequence([seed % 2**64, prompt, sample]).generate_state(1, np.uint64)
     return int(state[0] >> np.uint64(1))

@@ -244,7 +244,7 @@ def _wait_for(ranks: list[str], store: dist.TCPStore, joining: Future[Any], time
 
 @dataclass(kw_only=True)
 class GlooInitInfo(NCCLWeightTransferInitInfo):
-    """What a worker needs to join the group."""
+    """Address of the group, for a worker that joins it."""
 
     timeout_s: float = 600.0
 
@@ -289,7 +289,7 @@ class GlooEngine(NCCLWeightTransferEngine):
 
 @dataclass
 class GlooTrainerInitInfo(NCCLTrainerInitInfo):
-    """What the sender needs to open the group."""
+    """Address of the group, for the sender that opens it."""
 
     backend: ClassVar[str] = "gloo"
     packed: bool = False
