@@ -88,7 +88,7 @@ class OfflineEngine:
 
         from cooper_rl.engines.vllm.transfer import EXTENSION  # noqa: PLC0415
 
-        self._params = SamplingParams
+        self._params: Any = SamplingParams
         on_cpu = not torch.cuda.is_available()
         kv_cache_gib = config.kv_cache_gib or (1.0 if on_cpu else None)
         set_num_threads = torch.set_num_threads
