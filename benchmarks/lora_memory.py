@@ -38,7 +38,7 @@ def step(folder: str, settings: dict, completions: int, tokens: int) -> dict[str
     sampler = engine.sampler(config, 0)
     prompt = list(range(100, 132))
     for _ in range(2):
-        sampler.load_weights(policy)
+        sampler.sync_weights(policy)
         drawn = sampler.sample([prompt], completions, SamplingParams(max_tokens=tokens, min_tokens=tokens), seed=0)
         rows, lengths = Column.of([[*prompt, *row.tolist()] for row in drawn.token_ids]), drawn.token_ids.lengths
         count = int(lengths.sum())

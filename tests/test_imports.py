@@ -29,7 +29,7 @@ engines.cpu
 engines.local
 engines.vllm
 engines.fsdp2
-engines.cluster
+engines.ray
 cooptimization
 evaluation
 observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules

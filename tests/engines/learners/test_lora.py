@@ -134,7 +134,7 @@ def test_the_sampler_reports_the_adapted_models_logprobs(policy_folder, max_toke
             if ".lora_" in name:
                 torch.nn.init.normal_(parameter, std=0.2)
         sampler = NativeSampler(load_tokenizer(str(policy_folder)))
-        sampler.load_weights(policy)
+        sampler.sync_weights(policy)
         drawn = sampler.sample([[5, 6, 7], [9]], 3, SamplingParams(max_tokens=max_tokens), seed=0)
         rows = [[*([5, 6, 7], [9])[i // 3], *row.tolist()] for i, row in enumerate(drawn.token_ids)]
         expected = policy.logprobs(Column.of(rows), drawn.token_ids.lengths)

@@ -128,9 +128,9 @@ def test_weights_are_taken_by_reference_and_the_model_keeps_its_mode(model, toke
             self.model = model
 
     sampler = NativeSampler(tokenizer)
-    with pytest.raises(RuntimeError, match="load_weights"):
+    with pytest.raises(RuntimeError, match="sync_weights"):
         draw(sampler, [[5]], 1, SamplingParams(max_tokens=4), seed=0)
-    sampler.load_weights(TrainedHere())  # pyright: ignore[reportArgumentType]
+    sampler.sync_weights(TrainedHere())  # pyright: ignore[reportArgumentType]
     before = draw(sampler, [[5]], 1, SamplingParams(temperature=0, max_tokens=8), seed=0)
     assert model.training
     with torch.no_grad():
@@ -142,7 +142,7 @@ def test_weights_are_taken_by_reference_and_the_model_keeps_its_mode(model, toke
 
 def test_a_learner_without_a_local_model_is_refused(tokenizer):
     with pytest.raises(TypeError, match="native sampler needs a learner with a `model`"):
-        NativeSampler(tokenizer).load_weights(object())  # pyright: ignore[reportArgumentType]
+        NativeSampler(tokenizer).sync_weights(object())  # pyright: ignore[reportArgumentType]
 
 
 def test_bfloat16_autocast_stays_near_the_float32_logprobs(llama, tokenizer):

@@ -37,7 +37,7 @@ LEAVE_LARGE_ABOVE = 0.03
 class NativeSampler:
     """A `Sampler` that decodes with the learner's own weights, in this process.
 
-    `load_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
+    `sync_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
     completions of a Llama-shaped model on a CPU it makes a packed copy of the weights (`CompactDecoder`), which is kept
     until the weights change or the learner's next training pass begins.
     `max_rows` bounds the number of completions decoded together (0: all). With the packed copy, others enter as
@@ -75,14 +75,14 @@ class NativeSampler:
     def model(self) -> PreTrainedModel:
         """The model that is sampled. Raises RuntimeError before there is one."""
         if self._model is None:
-            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+            raise RuntimeError("no model to sample from: pass one, or call sync_weights first")
         return self._model
 
     def room(self, max_tokens: int) -> int | None:
         """Most tokens that a prompt may have if `max_tokens` must fit after it; see `prompt_room`."""
         return prompt_room(_context(self.model), max_tokens)
 
-    def load_weights(self, learner: PolicyLearner) -> None:
+    def sync_weights(self, learner: PolicyLearner) -> None:
         """Sample from `learner.model` from now on, without a copy.
 
         Raises TypeError for a learner whose model is not a Hugging Face model in this process.
