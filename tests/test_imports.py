@@ -30,6 +30,7 @@ engines.local
 engines.vllm
 engines.fsdp2
 engines.ray
+engines.kinds
 cooptimization
 evaluation
 observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules

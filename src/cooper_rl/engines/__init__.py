@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.config import LearnerConfig
 
-ENGINES = Kinds("engine", "cooper_rl.engines", ["policy", "reward_model", "sampler"])
-"""The kinds of `engine`."""
+ENGINES = Kinds("engine", "cooper_rl.engines.kinds", ["policy", "reward_model", "sampler"])
+"""The kinds of `engine`, listed in `kinds.py`."""
 
 
 class Engine(Protocol):
