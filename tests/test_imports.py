@@ -17,14 +17,13 @@ LAYERS = """
 errors, process_memory
 clock
 config
-data, engines.lora_config
+data, losses, engines.lora_config
 rollouts, clients, engines, engines.config, engines.model_source
 engines.sampling, engines.model_folder
 engines.base
 persist
 policy
 rewards
-cooptimization.losses
 engines.kernels
 engines.local
 engines.vllm

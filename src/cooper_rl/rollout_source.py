@@ -9,8 +9,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines.base import AheadSampler, PolicyLearner, Sampler, sample_at_once
-from cooper_rl.rollouts.rollouts import Rollouts
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Rollouts, Samples
 from cooper_rl.run_config import RolloutConfig
 
 FILE = "pending_rollouts.safetensors"
