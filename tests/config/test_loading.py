@@ -11,6 +11,7 @@ from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.errors import InputError
 from cooper_rl.losses.kl import KLConfig
 from cooper_rl.losses.policy import GSPO
+from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.run_config import RunConfig
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
@@ -45,7 +46,7 @@ def test_overrides_win_over_the_file_and_the_file_over_the_preset(tmp_path):
 def test_the_paper_preset_neither_skips_groups_nor_adds_to_the_published_loss():
     config = build_config({**MINIMAL, "preset": "paper"})
     assert config.algorithm.min_spread == 0
-    assert config.cooptimization.anchor == 0
+    assert config.cooptimization.loss == PairwiseLoss(anchor=0)
 
 
 @pytest.mark.parametrize(

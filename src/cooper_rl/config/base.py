@@ -1,6 +1,7 @@
 """The base of every configuration record. Unknown keys are errors, and fields carry their own documentation."""
 
-from typing import Any, get_args
+from collections.abc import Mapping
+from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -10,12 +11,17 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Settings of earlier versions, and what to write now."""
+
     @model_validator(mode="before")
     @classmethod
-    def _true_is_no_number(cls, values: Any) -> Any:
+    def _prepare(cls, values: Any) -> Any:
         """Turn true into text where a number is expected. Pydantic would read it as 1; as text it is rejected."""
         if not isinstance(values, dict):
             return values
+        if moved := cls.renamed.keys() & values.keys():
+            raise ValueError(f"{min(moved)} has moved; write {cls.renamed[min(moved)]}")
         numbers = {name for name, field in cls.model_fields.items() if _takes_numbers_only(field.annotation)}
         return {name: _as_words(value) if name in numbers else value for name, value in values.items()}
 

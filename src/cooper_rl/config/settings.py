@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from cooper_rl.config.base import Config
@@ -102,7 +102,7 @@ Misfit = tuple[tuple[str, ...], str]
 
 
 def _misfits(
-    settings: dict[str, Any], record: type[BaseModel], at: tuple[str, ...] = (), ignored: Sequence[str] = ()
+    settings: dict[str, Any], record: type[Config], at: tuple[str, ...] = (), ignored: Sequence[str] = ()
 ) -> Iterator[Misfit]:
     """Unknown keys and records without a `kind`, which pydantic would report without a remedy."""
     for key, value in settings.items():
@@ -110,7 +110,7 @@ def _misfits(
             continue
         known = record.model_fields.get(key)
         if known is None:
-            yield (*at, str(key)), _unknown_key_message((*at, str(key)), list(record.model_fields))
+            yield (*at, str(key)), _unknown_key_message((*at, str(key)), record)
             continue
         elements: dict[str, Any] = {}
         if isinstance(value, dict):
@@ -140,7 +140,10 @@ def _misfits_of_one(value: dict[str, Any], field: FieldInfo, at: tuple[str, ...]
         yield from _misfits(value, chosen, at, ignored=() if "kind" in chosen.model_fields else ("kind",))
 
 
-def _unknown_key_message(key_path: tuple[str, ...], known: list[str]) -> str:
+def _unknown_key_message(key_path: tuple[str, ...], record: type[Config]) -> str:
+    if key_path[-1] in record.renamed:
+        return f"{'.'.join(key_path)} has moved; write {'.'.join((*key_path[:-1], record.renamed[key_path[-1]]))}"
+    known = list(record.model_fields)
     nearest = difflib.get_close_matches(key_path[-1], known, n=1, cutoff=0.5)
     remedy = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
     return f"unknown key {'.'.join(key_path)!r}; {remedy}"

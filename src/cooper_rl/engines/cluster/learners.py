@@ -15,7 +15,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.policy import OpenSender
 from cooper_rl.engines.local.frozen_start import FrozenStart
 from cooper_rl.losses.policy import PolicyObjective
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
+from cooper_rl.losses.reward_model import RewardLoss
 from cooper_rl.rollouts import Column
 
 
@@ -96,9 +96,7 @@ class RemoteRewardModelLearner(RemoteLearner):
     def __init__(self, group: RankGroup, config: LearnerConfig, total_steps: int, trainable: bool) -> None:
         super().__init__(group, "reward_model", config, total_steps, trainable)
 
-    def forward_backward(
-        self, batch: PairBatch | LabelledBatch, loss: PairwiseLoss | TieLoss | BinaryCrossEntropyLoss
-    ) -> Metrics:
+    def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
         """See `TorchRewardModelLearner.forward_backward`."""
         return super().forward_backward(batch, loss)
 
