@@ -10,7 +10,7 @@ from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImp
 from cooper_rl.cooptimization.backward_rows import Part, needed, pulls, without_negligible
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.cooptimization.presets import LIGHT
+from cooper_rl.cooptimization.reward_config import LIGHT
 from cooper_rl.cooptimization.update import spread_over_origins, update_reward_model
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch

@@ -6,19 +6,27 @@ from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant import build_assistant
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistantConfig
 from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.presets import COOPER, PAPER
 from cooper_rl.errors import InputError
 from cooper_rl.losses.reward_model import PairLoss, PairwiseLoss
 
 RULE_RUN = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
 
 
+def stage2_of(preset):
+    return build_config({**RULE_RUN, "preset": preset}).cooptimization
+
+
 def test_the_cooper_preset_is_the_default():
-    assert CooptimizationConfig.model_validate(COOPER) == CooptimizationConfig()
+    cooper = stage2_of("cooper")
+    assert cooper == CooptimizationConfig() == build_config(RULE_RUN).cooptimization
+    assert (cooper.negatives, cooper.positives) == (("assistant", "on_policy"), ("rollout", "reference_solution"))
+    assert (cooper.pairs_per_problem, cooper.epochs, cooper.before_policy) == (4, 2, 0.1)
+    assert (cooper.replay.capacity, cooper.replay.pairs_per_step, cooper.loss) == (4096, 32, PairwiseLoss(anchor=0.5))
+    assert (cooper.on_policy.order, cooper.on_policy.trust_unparsed) == ("hardest", False)
 
 
 def test_the_paper_preset_has_none_of_our_remedies():
-    paper = CooptimizationConfig.model_validate(PAPER)
+    paper = stage2_of("paper")
     assert (paper.negatives, paper.positives, paper.loss) == (("assistant",), ("rollout",), PairwiseLoss(anchor=0))
     assert (paper.replay.pairs_per_step, paper.replay.labelled, paper.epochs) == (0, None, 1)
     assert (paper.pairs_per_problem, paper.before_policy) == (1, None)

@@ -11,7 +11,7 @@ from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
 from cooper_rl.cooptimization.negatives.swapped_reference import nearby
 from cooper_rl.cooptimization.pairs import Pair, pair_weights
-from cooper_rl.cooptimization.presets import LIGHT
+from cooper_rl.cooptimization.reward_config import LIGHT
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.problem import Problem
 from cooper_rl.rollouts import Answer, AnswerGroup

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from cooper_rl.config.base import Config
+from cooper_rl.config.base import Config, Places
 from cooper_rl.config.nested import default_kind, is_mapping, record_of_kind, records_of
 from cooper_rl.config.registry import NESTED
 from cooper_rl.config.strict_yaml import Lines, parse_yaml
@@ -65,9 +65,14 @@ def check(record: type[Record], settings: Settings) -> Record:
     for key_path, message in _misfits(settings.values, record):
         raise InputError(f"{_place(key_path, source, lines)}: {message}")
     try:
-        return record.model_validate(settings.values)
+        values, places = record.expand(settings.values)
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from error
+    try:
+        return record.model_validate(values)
     except ValidationError as error:
-        raise InputError("\n".join(_describe(issue, source, lines) for issue in _unfolded(error.errors()))) from error
+        issues = _unfolded(error.errors())
+        raise InputError("\n".join(_describe(issue, source, lines, places) for issue in issues)) from error
 
 
 def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -167,8 +172,11 @@ def _unfolded(issues: Iterable[Any], at: tuple[int | str, ...] = ()) -> Iterator
             yield {**issue, "loc": place}
 
 
-def _describe(issue: Any, source: str, lines: Lines) -> str:
+def _describe(issue: Any, source: str, lines: Lines, places: Places) -> str:
     location = tuple(str(part) for part in issue["loc"])
+    for expanded, written in places.items():
+        if location[: len(expanded)] == expanded:
+            location = (*written, *location[len(expanded) :])
     message = issue["msg"].removeprefix("Value error, ")
     if not location:
         return f"{source}: {message}"
