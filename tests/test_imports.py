@@ -33,9 +33,8 @@ engines.kinds
 cooptimization
 evaluation
 observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
-cooptimization.presets
-run_config, presets
-config_loading, exactness
+run_config
+exactness
 observe, model_cards
 service
 adapters
