@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import cooper_rl
+from cooper_lab.designs.ensemble import COMBINATIONS
 from cooper_rl.config.registry import Kinds
 from cooper_rl.policy.process import PROCESS_CREDITS
 from cooper_rl.rewards.base import SHAPINGS
-from cooper_rl.rewards.combining import COMBINATIONS
 
 PACKAGE = Path(cooper_rl.__file__).parent
 PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("designs.md", "designs-stage2.md")]

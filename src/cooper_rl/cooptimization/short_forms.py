@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
 from cooper_rl.rewards.kinds.hybrid import HybridConfig
-from cooper_rl.rewards.kinds.reward_model import RewardModelRewardConfig
-from cooper_rl.rewards.kinds.rule import RuleRewardConfig
-from cooper_rl.rewards.kinds.sum import read_by
+from cooper_rl.rewards.kinds.plain import RewardModelReward, RuleReward, read_by
 
 if TYPE_CHECKING:
     from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
@@ -63,12 +61,12 @@ def _own_rewards(config: "CooperRewardConfig", kind: str, models: "dict[str, Rew
     if kind == "function":
         return ()
     if kind == "rule":
-        return (RuleRewardConfig(),)
+        return (RuleReward(),)
     if MAIN not in models:
         raise ValueError(
             f"kind: {kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule"
         )
-    return (config.hybrid or HybridConfig(),) if kind == "hybrid" else (RewardModelRewardConfig(),)
+    return (config.hybrid or HybridConfig(),) if kind == "hybrid" else (RewardModelReward(),)
 
 
 def _check_agreement(kind: str, own: Sequence[Any], rewards: Sequence[Any]) -> None:
