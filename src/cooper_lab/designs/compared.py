@@ -41,33 +41,24 @@ class Comparison(ShapingConfig):
         """The new rewards. Both arguments have the same groups, but groups of different sizes."""
 
 
-class ComparedShaping:
+class ComparedShaping(References):
     """Pays what `compare` makes of the reward model's logits. The rewards that it is given are replaced."""
 
     def __init__(self, comparison: Comparison) -> None:
+        super().__init__(comparison.model, comparison.references)
         self._comparison = comparison
-        self._references = References(comparison.model, comparison.references)
 
     def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
         """Raises InputError if the references are solutions and a problem has none."""
-        return self._comparison.compare(context.logits(self._comparison.model), self._references.logits(context))
+        return self._comparison.compare(context.logits(self._comparison.model), self.logits(context))
 
     def metrics(self, context: StepContext) -> dict[str, float]:
         """`shaping/reference_logit`: the mean reference. `shaping/above_reference`: the share of answers above it."""
-        logits, reference = context.logits(self._comparison.model), self._references.logits(context).mean()
+        logits, reference = context.logits(self._comparison.model), self.logits(context).mean()
         return {
             "shaping/reference_logit": reference.mean().item(),
             "shaping/above_reference": (logits.flat > logits.expand(reference)).float().mean().item(),
         }
-
-    def commit(self, contexts: Sequence[StepContext]) -> None:
-        self._references.commit(contexts)
-
-    def state(self) -> float | None:
-        return self._references.state()
-
-    def restore(self, state: float | None) -> None:
-        self._references.restore(state)
 
 
 def check_only_reward(kind: str, model: str, rewards: Sequence[Any], before: Sequence[Any]) -> None:
