@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from cooper_rl import Config
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Request, Rewrites
+from cooper_rl.stage2.negatives.rewriting import AnswerVerifier, Request, Rewrites
 
 
 class OffByOne(Config):

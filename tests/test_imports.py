@@ -29,10 +29,10 @@ engines.local
 engines.vllm
 engines.fsdp2
 engines.cluster
-cooptimization
+stage2
 evaluation
 observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
-cooptimization.presets
+stage2.presets
 run_config, presets
 config_loading, exactness
 observe, model_cards

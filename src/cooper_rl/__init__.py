@@ -9,9 +9,6 @@ if TYPE_CHECKING:
     from cooper_rl.config.base import Config
     from cooper_rl.config.registry import Kinds
     from cooper_rl.config_loading import build_config, load_config
-    from cooper_rl.cooptimization.cooper_reward import CooperReward
-    from cooper_rl.cooptimization.results import Scored, Updated
-    from cooper_rl.cooptimization.reward_config import CooperRewardConfig
     from cooper_rl.data.problem import Problem
     from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.sampling import SamplingParams
@@ -23,6 +20,9 @@ if TYPE_CHECKING:
     from cooper_rl.rollouts import Answer, AnswerGroup, Ragged, Rollouts
     from cooper_rl.run_config import RunConfig
     from cooper_rl.service.client import AsyncRewardClient, RewardClient
+    from cooper_rl.stage2.cooper_reward import CooperReward
+    from cooper_rl.stage2.results import Scored, Updated
+    from cooper_rl.stage2.reward_config import CooperRewardConfig
     from cooper_rl.trainer import CooperTrainer
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
@@ -31,8 +31,8 @@ _HOMES = {
     "AnswerGroup": "cooper_rl.rollouts",
     "AsyncRewardClient": "cooper_rl.service.client",
     "Config": "cooper_rl.config.base",
-    "CooperReward": "cooper_rl.cooptimization.cooper_reward",
-    "CooperRewardConfig": "cooper_rl.cooptimization.reward_config",
+    "CooperReward": "cooper_rl.stage2.cooper_reward",
+    "CooperRewardConfig": "cooper_rl.stage2.reward_config",
     "CooperTrainer": "cooper_rl.trainer",
     "InputError": "cooper_rl.errors",
     "Kinds": "cooper_rl.config.registry",
@@ -50,10 +50,10 @@ _HOMES = {
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",
     "SamplingParams": "cooper_rl.engines.sampling",
-    "Scored": "cooper_rl.cooptimization.results",
+    "Scored": "cooper_rl.stage2.results",
     "Scores": "cooper_rl.rewards.base",
     "StepContext": "cooper_rl.rewards.context",
-    "Updated": "cooper_rl.cooptimization.results",
+    "Updated": "cooper_rl.stage2.results",
     "build_config": "cooper_rl.config_loading",
     "load_config": "cooper_rl.config_loading",
     "load_run": "cooper_rl.observe.run_frames",

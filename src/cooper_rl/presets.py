@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cooper_rl.cooptimization.presets import COOPER, LIGHT, PAPER
+from cooper_rl.stage2.presets import COOPER, LIGHT, PAPER
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {

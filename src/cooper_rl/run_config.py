@@ -6,7 +6,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
@@ -17,6 +16,7 @@ from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig, OverlongConfig
 from cooper_rl.rewards.shaping.overlong import Overlong
 from cooper_rl.rewards.without_effect import check_effect, check_outliers
+from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
 
 class RolloutConfig(SamplingParams):

@@ -7,11 +7,11 @@ from cooptimization_cases import answer_text, flip, unchanged_then_flip  # pyrig
 
 from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
-from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
-from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.negatives.prompt import rewriting_chat
-from cooper_rl.cooptimization.negatives.rewriting import Request, Rewrites
 from cooper_rl.data.problem import Problem
+from cooper_rl.stage2.negatives.assistant.chat import ChatAssistant
+from cooper_rl.stage2.negatives.assistant.corrupter import CorrupterAssistant
+from cooper_rl.stage2.negatives.prompt import rewriting_chat
+from cooper_rl.stage2.negatives.rewriting import Request, Rewrites
 
 
 def request(number: int) -> Request:

@@ -1,12 +1,12 @@
 import pytest
 from pydantic import ValidationError
 
-from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant import build_assistant
-from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistantConfig
-from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.presets import COOPER, PAPER
 from cooper_rl.errors import InputError
+from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.negatives.assistant import build_assistant
+from cooper_rl.stage2.negatives.assistant.chat import ChatAssistantConfig
+from cooper_rl.stage2.negatives.assistant.corrupter import CorrupterAssistant
+from cooper_rl.stage2.presets import COOPER, PAPER
 
 
 def test_the_cooper_preset_is_the_default():

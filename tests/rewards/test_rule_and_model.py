@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from cooper_rl.config.settings import Settings, check
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rewards.context import RewardModel, StepContext
@@ -16,6 +15,7 @@ from cooper_rl.rewards.kinds.earned import EarnedConfig, earned_weight
 from cooper_rl.rewards.kinds.rule_then_model import RuleThenModelReward
 from cooper_rl.rewards.rule.base import Verdict
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.stage2.reward_config import CooperRewardConfig
 
 
 class Spelled:

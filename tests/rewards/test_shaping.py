@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepContext
-from cooper_rl.cooptimization.health import step_health
 from cooper_rl.observe.watch.hacking_alarm import HackingAlarm
 from cooper_rl.rewards.kinds.reward_model import RewardModelReward
 from cooper_rl.rewards.metrics import reward_metrics
@@ -22,6 +21,7 @@ from cooper_rl.rewards.shaping.gate import Gate
 from cooper_rl.rewards.shaping.log_sigmoid import LogSigmoid
 from cooper_rl.rewards.shaping.par import PAR
 from cooper_rl.rewards.shaping.rank import Rank
+from cooper_rl.stage2.health import step_health
 
 
 class Marked:

@@ -9,8 +9,6 @@ from typing import Any
 
 import yaml
 
-from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.cooptimization.results import Scored
 from cooper_rl.observe.revision import revisions
 from cooper_rl.observe.run_record import read_events as read_events
 from cooper_rl.observe.run_record import read_metrics as read_metrics
@@ -21,6 +19,8 @@ from cooper_rl.observe.token_logprobs import token_logprobs
 from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.rollouts import Ragged, Rollouts
 from cooper_rl.run_config import RunConfig
+from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.results import Scored
 
 logger = logging.getLogger(__name__)
 

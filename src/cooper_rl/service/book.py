@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
-from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.refusal import Refusal
+from cooper_rl.stage2.pairs import Pair
 
 
 @dataclass(frozen=True)

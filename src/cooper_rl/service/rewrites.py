@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from dataclasses import asdict
 from typing import Any
 
-from cooper_rl.cooptimization.negatives.assistant import Assistant
-from cooper_rl.cooptimization.negatives.rewriting import Request, Rewrites
+from cooper_rl.stage2.negatives.assistant import Assistant
+from cooper_rl.stage2.negatives.rewriting import Request, Rewrites
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import uvicorn
 
-from cooper_rl.cooptimization.cooper_reward import CooperReward
-from cooper_rl.cooptimization.reward_inputs import RewardInputs
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.persist.interrupt import stop_on_signal
 from cooper_rl.service.app import build_app
@@ -22,6 +20,8 @@ from cooper_rl.service.rewrites import RememberingAssistant
 from cooper_rl.service.service import Service
 from cooper_rl.service.training import Training
 from cooper_rl.service.worker import Worker
+from cooper_rl.stage2.cooper_reward import CooperReward
+from cooper_rl.stage2.reward_inputs import RewardInputs
 
 logger = logging.getLogger(__name__)
 

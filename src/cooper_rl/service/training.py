@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.cooptimization.cooper_reward import CooperReward
-from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.service.book import Asked, Book, ScoreAsk, ScoredGroup, ScoreReply, StepView
@@ -15,6 +13,8 @@ from cooper_rl.service.checks import check_commit, check_run, full, step_of
 from cooper_rl.service.history import History, Record, not_undone
 from cooper_rl.service.refusal import Refusal
 from cooper_rl.service.rewrites import RememberingAssistant
+from cooper_rl.stage2.cooper_reward import CooperReward
+from cooper_rl.stage2.results import Scored, Updated
 
 logger = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ from math import exp
 from random import Random
 from typing import Literal
 
-from cooper_rl.cooptimization.config import NegativeOrigin, PositiveOrigin, TieOrigin, Weighting
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.stage2.config import NegativeOrigin, PositiveOrigin, TieOrigin, Weighting
 
 
 @dataclass(frozen=True)

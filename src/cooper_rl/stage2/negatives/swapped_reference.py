@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier
-from cooper_rl.cooptimization.pairs import Pair, Solved
+from cooper_rl.stage2.negatives.rewriting import AnswerVerifier
+from cooper_rl.stage2.pairs import Pair, Solved
 
 OTHERS = 3
 """References of other problems that are tried for one pair, after the nearby numbers."""

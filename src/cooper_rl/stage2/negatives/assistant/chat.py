@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from cooper_rl.clients.chat_config import ChatConfig
-from cooper_rl.cooptimization.negatives.assistant import ASSISTANTS
-from cooper_rl.cooptimization.negatives.prompt import repairing_chat, rewriting_chat
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Attempts, Request, Rewrites
+from cooper_rl.stage2.negatives.assistant import ASSISTANTS
+from cooper_rl.stage2.negatives.prompt import repairing_chat, rewriting_chat
+from cooper_rl.stage2.negatives.rewriting import AnswerVerifier, Attempts, Request, Rewrites
 
 if TYPE_CHECKING:
     from cooper_rl.clients.chat import ChatClient

@@ -11,7 +11,7 @@ from cooper_rl.rewards.kinds.rule import RuleRewardConfig
 from cooper_rl.rewards.kinds.sum import read_by
 
 if TYPE_CHECKING:
-    from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
+    from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
 MAIN = "main"
 """The name of the short form's reward model."""

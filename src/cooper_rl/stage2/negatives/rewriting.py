@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from cooper_rl.clients.chat_reply import ChatReply
-from cooper_rl.cooptimization.negatives.framing import unframe
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content
+from cooper_rl.stage2.negatives.framing import unframe
 
 REJECTIONS = tuple(
     f"rejected_{reason}" for reason in ("empty", "equals_positive", "overlong", "correct", "unparsed", "timeout")

@@ -11,9 +11,9 @@ from pydantic import Field
 from cooper_rl.clients.chat_reply import ChatReply
 from cooper_rl.config.base import Config
 from cooper_rl.config.user_functions import load_function
-from cooper_rl.cooptimization.negatives.assistant import ASSISTANTS
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Attempts, Request, Rewrites
 from cooper_rl.data.problem import Problem
+from cooper_rl.stage2.negatives.assistant import ASSISTANTS
+from cooper_rl.stage2.negatives.rewriting import AnswerVerifier, Attempts, Request, Rewrites
 
 Corrupter = Callable[[Problem, str, int, int], str]
 """(problem, completion text, attempt from 0, seed) -> a wrong solution in the same style."""

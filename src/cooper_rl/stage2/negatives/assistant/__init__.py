@@ -7,13 +7,13 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from cooper_rl.config.registry import Kinds
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Request, Rewrites
 from cooper_rl.errors import InputError
+from cooper_rl.stage2.negatives.rewriting import AnswerVerifier, Request, Rewrites
 
 if TYPE_CHECKING:
-    from cooper_rl.cooptimization.config import CooptimizationConfig
+    from cooper_rl.stage2.config import CooptimizationConfig
 
-ASSISTANTS = Kinds("assistant", "cooper_rl.cooptimization.negatives.assistant", ["build"])
+ASSISTANTS = Kinds("assistant", "cooper_rl.stage2.negatives.assistant", ["build"])
 """The kinds of `cooptimization.assistant`."""
 
 

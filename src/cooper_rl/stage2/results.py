@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.engines.base import Metrics
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.stage2.pairs import Pair
 
 
 @dataclass(frozen=True)

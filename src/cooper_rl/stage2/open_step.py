@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from cooper_rl.cooptimization.stage2 import Stage2
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rollouts import AnswerGroup, Ragged
+from cooper_rl.stage2.stage2 import Stage2
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, SHAPINGS
+from cooper_rl.stage2.reward_config import CooperRewardConfig
 
 
 def outline(config: CooperRewardConfig) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
@@ -16,6 +15,7 @@ from cooper_rl.rewards.kinds.sum import read_by
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds import RULES
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
+from cooper_rl.stage2.config import CooptimizationConfig
 
 RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
 
@@ -74,7 +74,7 @@ class CooperRewardConfig(Config):
 
     @model_validator(mode="after")
     def _expand(self) -> Self:
-        from cooper_rl.cooptimization.short_forms import expanded  # noqa: PLC0415 - it reads this module's records
+        from cooper_rl.stage2.short_forms import expanded  # noqa: PLC0415 - it reads this module's records
 
         vars(self).update(expanded(self))  # frozen for everyone else
         _check_tree(self)

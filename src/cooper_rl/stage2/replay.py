@@ -5,8 +5,8 @@ from dataclasses import asdict
 from random import Random
 from typing import Any
 
-from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.errors import InputError
+from cooper_rl.stage2.pairs import Pair
 
 
 class PairBuffer:

@@ -9,25 +9,25 @@ from random import Random
 from typing import Any, get_args
 
 from cooper_rl.clients.chat_reply import FailureKind
-from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant import Assistant
-from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
-from cooper_rl.cooptimization.negatives.rewriting import (
+from cooper_rl.data.labelled import LabelledCompletion, read_labelled
+from cooper_rl.data.text import has_content, normalise
+from cooper_rl.engines.base import Metrics, RewardModelLearner
+from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.negatives.assistant import Assistant
+from cooper_rl.stage2.negatives.on_policy import choose_on_policy_negatives
+from cooper_rl.stage2.negatives.rewriting import (
     REJECTIONS,
     REPAIR_REJECTIONS,
     AnswerVerifier,
     Request,
     Rewrites,
 )
-from cooper_rl.cooptimization.negatives.swapped_reference import swapped_pairs
-from cooper_rl.cooptimization.pairs import Pair, Solved, choose_positives
-from cooper_rl.cooptimization.replay import PairBuffer, restore_rng
-from cooper_rl.cooptimization.ties import irrelevant_questions, two_right, wrong_texts
-from cooper_rl.cooptimization.update import PairEncoder, update_reward_model
-from cooper_rl.data.labelled import LabelledCompletion, read_labelled
-from cooper_rl.data.text import has_content, normalise
-from cooper_rl.engines.base import Metrics, RewardModelLearner
-from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.stage2.negatives.swapped_reference import swapped_pairs
+from cooper_rl.stage2.pairs import Pair, Solved, choose_positives
+from cooper_rl.stage2.replay import PairBuffer, restore_rng
+from cooper_rl.stage2.ties import irrelevant_questions, two_right, wrong_texts
+from cooper_rl.stage2.update import PairEncoder, update_reward_model
 
 
 @dataclass(frozen=True)

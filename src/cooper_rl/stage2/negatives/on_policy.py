@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from random import Random
 
-from cooper_rl.cooptimization.config import OnPolicyConfig
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.stage2.config import OnPolicyConfig
 
 
 def choose_on_policy_negatives(

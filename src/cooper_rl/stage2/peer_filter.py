@@ -5,10 +5,10 @@ from math import floor
 
 import torch
 
-from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.cooptimization.update import encode_pairs
 from cooper_rl.engines.base import Metrics
 from cooper_rl.rewards.context import RewardModel
+from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.update import encode_pairs
 
 
 def without_hardest(pairs: Sequence[Pair], peer: RewardModel, noise: float) -> tuple[list[Pair], Metrics]:
