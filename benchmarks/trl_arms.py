@@ -67,7 +67,7 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
 
     from cooper_lab.arithmetic.arms import ASSETS
     from cooper_lab.arithmetic.problems import arithmetic_problems, gold
-    from cooper_rl.adapters.columns import Columns
+    from cooper_rl.adapters.rows import Columns
 
     torch.set_num_threads(1)
     output_dir.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cooper_rl.run_config import RunConfig
     from cooper_rl.service.client import AsyncRewardClient, RewardClient
     from cooper_rl.stage2.cooper_reward import CooperReward
-    from cooper_rl.stage2.results import Scored, Updated
+    from cooper_rl.stage2.open_step import Scored, Updated
     from cooper_rl.stage2.reward_config import CooperRewardConfig
     from cooper_rl.trainer import CooperTrainer
 
@@ -50,10 +50,10 @@ _HOMES = {
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",
     "SamplingParams": "cooper_rl.engines.sampling",
-    "Scored": "cooper_rl.stage2.results",
+    "Scored": "cooper_rl.stage2.open_step",
     "Scores": "cooper_rl.rewards.base",
     "StepContext": "cooper_rl.rewards.context",
-    "Updated": "cooper_rl.stage2.results",
+    "Updated": "cooper_rl.stage2.open_step",
     "build_config": "cooper_rl.config_loading",
     "load_config": "cooper_rl.config_loading",
     "load_run": "cooper_rl.observe.run_frames",

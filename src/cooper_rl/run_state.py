@@ -11,7 +11,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.exactness import changes, conditions
 from cooper_rl.persist.random_state import random_state, restore_random_state
 from cooper_rl.run_config import RunConfig
-from cooper_rl.stage2.outline import check_outline, outline
+from cooper_rl.stage2.reward_inputs import check_outline, outline
 
 if TYPE_CHECKING:
     from cooper_rl.build import Parts

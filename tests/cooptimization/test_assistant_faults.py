@@ -11,8 +11,8 @@ from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.stage2.assistant import ChatAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.negatives.assistant.chat import ChatAssistant
 from cooper_rl.stage2.presets import PAPER
 from cooper_rl.stage2.stage2 import Cooptimizer
 from faulty_assistant import QUICK, FaultyAssistant

@@ -4,7 +4,7 @@ import pytest
 
 from cooper_rl.errors import InputError
 from cooper_rl.stage2.pairs import Pair
-from cooper_rl.stage2.replay import PairBuffer
+from cooper_rl.stage2.update import PairBuffer
 
 
 def pair(number: int) -> Pair:

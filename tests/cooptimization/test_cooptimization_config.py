@@ -2,10 +2,8 @@ import pytest
 from pydantic import ValidationError
 
 from cooper_rl.errors import InputError
+from cooper_rl.stage2.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.negatives.assistant import build_assistant
-from cooper_rl.stage2.negatives.assistant.chat import ChatAssistantConfig
-from cooper_rl.stage2.negatives.assistant.corrupter import CorrupterAssistant
 from cooper_rl.stage2.presets import COOPER, PAPER
 
 

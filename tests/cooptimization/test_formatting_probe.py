@@ -11,8 +11,8 @@ from cooptimization_cases import answer_text, make_group  # pyright: ignore[repo
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
+from cooper_rl.stage2.assistant import ChatAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.negatives.assistant.chat import ChatAssistant
 from cooper_rl.stage2.presets import PAPER
 from cooper_rl.stage2.stage2 import Cooptimizer
 

@@ -9,10 +9,9 @@ from cooptimization_cases import answer_text, flip, make_group  # pyright: ignor
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.stage2.assistant import CorrupterAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.stage2.negatives.swapped_reference import nearby
-from cooper_rl.stage2.pairs import Pair, pair_weights
+from cooper_rl.stage2.pairs import Pair, nearby, pair_weights
 from cooper_rl.stage2.presets import LIGHT
 from cooper_rl.stage2.stage2 import Cooptimizer
 

@@ -14,7 +14,7 @@ from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.errors import InputError
 from cooper_rl.stage2.pairs import Pair
-from cooper_rl.stage2.peer_filter import without_hardest
+from cooper_rl.stage2.update import without_hardest
 
 MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
 

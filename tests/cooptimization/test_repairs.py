@@ -13,10 +13,8 @@ from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.record import read_metrics
+from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.negatives.assistant import build_assistant
-from cooper_rl.stage2.negatives.assistant.chat import ChatAssistant
-from cooper_rl.stage2.negatives.assistant.corrupter import CorrupterAssistant
 from cooper_rl.stage2.presets import LIGHT
 from cooper_rl.stage2.stage2 import Cooptimizer
 

@@ -13,9 +13,8 @@ from chat_server import ChatServer, completion  # pyright: ignore[reportMissingI
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.rewards.context import RewardModel
+from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.negatives.assistant.chat import ChatAssistant
-from cooper_rl.stage2.negatives.assistant.corrupter import CorrupterAssistant
 from cooper_rl.stage2.presets import LIGHT, PAPER
 from cooper_rl.stage2.stage2 import Cooptimizer
 

@@ -33,7 +33,7 @@ from cooper_rl.rewards.rule.maths import maths_verdict
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.verdict_file import verify_file
 from cooper_rl.rewards.rule.verifier import RuleVerifier
-from cooper_rl.stage2.negatives.framing import unframe
+from cooper_rl.stage2.assistant import unframe
 from cooper_rl.verifyrm.bench import read_bench
 from cooper_rl.verifyrm.config import ChatJudgeConfig
 from cooper_rl.verifyrm.label import ChatJudge

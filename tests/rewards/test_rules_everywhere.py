@@ -17,7 +17,7 @@ from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rewards.rule.kinds.numeric import NumericRule
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rewards.rule.verdict_file import verify_file
-from cooper_rl.stage2.negatives.rewriting import Attempts, Request
+from cooper_rl.stage2.assistant import Attempts, Request
 from cooper_rl.verifyrm.bench import RuleMethod
 
 QUESTION = "Which is red? A) apple B) pear"

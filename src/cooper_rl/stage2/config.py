@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.stage2.negatives.assistant import AssistantConfig
+from cooper_rl.stage2.assistant import AssistantConfig
 
 NegativeOrigin = Literal["assistant", "on_policy", "swapped_reference"]
 PositiveOrigin = Literal["rollout", "reference_solution", "repaired"]

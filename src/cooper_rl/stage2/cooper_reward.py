@@ -23,14 +23,12 @@ from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.shaped import shaped
 from cooper_rl.rollouts import AnswerGroup, Ragged
 from cooper_rl.stage2.health import ProbeSet, step_health
-from cooper_rl.stage2.open_step import Evaluated, OpenStep
-from cooper_rl.stage2.outline import check_outline, outline
+from cooper_rl.stage2.open_step import Evaluated, OpenStep, Scored, Updated
 from cooper_rl.stage2.pairs import Pair
-from cooper_rl.stage2.peer_filter import without_hardest
-from cooper_rl.stage2.results import Scored, Updated
 from cooper_rl.stage2.reward_config import CooperRewardConfig
-from cooper_rl.stage2.reward_inputs import RewardInputs, read_reward_inputs
+from cooper_rl.stage2.reward_inputs import RewardInputs, check_outline, outline, read_reward_inputs
 from cooper_rl.stage2.stage2 import Cooptimizer
+from cooper_rl.stage2.update import without_hardest
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 FALSE_ACCEPTS = "reward_model/false_accept_rate"
