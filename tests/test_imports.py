@@ -23,6 +23,7 @@ engines.sampling, engines.model_folder
 engines.base
 persist
 policy
+rules
 rewards
 engines.kernels
 engines.local

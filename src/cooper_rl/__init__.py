@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from cooper_rl.observe.run_frames import Run, load_run
     from cooper_rl.rewards.base import Reward, Scores
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rewards.rule.verifier import RuleVerifier
     from cooper_rl.rollouts import Answer, AnswerGroup, Ragged, Rollouts
+    from cooper_rl.rules.kinds.maths import RuleVerifier
     from cooper_rl.run_config import RunConfig
     from cooper_rl.service.client import AsyncRewardClient, RewardClient
     from cooper_rl.trainer import CooperTrainer
@@ -45,7 +45,7 @@ _HOMES = {
     "RewardClient": "cooper_rl.service.client",
     "RewardModelLearner": "cooper_rl.engines.base",
     "Rollouts": "cooper_rl.rollouts",
-    "RuleVerifier": "cooper_rl.rewards.rule.verifier",
+    "RuleVerifier": "cooper_rl.rules.kinds.maths",
     "Run": "cooper_rl.observe.run_frames",
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",

@@ -15,7 +15,7 @@ from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.evaluation.config import read_held_out
 from cooper_rl.rewards.kinds.sum import check_servers
 from cooper_rl.rewards.references import check_solutions
-from cooper_rl.rewards.rule.routing import Verifier
+from cooper_rl.rules.verifier import Verifier
 from cooper_rl.run_config import RunConfig
 
 

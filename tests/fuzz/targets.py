@@ -29,11 +29,11 @@ from cooper_rl.observe.report.report import write_report
 from cooper_rl.persist.journal import Journal
 from cooper_rl.rewards.judging.verdict import Judgement
 from cooper_rl.rewards.judging.verdict_prompt import parse_reply
-from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.maths import maths_verdict
-from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.rule.verdict_file import verify_file
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.fast_path import fast_verdict
+from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.symbolic import maths_verdict
+from cooper_rl.rules.verdict_file import verify_file
 from cooper_rl.verifyrm.bench import read_bench
 from cooper_rl.verifyrm.config import ChatJudgeConfig
 from cooper_rl.verifyrm.label import ChatJudge

@@ -16,7 +16,7 @@ from cooper_rl.cooptimization.health import verdict_metrics
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.rule import RuleReward
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]
 SLOW_BUT_RIGHT = ("2x+2", r"\boxed{2(x+1)}")
@@ -153,8 +153,7 @@ def test_the_rule_reward_pays_only_correct_answers(verifier, make_group):
 def test_a_script_without_a_main_guard_can_verify(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from cooper_rl.rewards.rule.verifier import RuleVerifier\n"
-        "print(RuleVerifier().verify('x+1', r'\\boxed{1+x}'))\n"
+        "from cooper_rl.rules.kinds.maths import RuleVerifier\nprint(RuleVerifier().verify('x+1', r'\\boxed{1+x}'))\n"
     )
     (tmp_path / "sympy.py").write_text("raise SystemExit('a file of the user shadows a library')\n")
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -195,7 +194,7 @@ def _verdict_in_a_process(answer: str) -> str:
 
 def test_the_verifier_process_stays_light():
     code = (
-        "import sys, cooper_rl.rewards.rule.worker, cooper_rl.rewards.rule.verifier\n"
+        "import sys, cooper_rl.rules.worker, cooper_rl.rules.kinds.maths\n"
         "print({'torch', 'transformers'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

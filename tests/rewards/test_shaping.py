@@ -14,7 +14,6 @@ from cooper_rl.observe.watch.hacking_alarm import HackingAlarm
 from cooper_rl.rewards.kinds.reward_model import RewardModelReward
 from cooper_rl.rewards.metrics import reward_metrics
 from cooper_rl.rewards.references import References, check_solutions
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.shaped import shaped
 from cooper_rl.rewards.shaping.cap import Cap
 from cooper_rl.rewards.shaping.constraints import Constraint, Constraints
@@ -22,16 +21,14 @@ from cooper_rl.rewards.shaping.gate import Gate
 from cooper_rl.rewards.shaping.log_sigmoid import LogSigmoid
 from cooper_rl.rewards.shaping.par import PAR
 from cooper_rl.rewards.shaping.rank import Rank
+from cooper_rl.rules.rule import Asked, Rule, Verdict
 
 
-class Marked:
+class Marked(Rule):
     """A rule that accepts the answers ending in an exclamation mark."""
 
-    def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]:
-        return [["correct" if one.text.endswith("!") else "wrong" for one in group.answers] for group in groups]
-
-    def rule_name(self, problem: Problem) -> str:
-        return "marked"
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        return ["correct" if text.endswith("!") else "wrong" for _, text in asked]
 
 
 class Spoken:

@@ -22,7 +22,7 @@ from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.rewards.model.input import RewardModelInput
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 logger = logging.getLogger(__name__)
 

@@ -27,10 +27,10 @@ from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.kinds.sum import build_sum, read_by
 from cooper_rl.rewards.metrics import reward_metrics
 from cooper_rl.rewards.model.input import RewardModelInput
-from cooper_rl.rewards.rule.routing import Verifier
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.shaped import shaped
 from cooper_rl.rollouts import AnswerGroup, Ragged
+from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.verifier import Verifier
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 FALSE_ACCEPTS = "reward_model/false_accept_rate"

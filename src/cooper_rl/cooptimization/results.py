@@ -6,7 +6,7 @@ from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.engines.base import Metrics
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
-from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rules.rule import Verdict
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from cooper_rl.cooptimization.negatives.assistant import Assistant, build_assist
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.engines.model_folder import check_reward_model_folder
-from cooper_rl.rewards.rule.routing import Verifier
+from cooper_rl.rules.verifier import Verifier
 
 
 @dataclass(frozen=True)

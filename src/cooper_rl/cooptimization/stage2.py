@@ -15,7 +15,6 @@ from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negati
 from cooper_rl.cooptimization.negatives.rewriting import (
     REJECTIONS,
     REPAIR_REJECTIONS,
-    AnswerVerifier,
     Request,
     Rewrites,
 )
@@ -28,6 +27,7 @@ from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rules.rule import Rule
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Cooptimizer:
     def __init__(
         self,
         config: CooptimizationConfig,
-        verifier: AnswerVerifier,
+        verifier: Rule,
         assistant: Assistant | None = None,
         seed: int = 0,
         labelled: Sequence[LabelledCompletion] | None = None,

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from random import Random
 
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier
 from cooper_rl.cooptimization.pairs import Pair, Solved, choose_positives
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rules.rule import Rule
 
 
 def two_right(group: AnswerGroup, verdicts: Sequence[str], count: int, random: Random) -> list[Pair]:
@@ -31,7 +31,7 @@ def wrong_texts(group: AnswerGroup, verdicts: Sequence[str], count: int, random:
     return random.sample(candidates, min(count, len(candidates)))
 
 
-def irrelevant_questions(items: Sequence[tuple[Solved, Sequence[str], Random]], verifier: AnswerVerifier) -> list[Pair]:
+def irrelevant_questions(items: Sequence[tuple[Solved, Sequence[str], Random]], verifier: Rule) -> list[Pair]:
     """For each problem and each of its wrong texts, the pair (positive, wrong text) under another problem's question.
 
     Neither answers that question, so neither should score higher. A pair is left out if the rule accepts one of the two

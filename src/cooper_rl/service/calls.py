@@ -12,8 +12,8 @@ from tenacity import RetryCallState, wait_exponential_jitter
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError, MissingExtraError
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rules.rule import Verdict
 
 if TYPE_CHECKING:
     import httpx

@@ -22,9 +22,8 @@ from cooper_rl.errors import InputError
 from cooper_rl.persist.journal import Journal, journal_path
 from cooper_rl.rewards.judging.verdict import Judgement, from_probabilities, judgement_of
 from cooper_rl.rewards.judging.verdict_prompt import NO, YES, JudgeVerdict, judge_chat, parse_reply
-from cooper_rl.rewards.rule.base import RuleConfig
-from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
-from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
+from cooper_rl.rules.rule import RuleConfig, Verdict
 from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
 from cooper_rl.verifyrm.table_file import check_table_path, write_table
 

@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from cooper_rl.clients.chat_reply import ChatReply
 from cooper_rl.cooptimization.negatives.framing import unframe
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content
+from cooper_rl.rules.rule import Rule
 
 REJECTIONS = tuple(
     f"rejected_{reason}" for reason in ("empty", "equals_positive", "overlong", "correct", "unparsed", "timeout")
@@ -23,15 +24,6 @@ Goal = Literal["wrong", "right"]
 WANTED = {"wrong": "wrong", "right": "correct"}
 """The verdict with which a text is accepted."""
 UNCHANGED = {"wrong": "rejected_equals_positive", "right": "rejected_unchanged"}
-
-
-class AnswerVerifier(Protocol):
-    """The rule. It gives one verdict (`correct`, `wrong`, `unparsed`, `timeout`) per problem and completion.
-
-    Safe to use from several threads.
-    """
-
-    def verify_problems(self, asked: Sequence[tuple[Problem, str]], /) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
@@ -62,7 +54,7 @@ class Attempts:
     pending.
     """
 
-    def __init__(self, requests: Sequence[Request], verifier: AnswerVerifier, tries: int):
+    def __init__(self, requests: Sequence[Request], verifier: Rule, tries: int):
         self._requests = list(requests)
         self._verifier = verifier
         self._tries = tries

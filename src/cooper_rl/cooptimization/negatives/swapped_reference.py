@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier
 from cooper_rl.cooptimization.pairs import Pair, Solved
+from cooper_rl.rules.rule import Rule
 
 OTHERS = 3
 """References of other problems that are tried for one pair, after the nearby numbers."""
 
 
-def swapped_pairs(items: Sequence[tuple[Solved, Random]], verifier: AnswerVerifier, count: int) -> list[Pair]:
+def swapped_pairs(items: Sequence[tuple[Solved, Random]], verifier: Rule, count: int) -> list[Pair]:
     """Up to `count` pairs per problem, one for each positive.
 
     The negative is the positive under another reference: a number close to the true one where that is a whole number,

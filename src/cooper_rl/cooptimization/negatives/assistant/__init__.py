@@ -7,8 +7,9 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from cooper_rl.config.registry import Kinds
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Request, Rewrites
+from cooper_rl.cooptimization.negatives.rewriting import Request, Rewrites
 from cooper_rl.errors import InputError
+from cooper_rl.rules.rule import Rule
 
 if TYPE_CHECKING:
     from cooper_rl.cooptimization.config import CooptimizationConfig
@@ -36,7 +37,7 @@ class Assistant(Protocol):
 class AssistantSettings(Protocol):
     """The settings of an assistant. With `repairs = True` it is also sent requests with the goal `right`."""
 
-    def build(self, verifier: AnswerVerifier) -> Assistant:
+    def build(self, verifier: Rule) -> Assistant:
         """The assistant; `verifier` checks its texts. Raises InputError if it cannot work with these settings."""
         ...
 
@@ -44,7 +45,7 @@ class AssistantSettings(Protocol):
 AssistantConfig = Annotated[AssistantSettings, ASSISTANTS]
 
 
-def build_assistant(config: CooptimizationConfig, verifier: AnswerVerifier) -> Assistant | None:
+def build_assistant(config: CooptimizationConfig, verifier: Rule) -> Assistant | None:
     """The configured assistant, or None if neither `negatives` nor `positives` lists its work.
 
     Raises InputError if an assistant is needed but not configured, cannot repair although `positives` lists `repaired`,

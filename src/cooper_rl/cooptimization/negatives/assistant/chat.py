@@ -12,7 +12,8 @@ from pydantic import Field
 from cooper_rl.clients.chat_config import ChatConfig
 from cooper_rl.cooptimization.negatives.assistant import ASSISTANTS
 from cooper_rl.cooptimization.negatives.prompt import repairing_chat, rewriting_chat
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Attempts, Request, Rewrites
+from cooper_rl.cooptimization.negatives.rewriting import Attempts, Request, Rewrites
+from cooper_rl.rules.rule import Rule
 
 if TYPE_CHECKING:
     from cooper_rl.clients.chat import ChatClient
@@ -34,7 +35,7 @@ class ChatAssistantConfig(ChatConfig):
     """Seconds a step's rewriting may take, including retries and waits. After that, the step continues without the
     missing negatives. Rewriting runs in parallel with the policy's update."""
 
-    def build(self, verifier: AnswerVerifier) -> ChatAssistant:
+    def build(self, verifier: Rule) -> ChatAssistant:
         """See `AssistantSettings`. Raises InputError if the API key is not set."""
         from cooper_rl.clients.chat import ChatClient  # noqa: PLC0415 - settings are checked without the client
 
@@ -48,7 +49,7 @@ class ChatAssistant:
     be updated in the meantime. Requests that the server has not answered after `step_timeout_s` seconds are given up.
     """
 
-    def __init__(self, client: ChatClient, verifier: AnswerVerifier, tries: int = 3, step_timeout_s: float = 300.0):
+    def __init__(self, client: ChatClient, verifier: Rule, tries: int = 3, step_timeout_s: float = 300.0):
         self._client = client
         self._verifier = verifier
         self._tries = tries

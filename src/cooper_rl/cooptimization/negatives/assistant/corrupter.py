@@ -12,8 +12,9 @@ from cooper_rl.clients.chat_reply import ChatReply
 from cooper_rl.config.base import Config
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.cooptimization.negatives.assistant import ASSISTANTS
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Attempts, Request, Rewrites
+from cooper_rl.cooptimization.negatives.rewriting import Attempts, Request, Rewrites
 from cooper_rl.data.problem import Problem
+from cooper_rl.rules.rule import Rule
 
 Corrupter = Callable[[Problem, str, int, int], str]
 """(problem, completion text, attempt from 0, seed) -> a wrong solution in the same style."""
@@ -40,7 +41,7 @@ class CorrupterConfig(Config):
         """Whether there is a function that repairs."""
         return self.repairer is not None
 
-    def build(self, verifier: AnswerVerifier) -> CorrupterAssistant:
+    def build(self, verifier: Rule) -> CorrupterAssistant:
         """See `AssistantSettings`. Raises InputError if a function is not found."""
         repairer = None if self.repairer is None else load_function(self.repairer, CORRUPTER_PARAMETERS)
         return CorrupterAssistant(load_function(self.function, CORRUPTER_PARAMETERS), verifier, self.tries, repairer)
@@ -49,9 +50,7 @@ class CorrupterConfig(Config):
 class CorrupterAssistant:
     """A deterministic function that computes the wrong solutions, and another one for repairs."""
 
-    def __init__(
-        self, corrupter: Corrupter, verifier: AnswerVerifier, tries: int = 3, repairer: Corrupter | None = None
-    ):
+    def __init__(self, corrupter: Corrupter, verifier: Rule, tries: int = 3, repairer: Corrupter | None = None):
         self._corrupter = corrupter
         self._repairer = repairer
         self._verifier = verifier
