@@ -122,6 +122,19 @@ def test_the_cache_is_bounded_and_spares_the_second_question():
         assert verifier.counts["answered"] == 4
 
 
+def test_completions_that_end_in_the_same_answer_cost_one_question():
+    texts = [
+        r"So \boxed{1+x}.",
+        r"First x, then 1: \boxed{1+x}",
+        r"\boxed{1+x}. Actually no, \boxed{x}",
+        r"\boxed{1+x}, wait, no",
+    ]
+    with RuleVerifier() as verifier:
+        assert verifier.verify_many([("x+1", text) for text in texts]) == ["correct", "correct", "wrong", "wrong"]
+        assert (verifier.counts["answered"], verifier.counts["cached"]) == (3, 1)
+        assert verifier.cpu_s_of("x+1", texts[0]) == verifier.cpu_s_of("x+1", texts[1]) > 0
+
+
 def test_a_reference_answer_must_verify_against_itself(verifier):
     good = [
         "12",

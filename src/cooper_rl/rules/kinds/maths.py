@@ -7,7 +7,7 @@ import asyncio
 import queue
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from types import TracebackType
@@ -18,7 +18,7 @@ from pydantic import Field
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.validation import boxed
-from cooper_rl.rules.extraction import TAIL_CHARS, reference_text
+from cooper_rl.rules.extraction import TAIL_CHARS, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.fast_path import TextPolicy, fast_verdict, reference_kind
 from cooper_rl.rules.process import Checked, WorkerProcess
 from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, copies_question, unverified
@@ -35,10 +35,11 @@ class RuleVerifier(Rule):
     seconds of wall time (by default `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
 
     Plain numbers, options and text are decided in this process. With `text="refuse"`, `fault` rejects references that
-    are text; with `expressions`, `19 - 10` answers the reference 9. The last `cache_size` slow verdicts are cached.
-    Safe to use from several threads, and from async code through `verify_async`. `counts` has the number of verdicts of
-    each name, of the outcomes `fast`, `cached`, `answered`, `killed` (out of CPU time), `crashed` (out of memory or
-    stack) and `stalled` (lost twice), and of `lost` processes. `cpu_s` has the CPU seconds of all questions together.
+    are text; with `expressions`, `19 - 10` answers the reference 9. The last `cache_size` slow verdicts are cached by
+    final answer. Safe to use from several threads, and from async code through `verify_async`. `counts` has the number
+    of verdicts of each name, of the outcomes `fast`, `cached`, `answered`, `killed` (out of CPU time), `crashed` (out
+    of memory or stack) and `stalled` (lost twice), and of `lost` processes. `cpu_s` has the CPU seconds of all
+    questions together.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class RuleVerifier(Rule):
         self._text = text
         self._expressions = expressions
         self._cache_size = cache_size
-        self._cache: OrderedDict[tuple[str, str], Checked] = OrderedDict()
+        self._cache: OrderedDict[Hashable, Checked] = OrderedDict()
         self._lock = Lock()
         self._idle: queue.LifoQueue[WorkerProcess] = queue.LifoQueue()
         wall_s = WALL_S + 20 * timeout_s if wall_s is None else wall_s
@@ -138,7 +139,7 @@ class RuleVerifier(Rule):
                 return self._cache[key].verdict
         process = self._idle.get()
         try:
-            checked = process.ask(*key, self._expressions)
+            checked = process.ask(answer, completion[-TAIL_CHARS:], self._expressions)
         finally:
             self._idle.put(process)
         with self._lock:
@@ -155,8 +156,10 @@ class RuleVerifier(Rule):
             self.counts.update(names)
 
 
-def _key(answer: str, completion: str) -> tuple[str, str]:
-    return answer, completion[-TAIL_CHARS:]
+def _key(answer: str, completion: str) -> Hashable:
+    """All that a verdict on mathematics depends on: completions of a group often end in the same answer."""
+    final = extract_answer(completion, factorials="!" in reference_text(answer))
+    return answer, final.kind, tuple(final.texts), is_retracted(final.after)
 
 
 def _close_all(processes: Sequence[WorkerProcess]) -> None:
