@@ -2,7 +2,7 @@
 
     python benchmarks/answer_table.py tests/rewards/answers.jsonl
 
-Uses only `maths_verdict` of `cooper_rl.rewards.rule.maths`, so PYTHONPATH may point at an older checkout that has it.
+Uses only `maths_verdict` of `cooper_rl.rules.symbolic`, so PYTHONPATH may point at an older checkout that has it.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import logging
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from cooper_rl.rewards.rule.maths import maths_verdict
+from cooper_rl.rules.symbolic import maths_verdict
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-PLUMBING = ("engines", "clients", "data", "config", "persist", "observe", "rules", "rewards/rule", "clock.py")
+PLUMBING = ("engines", "clients", "data", "config", "persist", "observe", "rules", "clock.py")
 SOURCE = Path(next((one for one in sys.argv[1:] if not one.startswith("-")), Path(__file__).parents[1])).resolve()
 PACKAGE = SOURCE / "src" / "cooper_rl"
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from cooper_rl import Config
-from cooper_rl.stage2.assistant import AnswerVerifier, RewriteRequest, Rewrites
+from cooper_rl.rules.rule import Rule
+from cooper_rl.stage2.assistant import RewriteRequest, Rewrites
 
 
 class OffByOne(Config):
@@ -17,7 +18,7 @@ class OffByOne(Config):
     by: int = 1
     """The number to add."""
 
-    def build(self, verifier: AnswerVerifier) -> "OffByOneAssistant":
+    def build(self, verifier: Rule) -> "OffByOneAssistant":
         """The assistant. `verifier` is the rule; use it to check that a solution is wrong."""
         return OffByOneAssistant(self.by)
 

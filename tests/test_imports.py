@@ -22,6 +22,7 @@ rollouts, clients, engines, engines.config, engines.model_folder
 engines.base
 persist
 policy
+rules
 rewards
 engines.kv_cache
 engines.cpu

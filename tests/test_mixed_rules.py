@@ -8,10 +8,10 @@ import pytest
 
 from cooper_rl import CooperTrainer, InputError, Problem, build_config
 from cooper_rl.observe.record import read_metrics
-from cooper_rl.rewards.rule.kinds.choice import ChoiceRule
-from cooper_rl.rewards.rule.kinds.maths import MathsRule
-from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.kinds.choice import ChoiceRule
+from cooper_rl.rules.kinds.maths import MathsRule
+from cooper_rl.rules.verifier import Verifier
 
 FUNCTIONS = """
 def even_length(problem, completion_text):

@@ -1,7 +1,7 @@
 r"""Gold of the real-model runs: the strictest check that can be defended. It measures, and nothing learns from it."""
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.rewards.rule.plain_number import plain_number, same_number
+from cooper_rl.rules.number import plain_number, same_number
 
 BOX = r"\boxed{"
 

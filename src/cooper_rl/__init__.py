@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.kinds.judge import JudgedReward, JudgeRewardConfig
     from cooper_rl.rewards.kinds.plain import RuleReward, SumConfig, WeightedSum
-    from cooper_rl.rewards.rule.verifier import RuleVerifier
     from cooper_rl.rollouts import Answer, AnswerGroup, Ragged, Rollouts
+    from cooper_rl.rules.kinds.maths import RuleVerifier
     from cooper_rl.run_config import RunConfig, build_config, load_config
     from cooper_rl.service.client import AsyncRewardClient, RewardClient
     from cooper_rl.stage2.cooper_reward import CooperReward
@@ -59,7 +59,7 @@ _HOMES = {
     "RewardModelLearner": "cooper_rl.engines.base",
     "Rollouts": "cooper_rl.rollouts",
     "RuleReward": "cooper_rl.rewards.kinds.plain",
-    "RuleVerifier": "cooper_rl.rewards.rule.verifier",
+    "RuleVerifier": "cooper_rl.rules.kinds.maths",
     "Run": "cooper_rl.observe.run_frames",
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",

@@ -23,10 +23,10 @@ from cooper_rl.evaluation.accuracy import EvaluationResult, evaluate, relabel
 from cooper_rl.evaluation.monitor import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
 from cooper_rl.observe.first_screen import describe_prompt
-from cooper_rl.rewards.rule.base import RuleConfig
-from cooper_rl.rewards.rule.kinds.maths import MathsRule
-from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rollout_source import RolloutSource
+from cooper_rl.rules.kinds.maths import MathsRule
+from cooper_rl.rules.rule import RuleConfig
+from cooper_rl.rules.verifier import Verifier
 from cooper_rl.run_config import RunConfig
 from cooper_rl.stage2.cooper_reward import CooperReward
 

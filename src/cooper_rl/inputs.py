@@ -13,7 +13,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.evaluation.config import read_held_out
 from cooper_rl.rewards.kinds.plain import check_problems, check_servers
-from cooper_rl.rewards.rule.routing import Verifier
+from cooper_rl.rules.verifier import Verifier
 from cooper_rl.run_config import RunConfig
 from cooper_rl.stage2.reward_inputs import RewardInputs, read_reward_inputs
 

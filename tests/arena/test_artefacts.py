@@ -13,7 +13,7 @@ from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 ASSETS = Path(cooper_lab.arithmetic.__file__).parent / "assets"
 MIB = 2**20

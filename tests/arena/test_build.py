@@ -11,7 +11,7 @@ from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig
 from cooper_lab.arithmetic.warmup import WarmupConfig
 from cooper_rl.data.labelled import read_labelled
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 SMALL = WarmupConfig(updates=4, clean_updates=2, batch_size=4, hidden_size=16, layers=1)
 SMALL_RM = VerifyRMConfig(

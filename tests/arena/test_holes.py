@@ -15,7 +15,7 @@ from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 PLANTED = [kind for kind in HOLES.records if kind != "none"]
 PROBLEMS = arithmetic_problems("test", 120, seed=5)

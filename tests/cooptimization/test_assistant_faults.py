@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from chat_server import ChatServer, HttpAnswer
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.clients.chat import ChatClient, ChatConfig
-from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.stage2.assistant import ChatAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.reward_config import PAPER

@@ -11,7 +11,7 @@ from cooper_rl.clock import MEASURED
 from cooper_rl.config.commented_yaml import commented_yaml
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.rewards.kinds.plain import RuleReward
-from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rules.rule import Asked, Rule, Verdict
 
 TEST_FUNCTION = "test_reward_tree:length"
 
@@ -168,19 +168,16 @@ def test_the_reward_after_a_kl_penalty_is_recorded_and_measured(settings):
 
 
 def test_a_time_out_has_the_same_verdict_in_the_reward_and_the_record():
-    class Hesitates:
+    class Hesitates(Rule):
         """A rule that takes too long, but only the first time."""
 
         def __init__(self):
             self.asked = 0
 
-        def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]:
+        def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
             self.asked += 1
             verdict: Verdict = "timeout" if self.asked == 1 else "correct"
-            return [[verdict] * len(group.answers) for group in groups]
-
-        def rule_name(self, problem: Problem) -> str:
-            return "hesitates"
+            return [verdict] * len(asked)
 
     rule = Hesitates()
     context = StepContext([AnswerGroup("g", Problem("p", "1 + 1 = ?", "2"), [Answer("2"), Answer("3")])], rule)

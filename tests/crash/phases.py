@@ -13,8 +13,8 @@ import cooper_rl.stage2.stage2
 from cooper_rl import CooperReward, CooperTrainer
 from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.policy.update import update_policy
-from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rollout_source import RolloutSource
+from cooper_rl.rules.verifier import Verifier
 
 PHASES: list[tuple[str, ModuleType | Callable]] = [
     ("sample", RolloutSource.take),

@@ -20,7 +20,7 @@ from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.solutions import draw_solution, find_answer
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 
 def problem_with(value: str, unit: str | None = "figs") -> Problem:

@@ -11,8 +11,8 @@ from cooper_rl.data.loading import load_problems, read_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.validation import boxed
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.rule.reference_kind import TextPolicy
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.fast_path import TextPolicy
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "problems"
 

@@ -26,11 +26,11 @@ from cooper_rl.observe.report.page import SCRIPTS
 from cooper_rl.observe.report.report import write_report
 from cooper_rl.persist.journal import Journal
 from cooper_rl.rewards.kinds.judge import Judgement, parse_reply
-from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.maths import maths_verdict
-from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.rule.verdict_file import verify_file
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.fast_path import fast_verdict
+from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.symbolic import maths_verdict
+from cooper_rl.rules.verdict_file import verify_file
 from cooper_rl.run_config import load_config
 from cooper_rl.stage2.assistant import unframe
 from cooper_rl.verifyrm.bench import read_bench

@@ -19,19 +19,16 @@ from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepCont
 from cooper_rl.observe.watch.hacking_alarm import HackingAlarm
 from cooper_rl.rewards.base import reward_metrics
 from cooper_rl.rewards.kinds.plain import RewardModelReward
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.shaping import shaped
+from cooper_rl.rules.rule import Asked, Rule, Verdict
 from cooper_rl.stage2.health import step_health
 
 
-class Marked:
+class Marked(Rule):
     """A rule that accepts the answers ending in an exclamation mark."""
 
-    def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]:
-        return [["correct" if one.text.endswith("!") else "wrong" for one in group.answers] for group in groups]
-
-    def rule_name(self, problem: Problem) -> str:
-        return "marked"
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        return ["correct" if text.endswith("!") else "wrong" for _, text in asked]
 
 
 class Spoken:

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.rewards.rule.extraction import reference_text
-from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.maths import maths_verdict
-from cooper_rl.rewards.rule.reference_kind import reference_kind
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.extraction import reference_text
+from cooper_rl.rules.fast_path import fast_verdict, reference_kind
+from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl.rules.symbolic import maths_verdict
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "answers.jsonl").read_text("utf-8").splitlines()]
 CLASSES = list(dict.fromkeys(row["class"] for row in ROWS))

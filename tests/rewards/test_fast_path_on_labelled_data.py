@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.maths import maths_verdict
+from cooper_rl.rules.fast_path import fast_verdict
+from cooper_rl.rules.symbolic import maths_verdict
 
 LABELLED = Path(__file__).parents[3] / "shared/data/labelled/real_completions.parquet"
 

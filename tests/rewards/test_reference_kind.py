@@ -2,7 +2,7 @@
 
 import pytest
 
-from cooper_rl.rewards.rule.reference_kind import reference_kind
+from cooper_rl.rules.fast_path import reference_kind
 
 KINDS = {
     "maths": [

@@ -8,15 +8,14 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.context import RewardModel, StepContext, gold_labels
 from cooper_rl.rewards.kinds.function import FunctionReward
 from cooper_rl.rewards.kinds.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
 from cooper_rl.rewards.kinds.plain import RewardModelReward, WeightedSum
-from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl.rules.rule import Asked, Rule, Verdict
 from cooper_rl.stage2.health import step_health
 
 MakeGroup = Callable[..., AnswerGroup]
@@ -36,14 +35,11 @@ class Words:
         return [[0] * len(completion.split()) for _, _, completion in rows]
 
 
-class AllWrong:
+class AllWrong(Rule):
     """A rule that accepts nothing."""
 
-    def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]:
-        return [["wrong"] * len(group.answers) for group in groups]
-
-    def rule_name(self, problem: Problem) -> str:
-        return "all wrong"
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        return ["wrong"] * len(asked)
 
 
 MODELS = {"main": RewardModel(cast(Any, LengthModel()), cast(Any, Words()))}

@@ -14,14 +14,15 @@ from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.function import FunctionReward
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rules.rule import Rule
 
 MakeGroup = Callable[..., AnswerGroup]
 
 
-class NoRule:
+class NoRule(Rule):
     """A rule that fails if it is asked: a reward function needs no verdicts."""
 
-    def verify_groups(self, groups):
+    def verify_problems(self, asked):
         raise AssertionError("no verdicts are needed")
 
     def rule_name(self, problem) -> str:

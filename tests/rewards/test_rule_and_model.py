@@ -13,19 +13,16 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.kinds.earned import EarnedConfig, earned_weight
-from cooper_rl.rewards.rule.base import Verdict
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.rule import Rule, Verdict
 from cooper_rl.stage2.reward_config import CooperRewardConfig
 
 
-class Spelled:
+class Spelled(Rule):
     """A rule and a reward model whose opinions stand in the completion: `wrong 2.5` has verdict wrong and logit 2.5."""
 
-    def verify_groups(self, groups: Any) -> list[list[Verdict]]:
-        return [[answer.text.split()[0] for answer in group.answers] for group in groups]
-
-    def rule_name(self, problem: Problem) -> str:
-        return "spelled"
+    def verify_problems(self, asked: Any, /) -> list[Verdict]:
+        return [text.split()[0] for _, text in asked]
 
     def encode_all(self, rows: Any) -> list[list[float]]:
         return [[float(completion.split()[1])] for _, _, completion in rows]

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.kinds import RULES
-from cooper_rl.rewards.rule.maths import maths_verdict
-from cooper_rl.rewards.rule.units import SCALES
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.fast_path import fast_verdict
+from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl.rules.rule import RULES
+from cooper_rl.rules.symbolic import maths_verdict
+from cooper_rl.rules.units import SCALES
 
 LINES = (Path(__file__).parent / "rule_cases" / "maths.jsonl").read_text("utf-8").splitlines()
 ROWS = [json.loads(line) for line in LINES]

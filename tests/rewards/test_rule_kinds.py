@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.rewards.rule.base import RuleConfig
-from cooper_rl.rewards.rule.kinds import RULES
+from cooper_rl.rules.rule import RULES, RuleConfig
 
 CASES = Path(__file__).parent / "rule_cases"
 KINDS = ["exact", "choice", "numeric"]

@@ -15,7 +15,7 @@ import pytest
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.plain import RuleReward
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.stage2.health import verdict_metrics
 
 STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]
@@ -122,6 +122,19 @@ def test_the_cache_is_bounded_and_spares_the_second_question():
         assert verifier.counts["answered"] == 4
 
 
+def test_completions_that_end_in_the_same_answer_cost_one_question():
+    texts = [
+        r"So \boxed{1+x}.",
+        r"First x, then 1: \boxed{1+x}",
+        r"\boxed{1+x}. Actually no, \boxed{x}",
+        r"\boxed{1+x}, wait, no",
+    ]
+    with RuleVerifier() as verifier:
+        assert verifier.verify_many([("x+1", text) for text in texts]) == ["correct", "correct", "wrong", "wrong"]
+        assert (verifier.counts["answered"], verifier.counts["cached"]) == (3, 1)
+        assert verifier.cpu_s_of("x+1", texts[0]) == verifier.cpu_s_of("x+1", texts[1]) > 0
+
+
 def test_a_reference_answer_must_verify_against_itself(verifier):
     good = [
         "12",
@@ -153,8 +166,7 @@ def test_the_rule_reward_pays_only_correct_answers(verifier, make_group):
 def test_a_script_without_a_main_guard_can_verify(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from cooper_rl.rewards.rule.verifier import RuleVerifier\n"
-        "print(RuleVerifier().verify('x+1', r'\\boxed{1+x}'))\n"
+        "from cooper_rl.rules.kinds.maths import RuleVerifier\nprint(RuleVerifier().verify('x+1', r'\\boxed{1+x}'))\n"
     )
     (tmp_path / "sympy.py").write_text("raise SystemExit('a file of the user shadows a library')\n")
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -195,7 +207,7 @@ def _verdict_in_a_process(answer: str) -> str:
 
 def test_the_verifier_process_stays_light():
     code = (
-        "import sys, cooper_rl.rewards.rule.worker, cooper_rl.rewards.rule.verifier\n"
+        "import sys, cooper_rl.rules.worker, cooper_rl.rules.kinds.maths\n"
         "print({'torch', 'transformers'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,11 +12,11 @@ from cooper_rl.cli.settings import rule_from
 from cooper_rl.clients.chat_reply import ChatReply
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
-from cooper_rl.rewards.rule.kinds.choice import ChoiceRule
-from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
-from cooper_rl.rewards.rule.kinds.numeric import NumericRule
-from cooper_rl.rewards.rule.routing import Verifier
-from cooper_rl.rewards.rule.verdict_file import verify_file
+from cooper_rl.rules.kinds.choice import ChoiceRule
+from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
+from cooper_rl.rules.kinds.numeric import NumericRule
+from cooper_rl.rules.verdict_file import verify_file
+from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.assistant import Attempts, Request
 from cooper_rl.verifyrm.bench import RuleMethod
 

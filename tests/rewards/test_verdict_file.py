@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.rule.verdict_file import verify_file
+from cooper_rl.rules.verdict_file import verify_file
 
 ROWS = [
     {"answer": "12", "completion": "The answer is 12.", "gold_correct": True, "id": "a"},

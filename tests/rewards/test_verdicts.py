@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cooper_rl.rewards.rule.extraction import extract_answer
-from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.maths import maths_verdict
+from cooper_rl.rules.extraction import extract_answer
+from cooper_rl.rules.fast_path import fast_verdict
+from cooper_rl.rules.symbolic import maths_verdict
 
 CASES = {
     "correct": [

@@ -4,8 +4,8 @@ import pytest
 
 from cooper_rl.observe.step_metrics import unverified_advantage
 from cooper_rl.observe.watch.watch import Watch
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts import Ragged
+from cooper_rl.rules.rule import Verdict
 
 RIGHT_AND_WRONG: list[Verdict] = ["wrong", "correct"]
 ALL_WRONG: list[Verdict] = ["wrong", "unparsed", "timeout"]

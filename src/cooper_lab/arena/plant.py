@@ -28,8 +28,8 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rewards.rule.kinds import OneRule
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl.rules.rule import OneRule
 
 PROBLEMS = 3000
 """Training problems of the recipes; the questions of the shipped labelled rows are among them."""

@@ -21,7 +21,7 @@ from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from cooper_lab.arithmetic.corruption import corrupt, wrong_value
 from cooper_lab.arithmetic.solutions import BOX, MARKER, draw_solution, find_answer
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
-from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.rules.kinds.maths import RuleVerifier
 
 
 def label_samples(

@@ -10,7 +10,7 @@ from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
-    from cooper_rl.rewards.rule.base import RuleConfig
+    from cooper_rl.rules.rule import RuleConfig
 
 RuleOption = Annotated[
     str,
@@ -35,7 +35,7 @@ def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfi
 
     Raises InputError for a rule that does not exist and for settings that do not fit.
     """
-    from cooper_rl.rewards.rule.kinds import OneRule  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.rules.rule import OneRule  # noqa: PLC0415 - `cooper --help` stays quick
 
     try:
         values, _ = parse_yaml(text)

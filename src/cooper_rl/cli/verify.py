@@ -18,8 +18,8 @@ def verify(
     rule: RuleOption = "maths",
 ) -> None:
     """Check final answers against reference answers with a rule. --workers and --timeout apply to the rule `maths`."""
-    from cooper_rl.rewards.rule.verdict import Verdict  # noqa: PLC0415
-    from cooper_rl.rewards.rule.verdict_file import verify_file  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.rules.rule import Verdict  # noqa: PLC0415
+    from cooper_rl.rules.verdict_file import verify_file  # noqa: PLC0415 - `cooper --help` stays quick
 
     by = rule_from(rule, workers, timeout)
     with progress("verify", 0) as advance:

@@ -18,6 +18,7 @@ MOVED = {
     "cooper_rl.policy.losses": "cooper_rl.losses.policy",
     "cooper_rl.engines.cluster": "cooper_rl.engines.ray",
     "cooper_rl.engines.sampling": "cooper_rl.engines.config",
+    "cooper_rl.rewards.rule": "cooper_rl.rules",
 }
 """Modules that configurations and parts of earlier versions name, and their present names."""
 

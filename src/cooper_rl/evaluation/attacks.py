@@ -12,7 +12,7 @@ from random import Random
 from typing import Literal
 
 from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.rewards.rule.plain_number import plain_number, same_number
+from cooper_rl.rules.number import plain_number, same_number
 
 RobustnessKind = Literal["empty", "single_token", "opener", "copied_question", "many_answers", "bare_answer"]
 

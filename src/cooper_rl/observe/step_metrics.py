@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts import Ragged, Rollouts
+from cooper_rl.rules.rule import Verdict
 
 
 def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:

@@ -2,31 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 
 from cooper_rl.config.user_functions import load_function
-from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import RewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Reward, Scores
 from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
+from cooper_rl.rules.rule import Rule, Verdict
 
 T = TypeVar("T")
 
 NOT_SCORED = {"correct", "gold", "lengths"}
 """Values of a `StepContext` that no reward model's weights change."""
-
-
-class GroupVerifier(Protocol):
-    """Gives verdicts on groups of answers. `Verifier` implements it."""
-
-    def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]: ...
-
-    def rule_name(self, problem: Problem) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,7 @@ class StepContext:
     def __init__(
         self,
         groups: Sequence[AnswerGroup],
-        rule: GroupVerifier,
+        rule: Rule,
         models: Mapping[str, RewardModel] | None = None,
         gold: str | None = None,
     ) -> None:

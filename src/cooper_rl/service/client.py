@@ -11,8 +11,8 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError, MissingExtraError
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rules.rule import Verdict
 from cooper_rl.stage2.pairs import Pair
 
 if TYPE_CHECKING:

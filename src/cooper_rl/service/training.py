@@ -12,8 +12,8 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.rule import Verdict
 from cooper_rl.service.config import CommitPolicy, ServerConfig
 from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone
 from cooper_rl.stage2.cooper_reward import CooperReward

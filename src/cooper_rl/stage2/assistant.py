@@ -23,6 +23,7 @@ from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import fenced, has_content, normalise
 from cooper_rl.errors import InputError
+from cooper_rl.rules.rule import Rule
 
 if TYPE_CHECKING:
     from cooper_rl.clients.chat import ChatClient
@@ -42,15 +43,6 @@ Goal = Literal["wrong", "right"]
 WANTED = {"wrong": "wrong", "right": "correct"}
 """The verdict with which a text is accepted."""
 UNCHANGED = {"wrong": "rejected_equals_positive", "right": "rejected_unchanged"}
-
-
-class AnswerVerifier(Protocol):
-    """The rule. It gives one verdict (`correct`, `wrong`, `unparsed`, `timeout`) per problem and completion.
-
-    Safe to use from several threads.
-    """
-
-    def verify_problems(self, asked: Sequence[tuple[Problem, str]], /) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,7 @@ class Attempts:
     pending.
     """
 
-    def __init__(self, requests: Sequence[RewriteRequest], verifier: AnswerVerifier, tries: int):
+    def __init__(self, requests: Sequence[RewriteRequest], verifier: Rule, tries: int):
         self._requests = list(requests)
         self._verifier = verifier
         self._tries = tries
@@ -269,7 +261,7 @@ class Assistant(Protocol):
 class AssistantSettings(Protocol):
     """The settings of an assistant. With `repairs = True` it is also sent requests with the goal `right`."""
 
-    def build(self, verifier: AnswerVerifier) -> Assistant:
+    def build(self, verifier: Rule) -> Assistant:
         """The assistant; `verifier` checks its texts. Raises InputError if it cannot work with these settings."""
         ...
 
@@ -277,7 +269,7 @@ class AssistantSettings(Protocol):
 AssistantConfig = Annotated[AssistantSettings, ASSISTANTS]
 
 
-def build_assistant(config: CooptimizationConfig, verifier: AnswerVerifier) -> Assistant | None:
+def build_assistant(config: CooptimizationConfig, verifier: Rule) -> Assistant | None:
     """The configured assistant, or None if neither `negatives` nor `positives` lists its work.
 
     Raises InputError if an assistant is needed but not configured, cannot repair although `positives` lists `repaired`,
@@ -314,7 +306,7 @@ class ChatAssistantConfig(ChatConfig):
     """Seconds a step's rewriting may take, including retries and waits. After that, the step continues without the
     missing negatives. Rewriting runs in parallel with the policy's update."""
 
-    def build(self, verifier: AnswerVerifier) -> ChatAssistant:
+    def build(self, verifier: Rule) -> ChatAssistant:
         """Raises InputError if the API key is not set."""
         from cooper_rl.clients.chat import ChatClient  # noqa: PLC0415 - settings are checked without the client
 
@@ -328,7 +320,7 @@ class ChatAssistant:
     be updated in the meantime. Requests that the server has not answered after `step_timeout_s` seconds are given up.
     """
 
-    def __init__(self, client: ChatClient, verifier: AnswerVerifier, tries: int = 3, step_timeout_s: float = 300.0):
+    def __init__(self, client: ChatClient, verifier: Rule, tries: int = 3, step_timeout_s: float = 300.0):
         self._client = client
         self._verifier = verifier
         self._tries = tries
@@ -377,7 +369,7 @@ class CorrupterConfig(Config):
         """Whether there is a function that repairs."""
         return self.repairer is not None
 
-    def build(self, verifier: AnswerVerifier) -> CorrupterAssistant:
+    def build(self, verifier: Rule) -> CorrupterAssistant:
         """Raises InputError if a function is not found."""
         repairer = None if self.repairer is None else load_function(self.repairer, CORRUPTER_PARAMETERS)
         return CorrupterAssistant(load_function(self.function, CORRUPTER_PARAMETERS), verifier, self.tries, repairer)
@@ -386,9 +378,7 @@ class CorrupterConfig(Config):
 class CorrupterAssistant:
     """A deterministic function that computes the wrong solutions, and another one for repairs."""
 
-    def __init__(
-        self, corrupter: Corrupter, verifier: AnswerVerifier, tries: int = 3, repairer: Corrupter | None = None
-    ):
+    def __init__(self, corrupter: Corrupter, verifier: Rule, tries: int = 3, repairer: Corrupter | None = None):
         self._corrupter = corrupter
         self._repairer = repairer
         self._verifier = verifier

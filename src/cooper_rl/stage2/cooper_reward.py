@@ -17,10 +17,10 @@ from cooper_rl.rewards.base import Closes, Remembers, Scores, reward_metrics
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.kinds.plain import build_sum, read_by
-from cooper_rl.rewards.rule.routing import Verifier
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rollouts import AnswerGroup, Ragged
+from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.health import ProbeSet, step_health
 from cooper_rl.stage2.open_step import Evaluated, OpenStep, Scored, Updated
 from cooper_rl.stage2.pairs import Pair

@@ -8,8 +8,8 @@ from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
-from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts import AnswerGroup, Ragged
+from cooper_rl.rules.rule import Verdict
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.stage2 import Stage2
 

@@ -9,7 +9,7 @@ from typing import Literal
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.rollouts import Answer, AnswerGroup
-from cooper_rl.stage2.assistant import AnswerVerifier
+from cooper_rl.stage2.assistant import Rule
 from cooper_rl.stage2.config import NegativeOrigin, OnPolicyConfig, PositiveOrigin, TieOrigin, Weighting
 
 
@@ -138,7 +138,7 @@ OTHERS = 3
 """References of other problems that are tried for one pair, after the nearby numbers."""
 
 
-def swapped_pairs(items: Sequence[tuple[Solved, Random]], verifier: AnswerVerifier, count: int) -> list[Pair]:
+def swapped_pairs(items: Sequence[tuple[Solved, Random]], verifier: Rule, count: int) -> list[Pair]:
     """Up to `count` pairs per problem, one for each positive, that differ in the reference answer only.
 
     Contrast Instructions (Shen et al. 2023, arXiv 2309.16155) swaps the instruction under a response. A reference-based
@@ -207,7 +207,7 @@ def wrong_texts(group: AnswerGroup, verdicts: Sequence[str], count: int, random:
     return random.sample(candidates, min(count, len(candidates)))
 
 
-def irrelevant_questions(items: Sequence[tuple[Solved, Sequence[str], Random]], verifier: AnswerVerifier) -> list[Pair]:
+def irrelevant_questions(items: Sequence[tuple[Solved, Sequence[str], Random]], verifier: Rule) -> list[Pair]:
     """For each problem and each of its wrong texts, the pair (positive, wrong text) under another problem's question.
 
     Neither answers that question, so neither should score higher. A pair is left out if the rule accepts one of the two

@@ -18,9 +18,8 @@ from cooper_rl.rewards.base import REWARDS, SHAPINGS
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
 from cooper_rl.rewards.kinds.hybrid import HybridConfig
 from cooper_rl.rewards.kinds.plain import read_by
-from cooper_rl.rewards.rule.base import RuleConfig
-from cooper_rl.rewards.rule.kinds import RULES
-from cooper_rl.rewards.rule.kinds.maths import MathsRule
+from cooper_rl.rules.kinds.maths import MathsRule
+from cooper_rl.rules.rule import RULES, RuleConfig
 from cooper_rl.stage2.config import CooptimizationConfig
 
 RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]

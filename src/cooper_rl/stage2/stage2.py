@@ -13,10 +13,10 @@ from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.assistant import (
     REJECTIONS,
     REPAIR_REJECTIONS,
-    AnswerVerifier,
     Assistant,
     RewriteRequest,
     Rewrites,
@@ -80,7 +80,7 @@ class Cooptimizer:
     def __init__(
         self,
         config: CooptimizationConfig,
-        verifier: AnswerVerifier,
+        verifier: Rule,
         assistant: Assistant | None = None,
         seed: int = 0,
         labelled: Sequence[LabelledCompletion] | None = None,

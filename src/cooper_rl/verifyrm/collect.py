@@ -16,7 +16,7 @@ from cooper_rl.data.text import normalise
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.persist.journal import Journal, journal_path
-from cooper_rl.rewards.rule.routing import Verifier
+from cooper_rl.rules.verifier import Verifier
 from cooper_rl.verifyrm.config import ChatModelConfig, CollectConfig, DatasetConfig, LocalModelConfig, ModelConfig
 from cooper_rl.verifyrm.table_file import check_table_path, write_table
 

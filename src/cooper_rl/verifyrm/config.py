@@ -11,9 +11,8 @@ from cooper_rl.config.base import Config
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.attacks import RobustnessKind
-from cooper_rl.rewards.rule.base import RuleConfig
-from cooper_rl.rewards.rule.kinds import RULES
-from cooper_rl.rewards.rule.kinds.maths import MathsRule
+from cooper_rl.rules.kinds.maths import MathsRule
+from cooper_rl.rules.rule import RULES, RuleConfig
 
 
 class LocalModelConfig(Config):

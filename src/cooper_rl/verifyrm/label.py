@@ -30,9 +30,8 @@ from cooper_rl.rewards.kinds.judge import (
     judgement_of,
     parse_reply,
 )
-from cooper_rl.rewards.rule.base import RuleConfig
-from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
-from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
+from cooper_rl.rules.rule import RuleConfig, Verdict
 from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
 from cooper_rl.verifyrm.table_file import check_table_path, write_table
 

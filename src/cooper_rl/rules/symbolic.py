@@ -1,6 +1,6 @@
-"""The verdict on one completion, with Math-Verify for mathematics.
+"""The verdict of the rule `maths` on one completion, with Math-Verify for mathematics.
 
-This module runs only in the verifier processes, because Math-Verify may stall or run out of memory. It imports neither
+This module runs only in the worker processes, because Math-Verify may stall or run out of memory. It imports neither
 torch nor transformers, so that a replacement process is ready in a fraction of a second.
 """
 
@@ -10,22 +10,21 @@ from functools import lru_cache
 
 from math_verify import parse, verify
 
-from cooper_rl.rewards.rule.extraction import FinalAnswer, extract_answer, reference_text
-from cooper_rl.rewards.rule.fast_path import text_verdict
-from cooper_rl.rewards.rule.plain_number import (
+from cooper_rl.rules.extraction import FinalAnswer, extract_answer, is_retracted, reference_text
+from cooper_rl.rules.fast_path import reference_kind, text_verdict
+from cooper_rl.rules.number import (
     as_decimal,
+    first_number,
     has_changed_number,
     mixed_number,
     number_value,
+    number_verdict,
     plain_number,
     same_number,
 )
-from cooper_rl.rewards.rule.reference_kind import reference_kind
-from cooper_rl.rewards.rule.stated_number import first_number, number_verdict
-from cooper_rl.rewards.rule.text_answer import is_retracted
-from cooper_rl.rewards.rule.units import are_measures, same_quantity, same_unit, without_unit
-from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.rule.written_date import with_iso_dates
+from cooper_rl.rules.plain_text import with_iso_dates
+from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.units import are_measures, same_quantity, same_unit, without_unit
 
 _MATH_SEGMENT = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is not a formula

@@ -1,31 +1,32 @@
-"""The rule verifier: verdicts from processes that can be killed. The import loads neither torch nor sympy."""
+"""The default rule: it compares mathematics by value, options by letter, and any other reference as text.
+
+Mathematics is compared in processes that can be killed. The import loads neither torch nor sympy.
+"""
 
 import asyncio
 import queue
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Any, Literal, Self
 
+from pydantic import Field
+
+from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.validation import boxed
-from cooper_rl.rewards.rule.base import Asked, copies_question, unverified
-from cooper_rl.rewards.rule.extraction import TAIL_CHARS, reference_text
-from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.process import Checked, RuleProcess
-from cooper_rl.rewards.rule.reference_kind import TextPolicy, reference_kind
-from cooper_rl.rewards.rule.verdict import Verdict
-
-if TYPE_CHECKING:
-    from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rules.extraction import TAIL_CHARS, extract_answer, is_retracted, reference_text
+from cooper_rl.rules.fast_path import TextPolicy, fast_verdict, reference_kind
+from cooper_rl.rules.process import Checked, WorkerProcess
+from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, copies_question, unverified
 
 WALL_S = 60.0
 
 
-class RuleVerifier:
+class RuleVerifier(Rule):
     """Checks final answers against reference answers according to their kind. No answer can stall or crash it.
 
     Mathematics is compared by value: Math-Verify decides, in `workers` processes. The verdict is `timeout` if an answer
@@ -34,10 +35,11 @@ class RuleVerifier:
     seconds of wall time (by default `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
 
     Plain numbers, options and text are decided in this process. With `text="refuse"`, `fault` rejects references that
-    are text; with `expressions`, `19 - 10` answers the reference 9. The last `cache_size` slow verdicts are cached.
-    Safe to use from several threads, and from async code through `verify_async`. `counts` has the number of verdicts of
-    each name, of the outcomes `fast`, `cached`, `answered`, `killed` (out of CPU time), `crashed` (out of memory or
-    stack) and `stalled` (lost twice), and of `lost` processes. `cpu_s` has the CPU seconds of all questions together.
+    are text; with `expressions`, `19 - 10` answers the reference 9. The last `cache_size` slow verdicts are cached by
+    final answer. Safe to use from several threads, and from async code through `verify_async`. `counts` has the number
+    of verdicts of each name, of the outcomes `fast`, `cached`, `answered`, `killed` (out of CPU time), `crashed` (out
+    of memory or stack) and `stalled` (lost twice), and of `lost` processes. `cpu_s` has the CPU seconds of all
+    questions together.
     """
 
     def __init__(
@@ -56,11 +58,11 @@ class RuleVerifier:
         self._text = text
         self._expressions = expressions
         self._cache_size = cache_size
-        self._cache: OrderedDict[tuple[str, str], Checked] = OrderedDict()
+        self._cache: OrderedDict[Hashable, Checked] = OrderedDict()
         self._lock = Lock()
-        self._idle: queue.LifoQueue[RuleProcess] = queue.LifoQueue()
+        self._idle: queue.LifoQueue[WorkerProcess] = queue.LifoQueue()
         wall_s = WALL_S + 20 * timeout_s if wall_s is None else wall_s
-        self._processes = [RuleProcess(timeout_s, memory_mib, wall_s) for _ in range(workers)]
+        self._processes = [WorkerProcess(timeout_s, memory_mib, wall_s) for _ in range(workers)]
         for process in self._processes:
             self._idle.put(process)
         weakref.finalize(self, _close_all, self._processes)
@@ -93,21 +95,15 @@ class RuleVerifier:
             verdict if verdict is not None else answers[pair] for pair, verdict in zip(pairs, verdicts, strict=True)
         ]
 
-    def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
-        """Verdicts on every completion of every group."""
-        asked = [(group.problem, completion.text) for group in groups for completion in group.answers]
-        verdicts = iter(self.verify_problems(asked))
-        return [[next(verdicts) for _ in group.answers] for group in groups]
-
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """See `Rule`: verdicts against the problems' reference answers, in order. The question again is `wrong`."""
+        """Verdicts against the problems' reference answers, in order. The question again is `wrong`."""
         verdicts = self.verify_many([(problem.answer, text) for problem, text in asked])
         if self._expressions:
             return verdicts
         return ["wrong" if copies_question(*one) else verdict for one, verdict in zip(asked, verdicts, strict=True)]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """See `Rule`. The answer in a box must be correct and of a kind that the settings accept."""
+        """The answer in a box must be correct and of a kind that the settings accept."""
         if self._text == "refuse" and reference_kind(reference_text(answer)) == "exact":
             return "is text; with rule.text: refuse, only mathematics and options are accepted"
         return unverified(self.verify(problem.answer, boxed(answer)))
@@ -123,7 +119,7 @@ class RuleVerifier:
         return 0.0 if checked is None else checked.cpu_s
 
     def close(self) -> None:
-        """End the verifier processes. A later call starts them again."""
+        """End the worker processes. A later call starts them again."""
         _close_all(self._processes)
 
     def __enter__(self) -> Self:
@@ -143,7 +139,7 @@ class RuleVerifier:
                 return self._cache[key].verdict
         process = self._idle.get()
         try:
-            checked = process.ask(*key, self._expressions)
+            checked = process.ask(answer, completion[-TAIL_CHARS:], self._expressions)
         finally:
             self._idle.put(process)
         with self._lock:
@@ -160,10 +156,44 @@ class RuleVerifier:
             self.counts.update(names)
 
 
-def _key(answer: str, completion: str) -> tuple[str, str]:
-    return answer, completion[-TAIL_CHARS:]
+def _key(answer: str, completion: str) -> Hashable:
+    """All that a verdict on mathematics depends on: completions of a group often end in the same answer."""
+    final = extract_answer(completion, factorials="!" in reference_text(answer))
+    return answer, final.kind, tuple(final.texts), is_retracted(final.after)
 
 
-def _close_all(processes: Sequence[RuleProcess]) -> None:
+def _close_all(processes: Sequence[WorkerProcess]) -> None:
     for process in processes:
         process.close()
+
+
+@RULES.register
+class MathsRule(Config):
+    """Compares mathematics by value, in processes that can be killed; options by letter; all else as text."""
+
+    kind: Literal["maths"] = "maths"
+    workers: int = Field(default=1, ge=1)
+    """Number of worker processes: so many answers are checked at a time."""
+    timeout_s: float = Field(default=5.0, gt=0)
+    """CPU seconds that checking an answer may take before its verdict is `timeout`. How busy the machine is does not
+    count."""
+    text: TextPolicy = "exact"
+    """What to do with reference answers that are neither mathematics nor options (names, words, dates, times): `exact`
+    compares them as text, `refuse` counts their rows as bad."""
+    expressions: bool = False
+    """Whether an expression with the value of a reference that is a number is `correct`: `19 - 10` and `Find 19 - 10.`
+    for 9. This is Math-Verify's reading, and it pays whoever copies the question. Without it they are `unparsed`."""
+
+    def build(self) -> RuleVerifier:
+        return RuleVerifier(self.workers, self.timeout_s, text=self.text, expressions=self.expressions)
+
+
+def rule_settings(rule: RuleConfig | None) -> dict[str, Any]:
+    """The rule's entry in a journal: the settings that decide its verdicts, or nothing for the default `maths`."""
+    if rule is None or not isinstance(rule, Config):
+        return {}
+    decisive = {name: value for name, value in RULES.dump(rule).items() if name not in ("workers", "timeout_s")}
+    if isinstance(rule, MathsRule):
+        default = RULES.dump(MathsRule())
+        decisive = {name: value for name, value in decisive.items() if name == "kind" or value != default[name]}
+    return {} if decisive == {"kind": "maths"} else {"rule": decisive}

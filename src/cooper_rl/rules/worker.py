@@ -1,6 +1,6 @@
-"""One verifier process: reads questions and writes verdicts, both as JSON lines.
+"""One worker process: reads questions and writes verdicts, both as JSON lines.
 
-    python -m cooper_rl.rewards.rule.worker MEMORY_MIB CPU_SECONDS
+    python -m cooper_rl.rules.worker MEMORY_MIB CPU_SECONDS
 
 A question is `{"answer": ..., "completion": ..., "expressions": ...}`, a reply
 `{"verdict": ..., "outcome": ..., "cpu_s": ...}`. The first line of output is `{"ready": true}`.
@@ -24,8 +24,8 @@ from typing import Any, NoReturn, get_args
 
 import sympy.core.random
 
-from cooper_rl.rewards.rule.maths import maths_verdict
-from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.symbolic import maths_verdict
 
 try:
     import resource

@@ -1,15 +1,22 @@
-"""Reads one number in an answer and checks it against a tolerance. The arithmetic is exact; there are no symbols."""
+"""The rule for a single number within a tolerance: measurements, estimates, rounded results.
+
+The arithmetic is exact; there are no symbols.
+"""
 
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
-from cooper_rl.rewards.rule.extraction import clean, extract_answer
-from cooper_rl.rewards.rule.plain_number import mixed_number, plain_number, with_divisions
-from cooper_rl.rewards.rule.plain_text import bare_text
-from cooper_rl.rewards.rule.text_answer import is_retracted
-from cooper_rl.rewards.rule.units import measures, same_unit, without_unit
-from cooper_rl.rewards.rule.verdict import Verdict
+from pydantic import Field
+
+from cooper_rl.config.base import Config
+from cooper_rl.data.problem import Problem
+from cooper_rl.rules.extraction import clean, extract_answer, is_retracted, reference_text
+from cooper_rl.rules.number import mixed_number, plain_number, with_divisions
+from cooper_rl.rules.plain_text import bare_text
+from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
+from cooper_rl.rules.units import measures, same_unit, without_unit
 
 _PERCENT = re.compile(r"\s*\\?%\s*\Z")
 _APPROXIMATELY = re.compile(
@@ -18,6 +25,55 @@ _APPROXIMATELY = re.compile(
 _SYMBOL = re.compile(r"(?<=\d)\s+([A-Za-z]{1,3})\Z")
 _MAX_DIGITS = 60
 _MAX_EXPONENT = 400
+
+
+@RULES.register
+class NumericRule(Config):
+    """One number within max(absolute, relative * |reference|) of the reference, which must be a plain number too.
+
+    The rule reads fractions, percentages, scientific notation and units. An expression such as a root is `unparsed`.
+    """
+
+    kind: Literal["numeric"] = "numeric"
+    relative: float = Field(default=1e-4, ge=0)
+    """Tolerance as a share of the reference; 0.01 is one percent."""
+    absolute: float = Field(default=0.0, ge=0)
+    """Tolerance in the reference's own unit."""
+    absolute_field: str | None = None
+    """Metadata field with a problem's own absolute tolerance, such as OlympiadBench's `error`. If it holds a number,
+    that number replaces `relative` and `absolute`."""
+
+    def build(self) -> ComputedRule:
+        return ComputedRule(self._verdict, self._objection)
+
+    def _verdict(self, problem: Problem, text: str) -> Verdict:
+        reference = reference_text(problem.answer)
+        expected, tolerance = number_in(reference), self._own_tolerance(problem)
+        if expected is None or isinstance(tolerance, str):
+            return "unparsed"
+        if tolerance is None:
+            tolerance = max(exactly(self.absolute), exactly(self.relative) * abs(expected.value))
+        return numeric_verdict(reference, expected, tolerance, text)
+
+    def _objection(self, problem: Problem) -> str | None:
+        if number_in(reference_text(problem.answer)) is None:
+            return "is not one plain number, as rule numeric needs"
+        if isinstance(self._own_tolerance(problem), str):
+            value = problem.metadata.get(self.absolute_field or "")
+            return f"has the tolerance {value!r} in its field {self.absolute_field!r}; write a number of at least 0"
+        return None
+
+    def _own_tolerance(self, problem: Problem) -> Fraction | Literal["unreadable"] | None:
+        value = problem.metadata.get(self.absolute_field) if self.absolute_field is not None else None
+        if value is None or value == "":
+            return None
+        number: Number | None = number_in(str(value).strip()) if isinstance(value, str | int | float) else None
+        return "unreadable" if number is None or number.value < 0 else number.value
+
+
+def exactly(setting: float) -> Fraction:
+    """The exact value of a setting as written: 0.1 is a tenth, not the nearest binary number."""
+    return Fraction(str(setting))
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,57 @@
-"""The protocol of rules: a rule gives verdicts on completions and says which reference answers it can work with."""
+"""A rule gives verdicts on completions and says which reference answers it can work with."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
+from cooper_rl.config.base import Config
+from cooper_rl.config.registry import Kinds
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content
 from cooper_rl.data.validation import boxed
-from cooper_rl.rewards.rule.verdict import Verdict
+
+if TYPE_CHECKING:
+    from cooper_rl.rollouts import AnswerGroup
+
+Verdict = Literal["correct", "wrong", "unparsed", "timeout"]
+"""`correct`: the final answer equals the reference. `wrong`: it does not, or the completion gives several answers.
+`unparsed`: no readable answer was found. `timeout`: checking needed too much CPU time or memory."""
+
+UserVerdict = Literal["correct", "wrong", "unparsed"]
+"""The verdicts that a user-written rule may return."""
 
 Asked = tuple[Problem, str]
 """A problem and the text of one completion."""
 
 
 class Rule(Protocol):
-    """Decides whether completions are right. Safe to use from several threads."""
+    """Decides whether completions are right. Safe to use from several threads.
+
+    A subclass must have `verify_problems`; it then accepts any reference answer and has nothing to close.
+    """
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         """One verdict for each completion, in order."""
         ...
+
+    def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
+        """Verdicts on every completion of every group."""
+        verdicts = iter(self.verify_problems([(g.problem, answer.text) for g in groups for answer in g.answers]))
+        return [[next(verdicts) for _ in group.answers] for group in groups]
+
+    def rule_name(self, problem: Problem) -> str:
+        """The name under which metrics count the problem's verdicts."""
+        return problem.rule or type(self).__name__
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """Why `answer` cannot be the reference answer of `problem`; None if it can.
 
         The text continues a message that begins with the answer: "does not verify against itself".
         """
-        ...
+        return None
 
     def close(self) -> None:
         """Release processes and threads. Later calls start them again."""
-        ...
+        return
 
 
 class RuleConfig(Protocol):
@@ -37,7 +60,23 @@ class RuleConfig(Protocol):
     def build(self) -> Rule: ...
 
 
-class ComputedRule:
+def _function_rule() -> type[Config]:
+    from cooper_rl.rules.kinds.function import FunctionRule  # noqa: PLC0415 - only if a configuration names one
+
+    return FunctionRule
+
+
+RULES = Kinds("rule", "cooper_rl.rules.kinds", ["build"], default="maths", of_function=_function_rule)
+
+
+class OneRule(Config):
+    """A single rule, as a command-line option describes it."""
+
+    rule: Annotated[RuleConfig, RULES]
+    """The rule."""
+
+
+class ComputedRule(Rule):
     """A rule that computes each verdict in this process, from nothing but the problem and the completion's text.
 
     `objection(problem)` says why the rule cannot read a problem's reference; None if it can.
@@ -50,17 +89,14 @@ class ComputedRule:
         self._objection = objection
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """See `Rule`."""
+        """The question again is `wrong`."""
         return ["wrong" if copies_question(*one) else self._verdict(*one) for one in asked]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """See `Rule`. The answer in a box must be correct."""
+        """The objection, if there is one; otherwise the answer in a box must be correct."""
         if self._objection is not None and (objection := self._objection(problem)) is not None:
             return objection
         return unverified(self._verdict(problem, boxed(answer)))
-
-    def close(self) -> None:
-        """There is nothing to release."""
 
 
 def copies_question(problem: Problem, text: str) -> bool:

@@ -13,8 +13,7 @@ from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.validation import boxed
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.rule.base import Asked, unverified
-from cooper_rl.rewards.rule.verdict import UserVerdict, Verdict
+from cooper_rl.rules.rule import Asked, Rule, UserVerdict, Verdict, unverified
 
 
 class FunctionRule(Config):
@@ -34,9 +33,7 @@ class FunctionRule(Config):
         return UserRule(self.kind, self.check_references)
 
 
-class UserRule:
-    """See `FunctionRule`."""
-
+class UserRule(Rule):
     def __init__(self, path: str, check_references: bool = False) -> None:
         self.path = path
         self._check_references = check_references
@@ -45,7 +42,7 @@ class UserRule:
         self._loop = EventLoop() if is_async(self._function) else None
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """See `Rule`. Raises InputError naming function and problem if the function returns anything but a verdict.
+        """Raises InputError naming function and problem if the function returns anything but a verdict.
 
         Exceptions of the function itself propagate.
         """
@@ -57,11 +54,8 @@ class UserRule:
         return [self._verdict(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """See `Rule`. With `check_references`, the function must accept the answer in a box; otherwise any will do."""
+        """With `check_references`, the function must accept the answer in a box; otherwise any will do."""
         return unverified(self.verify_problems([(problem, boxed(answer))])[0]) if self._check_references else None
-
-    def close(self) -> None:
-        """There is nothing to release."""
 
     def _verdict(self, value: Any, problem: Problem) -> Verdict:
         if isinstance(value, str) and value in get_args(UserVerdict):

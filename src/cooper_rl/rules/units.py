@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from cooper_rl.rewards.rule.plain_text import bare_text
+from cooper_rl.rules.plain_text import bare_text
 
 _MEASURES = """
 metre m meter meters metre metres | kilometre km kms kilometer kilometers kilometre kilometres

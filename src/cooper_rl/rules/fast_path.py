@@ -1,18 +1,25 @@
-"""The kind of a reference answer, which decides how answers are compared with it.
+"""Verdicts without leaving the process, for the kinds of references that allow it: text, options and plain numbers.
 
-Mathematics is compared by value, and in mathematics `ab` is `ba`. A reference therefore counts as mathematics only if
-it consists entirely of numbers, signs, LaTeX and single letters. Tokyo, 2024-01-05, 9 pm, H2O and A+ are text.
+The kind of a reference decides how answers are compared with it. Mathematics is compared by value, and in mathematics
+`ab` is `ba`. A reference therefore counts as mathematics only if it consists entirely of numbers, signs, LaTeX and
+single letters. Tokyo, 2024-01-05, 9 pm, H2O and A+ are text.
+
+For mathematics, the fast path gives a verdict only if the slow path (`maths_verdict`) provably gives the same one. That
+is so in three cases: the reference is not mathematics; the completion gives no answer; or the reference is a plain
+number and either all final answers are plain numbers equal to it, or one of them is plainly different.
 """
 
 import re
 from functools import lru_cache
 from typing import Literal
 
-from cooper_rl.rewards.rule.choice import reference_choice
-from cooper_rl.rewards.rule.plain_number import has_changed_number, plain_number
-from cooper_rl.rewards.rule.plain_text import bare_text
-from cooper_rl.rewards.rule.units import measures, unit_of
-from cooper_rl.rewards.rule.written_date import names_month
+from cooper_rl.rules.extraction import extract_answer, is_retracted, reference_text
+from cooper_rl.rules.kinds.choice import choice_verdict, reference_choice
+from cooper_rl.rules.kinds.exact import exact_verdict
+from cooper_rl.rules.number import has_changed_number, number_verdict, plain_number, same_number
+from cooper_rl.rules.plain_text import bare_text, names_month
+from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.units import are_measures, measures, same_unit, unit_of
 
 ReferenceKind = Literal["maths", "choice", "exact"]
 TextPolicy = Literal["exact", "refuse"]
@@ -109,3 +116,38 @@ def _is_product(word: str, text: str, symbols: str) -> bool:
     if len(word) > _LONGEST_PRODUCT or _NAME.fullmatch(word) or word in _SHORT_WORDS:
         return False
     return bool(_OPERATOR.search(text)) or (word.islower() and re.search(rf"\d{word}\b", symbols) is not None)
+
+
+def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict | None:
+    """The verdict on a completion against the reference `answer`, or None if the slow path must decide.
+
+    With `expressions`, `19 - 10` answers the reference 9.
+    """
+    reference = reference_text(answer)
+    if (verdict := text_verdict(reference, completion)) is not None:
+        return verdict
+    final = extract_answer(completion, factorials="!" in reference)
+    if not final.texts or not reference:
+        return "unparsed"
+    expected = plain_number(reference)
+    if final.kind == "free" or expected is None:
+        return None
+    if any(are_measures(reference, text) for text in final.texts):
+        return None
+    found = [plain_number(text) for text in final.texts]
+    same = [same_number(expected, number) if number is not None else None for number in found]
+    if False in same:
+        return "wrong"
+    if not all(same):
+        return None
+    if is_retracted(final.after) or not all(same_unit(reference, text) for text in final.texts):
+        return "wrong"
+    return "correct" if expressions else number_verdict(reference, final)
+
+
+def text_verdict(reference: str, completion: str) -> Verdict | None:
+    """The verdict if the reference is text or an option; None if it is mathematics or empty."""
+    kind = reference_kind(reference) if reference else "maths"
+    if kind == "maths":
+        return None
+    return choice_verdict(reference, completion) if kind == "choice" else exact_verdict(reference, completion)

@@ -3,22 +3,17 @@
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.validation import location
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.rule.base import Asked, Rule, RuleConfig
-from cooper_rl.rewards.rule.kinds import RULES
-from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.rule.verifier import RuleVerifier
-
-if TYPE_CHECKING:
-    from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict
 
 
-class Verifier:
+class Verifier(Rule):
     """Passes each completion to the rule that its problem names, or to `default` if the problem names none.
 
     A name is looked up in `named`, then among the package's kinds of rules. The default's own kind means the default
@@ -48,17 +43,12 @@ class Verifier:
             verdicts |= zip(indices, rule.verify_problems([asked[i] for i in indices]), strict=True)
         return [verdicts[index] for index in range(len(asked))]
 
-    def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
-        """Verdicts on every completion of every group."""
-        verdicts = iter(self.verify_problems([(g.problem, answer.text) for g in groups for answer in g.answers]))
-        return [[next(verdicts) for _ in group.answers] for group in groups]
-
     def accepts(self, problem: Problem, text: str) -> bool:
         """Whether the verdict on one completion is `correct`."""
         return self.verify_problems([(problem, text)]) == ["correct"]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """See `Rule`. Raises InputError for a rule that does not exist."""
+        """As the problem's rule says. Raises InputError for a rule that does not exist."""
         return self._rule(problem).fault(problem, answer)
 
     def check(self, problems: Sequence[Problem]) -> None:
@@ -71,12 +61,12 @@ class Verifier:
         return (problem.rule or self._default).rpartition(":")[2]
 
     def cpu_s_of(self, problem: Problem, text: str) -> float:
-        """CPU seconds that a verifier process spent on a completion; 0 if the verdict did not need one."""
+        """CPU seconds that a worker process spent on a completion; 0 if the verdict did not need one."""
         rule = self._rule(problem)
         return rule.cpu_s_of(problem.answer, text) if isinstance(rule, RuleVerifier) else 0.0
 
     def metrics(self) -> dict[str, float]:
-        """`time/verify_cpu`, the CPU seconds of the verifier processes' questions, and `rule/lost`, the processes that
+        """`time/verify_cpu`, the CPU seconds of the worker processes' questions, and `rule/lost`, the processes that
         were lost, both since the last call. Empty if no rule has such processes."""
         rules = {id(rule): rule for rule in self._rules.values() if isinstance(rule, RuleVerifier)}.values()
         if not rules:

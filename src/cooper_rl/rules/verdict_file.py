@@ -15,9 +15,8 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row, read_file
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import write_text
-from cooper_rl.rewards.rule.base import RuleConfig
-from cooper_rl.rewards.rule.kinds.maths import MathsRule
-from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rules.kinds.maths import MathsRule
+from cooper_rl.rules.rule import RuleConfig, Verdict
 
 CHUNK = 256
 """Rows verified between two writes; an interruption loses at most this many."""

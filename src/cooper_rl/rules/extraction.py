@@ -1,10 +1,10 @@
-"""Finds the final answer in a completion by text alone: nothing is evaluated.
+r"""Finds the final answer in a completion by text alone: nothing is evaluated.
 
-Both the verifier processes and the fast path in the main process read completions through this module, so they
+Both the worker processes and the fast path in the main process read completions through this module, so they
 cannot disagree about *what* the answer is. It imports only the standard library.
 
 The rules, in order:
-1. The last complete `\\boxed{}`. Boxes in the same sentence, or joined by "or", "and", a comma or nothing, belong
+1. The last complete `\boxed{}`. Boxes in the same sentence, or joined by "or", "and", a comma or nothing, belong
    together. Boxes earlier in the text are intermediate results and do not count.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:",
    "####", "A:" at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence.
@@ -13,12 +13,16 @@ The rules, in order:
    is not picked.
 4. Else the end of the text, from which Math-Verify takes what it can find.
 
-A statement after the last box counts in addition to the box: "\\boxed{3} ... the answer is 4" has two answers. So does
-a number right after the box ("\\boxed{3} or 4"). Only a value stated as the *final* answer replaces the box:
-"\\boxed{3} ... The final answer is 4" has one answer, 4. So has "\\boxed{3} ... <answer>4</answer>".
+A statement after the last box counts in addition to the box: "\boxed{3} ... the answer is 4" has two answers. So does
+a number right after the box ("\boxed{3} or 4"). Only a value stated as the *final* answer replaces the box:
+"\boxed{3} ... The final answer is 4" has one answer, 4. So has "\boxed{3} ... <answer>4</answer>".
 
 Exclamation marks, emoji and smileys at the end of an answer are dropped, but not in a box or a formula: there `5!` is a
-factorial. `text_answer` reads answers in words from the same places.
+factorial.
+
+`text_answer` reads answers in words or letters from the same places, but more strictly, because a word that merely
+occurs in a completion is not an answer. Only three places count: a box, a line that states the answer, and a completion
+that is nothing but its answer.
 """
 
 import re
@@ -201,3 +205,63 @@ def _stated_value(statement: Statement, factorials: bool) -> tuple[str, int]:
     while (later := _LATER_IS.search(sentence)) and not re.search(r"[\d\\$]", sentence[: later.start()]):
         sentence = sentence[later.end() :].lstrip()
     return clean(sentence if factorials else undecorated(sentence.replace("**", ""))), stop
+
+
+_JSON_STRING = re.compile(r"\s*\"((?:[^\"\\]|\\.)*)\"")
+_DISPLAY_LINE = re.compile(rf"\s*(?:{_DISPLAY.pattern})", re.DOTALL)
+_DRESS = " \t\n:*=#"
+_RETRACTION = re.compile(
+    r"[^\w.\n]*(?:and|but|not)\b|[\W_]*(?:or|wait|hmm+|sorry|actually|rather|instead|correction|i mean|maybe|perhaps"
+    r"|possibly|but wait|oops|scratch that|my mistake|let me correct|no(?=\s*[,.!:;\u2014-])"
+    r"|alternatively(?!,?\s+(?:we|you|one|us(?:e|ing)|by|note)\b)"  # another way, not another answer
+    r"|(?:(?:that|this|it|which)\s+)?(?:is|was|seems|looks)\s+(?:wrong|incorrect|false|a mistake|not (?:right|correct))"
+    r"|(?:that|this|it)\s+(?:cannot|can't)\s+be\s+(?:right|correct))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class TextAnswer:
+    """A completion's answer as text.
+
+    `boxes` are the contents of the final boxes. `line` is the line that states the answer; it must come after any
+    boxes. `whole` is the end of a completion that has neither. `after` is the text after the boxes or, without boxes,
+    after the line.
+    """
+
+    boxes: tuple[str, ...] = ()
+    line: str | None = None
+    whole: str | None = None
+    after: str = ""
+
+
+def text_answer(completion: str, letters: bool = False) -> TextAnswer:
+    """The answer of a completion; all fields are empty if there is none.
+
+    With `letters`, a line that begins with `A:` counts as an option, not as a statement of the answer.
+    """
+    tail = completion[-TAIL_CHARS:].strip()
+    spans = final_boxes(tail)
+    statement = last_statement(tail, after=spans[-1][1] if spans else 0)
+    if statement is not None and statement.is_letter and letters:
+        statement = None
+    line, after = None, ""
+    if statement is not None:
+        if statement.is_json and (string := _JSON_STRING.match(statement.text)):
+            line = string.group(1).replace("\\\\", "\\")
+        elif display := _DISPLAY_LINE.match(statement.text.lstrip(_DRESS)):
+            line = display.group(1) or display.group(2) or ""
+        else:
+            line, _, after = statement.text.lstrip(_DRESS).partition("\n")
+        line = line.strip() or None
+    if spans:
+        boxes = tuple(text for start, end in spans if (text := tail[start:end].strip()))
+        return TextAnswer(boxes, line, after=tail[spans[-1][1] + 1 :])
+    if statement is not None:
+        return TextAnswer(line=line, after=after)
+    return TextAnswer(whole=tail[-FREE_CHARS:] or None)
+
+
+def is_retracted(after: str) -> bool:
+    """Whether the text after an answer retracts it or offers another one: "or Kyoto", "No, wait", "but maybe B"."""
+    return bool(_RETRACTION.match(after))

@@ -1,16 +1,26 @@
-"""Verdicts on multiple choice: an answer is right if it gives the option's letter, or its text if that is known."""
+"""The rule for multiple choice: an answer is right if it gives the option's letter, or its text if that is known.
+
+The options of a problem are listed in its question or its metadata.
+"""
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any, Literal
 
-from cooper_rl.rewards.rule.extraction import SENTENCE_END
-from cooper_rl.rewards.rule.plain_text import bare_text, plain_text
-from cooper_rl.rewards.rule.text_answer import is_retracted, text_answer
-from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.config.base import Config
+from cooper_rl.data.problem import Problem
+from cooper_rl.rules.extraction import SENTENCE_END, is_retracted, reference_text, text_answer
+from cooper_rl.rules.plain_text import bare_text, plain_text
+from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 
+Options = Mapping[str, str]
+"""Maps letters to texts, as `plain_text` gives them."""
+
+_NO_OPTIONS: Options = MappingProxyType({})
 _LEAD = r"(?i:(?:the|my|it|so|is|correct|right|best|final|answer|options?|choices?|letters?)\b[\s:=]*)*"
 _OPTION = re.compile(
     rf"{_LEAD}(?:[(\[]\s*(?P<enclosed>[A-Ja-j])\s*[)\]]|(?P<bare>[A-J])|(?P<small>[a-j])(?=\)))(?P<rest>.*)", re.DOTALL
@@ -36,7 +46,39 @@ _REJECTED = re.compile(  # "B, not C" chooses B
 )
 _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pick|select|go with)\b", re.IGNORECASE)
 _MENTION = re.compile(r"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?([A-J])[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE)
-_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+
+
+@RULES.register
+class ChoiceRule(Config):
+    """Multiple choice. The reference is a letter (`B`, `(b)`, `B) apple`, `A, C`) or the text of a listed option.
+
+    Options are read from the question ("A) apple B) pear") or from the problem's metadata (`options` or `choices`).
+    """
+
+    kind: Literal["choice"] = "choice"
+
+    def build(self) -> ComputedRule:
+        return ComputedRule(_verdict, _objection)
+
+
+def _verdict(problem: Problem, text: str) -> Verdict:
+    options = options_of(problem)
+    reference = _letters(reference_text(problem.answer), options)
+    return "unparsed" if reference is None else choice_verdict(reference, text, options)
+
+
+def _objection(problem: Problem) -> str | None:
+    if _letters(reference_text(problem.answer), options_of(problem)) is None:
+        return "names no option: it is neither a letter nor the text of an option in the question or the metadata"
+    return None
+
+
+def _letters(reference: str, options: Options) -> str | None:
+    """The reference as `choice_verdict` reads it; None if it names no option."""
+    if reference_choice(reference) is not None:
+        return reference
+    named = [letter for letter, text in options.items() if text == plain_text(reference)]
+    return named[0] if named else None
 
 
 @dataclass(frozen=True)
@@ -67,7 +109,7 @@ def reference_choice(reference: str) -> Choice | None:
     return None
 
 
-def choice_verdict(reference: str, completion: str, options: Mapping[str, str] = _NO_OPTIONS) -> Verdict:
+def choice_verdict(reference: str, completion: str, options: Options = _NO_OPTIONS) -> Verdict:
     """The verdict on `completion` against a `reference` that names a choice.
 
     `options` maps letters to texts as `plain_text` gives them; an option's text alone is an answer too. The verdict is
@@ -95,7 +137,7 @@ def _first_sentence(line: str) -> tuple[str, str]:
     return (line[: end.start()], line[end.end() :]) if end else (line, "")
 
 
-def _free_verdict(expected: Choice, text: str, options: Mapping[str, str]) -> Verdict:
+def _free_verdict(expected: Choice, text: str, options: Options) -> Verdict:
     """The verdict on a completion without a box or a statement: its last line must be an option or name one."""
     *earlier, last = [bare_text(line) for line in text.splitlines() if line.strip()]
     listed = {choice.letters for line in earlier if (choice := _read(line)) is not None}
@@ -110,7 +152,7 @@ def _free_verdict(expected: Choice, text: str, options: Mapping[str, str]) -> Ve
     return "correct" if mentioned == set(expected.letters) and len(mentioned) == 1 else "wrong"
 
 
-def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Mapping[str, str]) -> Verdict:
+def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options) -> Verdict:
     bare = _REJECTED.sub("", bare_text(text).strip(" *\"'!"))
     given = _read(bare, is_boxed)
     if expected.text and plain_text(text) == expected.text:
@@ -152,3 +194,70 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
     others -= {letter}
     text = "" if reason or others else plain_text(rest[delimiter.end() :] if delimiter else rest)
     return Choice((letter, *sorted(others)), text)
+
+
+FIELDS = ("options", "choices")
+"""Metadata fields that list options: as texts, as letters with texts, or as the two lists `label` and `text`."""
+LETTERS = "ABCDEFGHIJ"
+
+_MARK = re.compile(r"(?<![\w.)])(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:](?=\s|$)|([A-J])\)(?=\S))")
+
+
+def options_of(problem: Problem) -> Options:
+    """The options that a problem lists; empty if there are fewer than two. Metadata takes precedence over the question.
+
+    Options with equal texts and options whose text is a letter are left out, because such a text is ambiguous.
+    """
+    for field in FIELDS:
+        if found := _listed(problem.metadata.get(field)):
+            return _distinct(found)
+    return _in_question(problem.question)
+
+
+@lru_cache(maxsize=4096)
+def _in_question(question: str) -> Options:
+    """The last run of marks A, B, C, ... in a question, each with the text up to the next mark."""
+    text = "\n".join(bare_text(line) for line in question.splitlines())
+    run: list[re.Match[str]] = []
+    for mark in _MARK.finditer(text):
+        letter = next(filter(None, mark.groups()))
+        if letter == "A":
+            run = [mark]
+        elif run and letter == LETTERS[len(run) : len(run) + 1]:
+            run.append(mark)
+    if not run:
+        return {}
+    ends = [mark.start() for mark in run[1:]] + [len(text)]
+    texts = [text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
+    texts[-1] = texts[-1].split("\n", 1)[0]  # what follows the last option does not belong to it
+    return _distinct(zip(LETTERS, texts, strict=False))
+
+
+def _listed(value: Any) -> list[tuple[str, str]]:
+    if isinstance(value, Mapping) and {"label", "text"} <= value.keys():
+        labels, texts = value["label"], value["text"]
+        return _listed(dict(zip(labels, texts, strict=False))) if isinstance(labels, list) else []
+    if isinstance(value, Mapping):
+        named = [(str(letter).strip("(). "), text) for letter, text in value.items()]
+        return [(letter.upper(), str(text)) for letter, text in named if letter.upper() in LETTERS and letter]
+    if isinstance(value, list | tuple):
+        return list(zip(LETTERS, [_unmarked(str(text)) for text in value], strict=False))
+    return []
+
+
+def _unmarked(text: str) -> str:
+    mark = _MARK.match(text.strip())
+    return text.strip()[mark.end() :] if mark else text
+
+
+def _distinct(options: Iterable[tuple[str, str]]) -> Options:
+    """The options whose text is unambiguous; empty if there are fewer than two options."""
+    plain = [(letter, plain_text(text)) for letter, text in options]
+    if len(plain) < 2:
+        return {}
+    counts = Counter(text for _, text in plain)
+    return {letter: text for letter, text in plain if text and counts[text] == 1 and not _is_letters(text)}
+
+
+def _is_letters(text: str) -> bool:
+    return re.fullmatch(r"[a-j](?:\W+[a-j])*", text) is not None

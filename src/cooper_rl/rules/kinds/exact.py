@@ -1,12 +1,14 @@
-"""Verdicts on answers in words: an answer is right if its text is the same, whatever its formatting. No mathematics."""
+"""The rule for answers in words: an answer is right if its text is the same, whatever its formatting."""
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
-from cooper_rl.rewards.rule.extraction import SENTENCE_END
-from cooper_rl.rewards.rule.plain_text import case_matters, plain_text, without_accents
-from cooper_rl.rewards.rule.text_answer import is_retracted, text_answer
-from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.config.base import Config
+from cooper_rl.data.problem import Problem
+from cooper_rl.rules.extraction import SENTENCE_END, is_retracted, reference_text, text_answer
+from cooper_rl.rules.plain_text import case_matters, plain_text, without_accents
+from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 
 _REASON = re.compile(r",?\s+(?:because|since)\b|,\s+(?:as|which|who|where|so)\b", re.IGNORECASE)
 _SEVERAL = re.compile(r"\b(?:or|nor|not|neither|either|both|isn't|never|except|but)\b|/", re.IGNORECASE)
@@ -18,6 +20,21 @@ _AGAINST = {
     "no": re.compile(r"\b(?:yes|true|or|but|however|maybe|perhaps)\b", re.IGNORECASE),
 }
 _AGAINST |= {"true": _AGAINST["yes"], "false": _AGAINST["no"]}
+
+
+@RULES.register
+class ExactRule(Config):
+    """The same text, whatever its case, LaTeX or punctuation. `0.5` does not equal `1/2`, and `A` is not an option."""
+
+    kind: Literal["exact"] = "exact"
+
+    def build(self) -> ComputedRule:
+        return ComputedRule(_verdict)
+
+
+def _verdict(problem: Problem, text: str) -> Verdict:
+    reference = reference_text(problem.answer)
+    return exact_verdict(reference, text) if reference else "unparsed"
 
 
 def exact_verdict(reference: str, completion: str) -> Verdict:

@@ -1,4 +1,4 @@
-"""The main process's handle on a verifier process: it asks, and replaces a process that is lost."""
+"""The main process's handle on a worker process: it asks, and replaces a process that is lost."""
 
 import json
 import logging
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rules.rule import Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ class Checked:
     """How often the process was lost before it replied."""
 
 
-class RuleProcess:
-    """One verifier process. It starts with the first question and again whenever it was lost.
+class WorkerProcess:
+    """One worker process. It starts with the first question and again whenever it was lost.
 
     Only one thread at a time may use it. It is a plain subprocess that speaks JSON lines, so it needs no fork of a
     process that holds a model, no pickle, and no `__main__` guard in the user's script. `wall_s` is the wall time after
@@ -58,10 +58,10 @@ class RuleProcess:
             reply = self._exchange(process, question, self._wall_s)
             if reply is not None and reply["outcome"] != "lost":
                 if reply["verdict"] not in get_args(Verdict):
-                    raise RuntimeError(f"verifier process replied {reply!r}")
+                    raise RuntimeError(f"worker process replied {reply!r}")
                 return Checked(stalls=stalls, **reply)
             self.close()
-            logger.warning("a verifier process was lost: killed from outside, or silent for %g s", self._wall_s)
+            logger.warning("a worker process was lost: killed from outside, or silent for %g s", self._wall_s)
         return Checked("timeout", "stalled", 0.0, _TRIES)
 
     def close(self) -> None:
@@ -76,13 +76,13 @@ class RuleProcess:
                 try:
                     pipe.close()
                 except BrokenPipeError:
-                    logger.debug("verifier process %d had died with unread input", process.pid)
+                    logger.debug("worker process %d had died with unread input", process.pid)
 
     def _start(self) -> subprocess.Popen[str]:
         # -P keeps the user's working directory off the module path. PYTHONPATH makes the package importable anyway.
         # Without a fixed hash seed, sympy's sets have another order in every process.
         paths = [_PACKAGE_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
-        arguments = ["-m", "cooper_rl.rewards.rule.worker", str(self._memory_mib), str(self._timeout_s)]
+        arguments = ["-m", "cooper_rl.rules.worker", str(self._memory_mib), str(self._timeout_s)]
         process = subprocess.Popen(
             [sys.executable, "-P", *arguments],
             stdin=subprocess.PIPE,
@@ -97,7 +97,7 @@ class RuleProcess:
         if self._exchange(process, None, _START_SECONDS) is None:
             self.close()
             raise RuntimeError(
-                f"the rule verifier's process did not start; to see why, run `{' '.join([sys.executable, *arguments])}`"
+                f"the rule's worker process did not start; to see why, run `{' '.join([sys.executable, *arguments])}`"
             )
         return process
 

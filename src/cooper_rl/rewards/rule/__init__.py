@@ -1,1 +1,0 @@
-"""The rule verifier: verdicts on final answers."""
