@@ -19,6 +19,11 @@ MOVED = {
     "cooper_rl.engines.cluster": "cooper_rl.engines.ray",
     "cooper_rl.engines.sampling": "cooper_rl.engines.config",
     "cooper_rl.rewards.rule": "cooper_rl.rules",
+    "cooper_rl.rewards.combining": "cooper_lab.designs.ensemble",
+    "cooper_rl.rewards.compared": "cooper_lab.designs.compared",
+    "cooper_rl.rewards.judging": "cooper_rl.rewards.kinds.judge",
+    "cooper_rl.rewards.model": "cooper_rl.rewards.input",
+    "cooper_rl.rewards.references": "cooper_lab.designs.references",
 }
 """Modules that configurations and parts of earlier versions name, and their present names."""
 
