@@ -35,8 +35,8 @@ evaluation
 observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
 cooptimization.presets
 run_config, presets
-config_loading, exactness
-observe, model_cards
+config_loading
+observe
 service
 adapters
 verifyrm

@@ -9,8 +9,7 @@ from cooper_rl.cooptimization.outline import check_outline, outline
 from cooper_rl.engines.local.export import merge_folder
 from cooper_rl.engines.model_folder import adapter_base
 from cooper_rl.errors import InputError
-from cooper_rl.exactness import changes, conditions
-from cooper_rl.persist.random_state import random_state, restore_random_state
+from cooper_rl.persist.exact_resume import changes, conditions, random_state, restore_random_state
 from cooper_rl.run_config import RunConfig
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from chat_server import ChatServer, completion
 from cooper_lab.arithmetic.corruption import corrupt, repair
 from cooper_lab.arithmetic.problems import gold
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.clients.chat import ChatClient
-from cooper_rl.clients.chat_config import ChatConfig
+from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant import build_assistant
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant

@@ -16,7 +16,7 @@ from cooper_rl import (
     Problem,
     build_config,
 )
-from cooper_rl.clients.chat_reply import ChatReply
+from cooper_rl.clients.chat import ChatReply
 from cooper_rl.cooptimization.reward_inputs import read_reward_inputs
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.rewards.judging.fence import fenced

@@ -8,7 +8,7 @@ from itertools import cycle, islice
 from random import Random
 from typing import Any, get_args
 
-from cooper_rl.clients.chat_reply import FailureKind
+from cooper_rl.clients.chat import FailureKind
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant import Assistant
 from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives

@@ -1,6 +1,6 @@
 """The assistant's prompts: for a wrong version of a right solution, and for the repair of a wrong one."""
 
-from cooper_rl.clients.chat_config import Message
+from cooper_rl.clients.chat import Message
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.judging.fence import fenced
 

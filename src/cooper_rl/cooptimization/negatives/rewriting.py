@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from cooper_rl.clients.chat_reply import ChatReply
+from cooper_rl.clients.chat import ChatReply
 from cooper_rl.cooptimization.negatives.framing import unframe
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content

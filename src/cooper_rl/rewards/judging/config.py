@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cooper_rl.clients.chat_config import ChatConfig
+from cooper_rl.clients.chat import ChatConfig
 from cooper_rl.rewards.base import RewardConfig
 
 

@@ -4,8 +4,7 @@ import re
 from collections.abc import Sequence
 from statistics import fmean
 
-from cooper_rl.clients.chat_config import Message
-from cooper_rl.clients.chat_reply import ChatReply
+from cooper_rl.clients.chat import ChatReply, Message
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.judging.fence import fenced
 

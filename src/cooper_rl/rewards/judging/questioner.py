@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, get_args
 from zlib import crc32
 
-from cooper_rl.clients.chat_config import Message
-from cooper_rl.clients.chat_reply import ChatReply, FailureKind
+from cooper_rl.clients.chat import ChatReply, FailureKind, Message
 from cooper_rl.rewards.judging.config import JudgeServer
 
 if TYPE_CHECKING:

@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from cooper_rl.clients.chat_config import Message
-from cooper_rl.clients.chat_reply import ChatReply
+from cooper_rl.clients.chat import ChatReply, Message
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.judging.fence import fenced
 

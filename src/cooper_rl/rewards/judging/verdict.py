@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cooper_rl.clients.chat_reply import ChatReply
+from cooper_rl.clients.chat import ChatReply
 from cooper_rl.rewards.judging.verdict_prompt import JudgeVerdict, parse_reply
 
 LEAST_MASS = 0.05

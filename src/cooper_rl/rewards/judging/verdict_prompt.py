@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from cooper_rl.clients.chat_config import Message
+from cooper_rl.clients.chat import Message
 from cooper_rl.rewards.judging.fence import fenced
 
 JudgeVerdict = Literal["yes", "no", "unreadable"]

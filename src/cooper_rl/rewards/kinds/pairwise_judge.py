@@ -11,7 +11,7 @@ from cooper_rl.rewards.judging.judged import Heard, JudgedReward
 from cooper_rl.rewards.judging.preference import both_orders, preference_chat, read_preference, win_rates
 
 if TYPE_CHECKING:
-    from cooper_rl.clients.chat_config import Message
+    from cooper_rl.clients.chat import Message
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.judging.questioner import Tally

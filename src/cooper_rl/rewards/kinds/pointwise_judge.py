@@ -11,7 +11,7 @@ from cooper_rl.rewards.judging.verdict import judgement_of
 from cooper_rl.rewards.judging.verdict_prompt import judge_chat
 
 if TYPE_CHECKING:
-    from cooper_rl.clients.chat_reply import ChatReply
+    from cooper_rl.clients.chat import ChatReply
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.judging.questioner import Tally
 

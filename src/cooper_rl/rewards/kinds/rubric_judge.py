@@ -22,9 +22,9 @@ from cooper_rl.rewards.judging.rubric import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cooper_rl.clients.chat_reply import ChatReply
+    from cooper_rl.clients.chat import ChatReply
     from cooper_rl.data.problem import Problem
-    from cooper_rl.persist.journal import Journal
+    from cooper_rl.persist.durable import Journal
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.judging.questioner import Question, Tally
 
@@ -97,7 +97,7 @@ class RubricJudge(JudgedReward):
         return [None if entry is None else read_rubric(entry["rubric"]) for entry in found]
 
     def _open(self) -> Journal:
-        from cooper_rl.persist.journal import Journal  # noqa: PLC0415 - opened only in a run
+        from cooper_rl.persist.durable import Journal  # noqa: PLC0415 - opened only in a run
 
         if self._journal is None:
             server = self._config.judge.model_dump(mode="json", include={"model", "temperature", "extra_body"})

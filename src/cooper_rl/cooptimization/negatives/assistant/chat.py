@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from cooper_rl.clients.chat_config import ChatConfig
+from cooper_rl.clients.chat import ChatConfig
 from cooper_rl.cooptimization.negatives.assistant import ASSISTANTS
 from cooper_rl.cooptimization.negatives.prompt import repairing_chat, rewriting_chat
 from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Attempts, Request, Rewrites

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from cooper_rl.clients.chat_reply import ChatReply
+from cooper_rl.clients.chat import ChatReply
 from cooper_rl.config.base import Config
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.cooptimization.negatives.assistant import ASSISTANTS

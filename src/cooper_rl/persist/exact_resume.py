@@ -1,12 +1,16 @@
-"""The global random states of python, numpy and torch, as JSON values."""
+"""What it takes for a resumed run to equal an uninterrupted one: the random states, and the conditions."""
 
 import base64
 import random
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from cooper_rl.run_config import RunConfig
 
 
 def seed_random_state(seed: int) -> None:
@@ -46,3 +50,27 @@ def _text(data: bytes) -> str:
 
 def _tensor(text: str) -> Tensor:
     return torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.uint8)
+
+
+WITHOUT_EFFECT = {"name", "output_dir", "checkpoint", "sinks"}
+"""Settings that change no result."""
+
+
+def conditions(config: "RunConfig") -> dict[str, Any]:
+    """The settings by dotted key, the version of torch and the number of threads, as JSON values."""
+    settings = config.model_dump(mode="json", exclude=WITHOUT_EFFECT)
+    return dict(_flat(settings, "")) | {"torch version": torch.__version__, "CPU threads": torch.get_num_threads()}
+
+
+def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Every condition that differs, as "key: before -> now"."""
+    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    return [f"{key}: {before.get(key)} -> {now.get(key)}" for key in keys]
+
+
+def _flat(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        yield key, value
+        return
+    for name, inner in value.items():
+        yield from _flat(inner, f"{key}.{name}" if key else name)
