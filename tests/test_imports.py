@@ -14,8 +14,7 @@ PACKAGE = "cooper_rl"
 SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = """
-errors, process_memory
-clock
+errors
 config
 data, engines.lora_config
 rollouts, clients, engines, engines.config, engines.model_source
@@ -41,9 +40,8 @@ service
 adapters
 verifyrm
 inputs
-rollout_source
 build
-step, run_state
+step
 trainer
 cli
 """

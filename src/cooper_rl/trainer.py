@@ -8,9 +8,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
-from cooper_rl.build import Parts, assemble
-from cooper_rl.clock import Clock
+from cooper_rl.build import Parts, assemble, check_kind, export_models, restore_state, save_state
 from cooper_rl.engines.base import EngineLost, Metrics
+from cooper_rl.engines.clock import Clock
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
 from cooper_rl.observe.first_screen import best_example, describe_example, describe_prompt
@@ -25,7 +25,6 @@ from cooper_rl.persist.folder_lock import FolderLock
 from cooper_rl.persist.interrupt import stop_on_signal
 from cooper_rl.persist.model_cards import write_model_cards
 from cooper_rl.run_config import RunConfig
-from cooper_rl.run_state import check_kind, export_models, restore_state, save_state
 from cooper_rl.step import cooper_step
 
 logger = logging.getLogger(__name__)

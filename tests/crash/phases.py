@@ -3,7 +3,7 @@
 import re
 
 PHASES = [
-    ("sample", "cooper_rl/rollout_source.py", "take"),
+    ("sample", "cooper_rl/build.py", "take"),
     ("verify", "rewards/rule/routing.py", "verify_groups"),
     ("health", "cooptimization/health.py", ""),
     ("stage 1", "policy/update.py", "update_policy"),

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 import yaml
 
-from cooper_rl.clock import MEASURED
+from cooper_rl.engines.clock import MEASURED
 from cooper_rl.observe.record import read_metrics
 from crash.cluster_kills import CALL_TIMEOUT_S, ClusterRun, disturbed
 

@@ -12,8 +12,8 @@ import ray
 import yaml
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.clock import MEASURED
 from cooper_rl.engines.base import EngineLost
+from cooper_rl.engines.clock import MEASURED
 from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.errors import MissingExtraError

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.clock import MEASURED
+from cooper_rl.engines.clock import MEASURED
 from cooper_rl.observe.record import read_metrics
 
 

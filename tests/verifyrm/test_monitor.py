@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.clock import MEASURED
+from cooper_rl.engines.clock import MEASURED
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.monitor import consistency
+from cooper_rl.evaluation.reward_model import consistency
 from cooper_rl.observe.record import read_metrics
 
 

@@ -16,6 +16,7 @@ from cooper_rl.cli.settings import record_from, rule_from
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
+    from cooper_rl.data.problem import Problem
     from cooper_rl.evaluation.accuracy import EvaluationResult
 
 DEFAULTS = {"k": 8, "temperature": 0.7, "top_p": 0.95, "max_tokens": 512, "batch_size": 16, "seed": 0}
@@ -58,11 +59,12 @@ def evaluate_model(
     The policy of a run, `--run` or a model's folder that lies in one, is evaluated as the run evaluates itself: with
     its test problems, prompt, rule, sampling and lengths. An option that differs wins, with a warning.
     """
-    from cooper_rl.build import evaluate_model as evaluate  # noqa: PLC0415 - torch loads only when needed
     from cooper_rl.config_loading import load_config  # noqa: PLC0415
     from cooper_rl.data.config import ProblemsConfig  # noqa: PLC0415
     from cooper_rl.engines.sampling import SamplingParams  # noqa: PLC0415
     from cooper_rl.evaluation.accuracy import difference  # noqa: PLC0415
+    from cooper_rl.evaluation.accuracy import evaluate_model as evaluate  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.observe.first_screen import describe_prompt  # noqa: PLC0415
 
     if (model is None) == (run is None):
         raise InputError("name a model's folder or --run, and not both")
@@ -94,8 +96,8 @@ def evaluate_model(
         console.print(f"[bold yellow]warning:[/] {escape(warning)}", highlight=False, soft_wrap=True)
 
     def measure(name: str, shown: bool) -> "dict[str, EvaluationResult]":
-        def show(text: str) -> None:
-            console.print(text, highlight=False, soft_wrap=True, markup=False)
+        def show(problem: "Problem", prompt: str) -> None:
+            console.print(describe_prompt(problem, prompt), highlight=False, soft_wrap=True, markup=False)
 
         with progress("evaluating", 0) as advance:
             return evaluate(

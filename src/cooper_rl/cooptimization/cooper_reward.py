@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import torch
 
-from cooper_rl.clock import MEASURED, Clock
 from cooper_rl.cooptimization.health import ProbeSet, step_health
 from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
 from cooper_rl.cooptimization.outline import check_outline, outline
@@ -20,6 +19,7 @@ from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.clock import MEASURED, Clock
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Closes, Remembers, Scores

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cooper_rl.evaluation.estimates import mean_interval, wilson_interval
+from cooper_rl.evaluation.accuracy import mean_interval, wilson_interval
 from cooper_rl.observe.report.completions import Sample
 from cooper_rl.observe.report.run_folder import RunFolder
 from cooper_rl.observe.report.verdict import Truth, Verdict
