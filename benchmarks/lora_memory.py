@@ -27,10 +27,9 @@ def step(folder: str, settings: dict, completions: int, tokens: int) -> dict[str
     from cooper_rl.engines.config import LearnerConfig
     from cooper_rl.engines.local import LocalEngine
     from cooper_rl.engines.sampling import SamplingParams
-    from cooper_rl.policy.kl import KLConfig
-    from cooper_rl.policy.losses import PolicyObjective
-    from cooper_rl.policy.losses.clip import PPOClip
-    from cooper_rl.rollouts.columns import Column
+    from cooper_rl.losses.kl import KLConfig
+    from cooper_rl.losses.policy import PolicyObjective, PPOClip
+    from cooper_rl.rollouts import Column
 
     config = LearnerConfig.model_validate({"model": folder, "device": "cpu", "tokens_per_microbatch": 1024, **settings})
     engine = LocalEngine()

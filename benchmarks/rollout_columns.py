@@ -31,8 +31,7 @@ from cooper_rl.engines.local.stops import StopRule
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.update import update_policy
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Ragged, Rollouts
 
 MODEL_SECONDS = [0.0]
 

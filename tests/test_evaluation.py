@@ -12,8 +12,7 @@ from cooper_rl.engines.base import PolicyLearner
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.accuracy import Estimate, avg_at_k, evaluate, pass_at_k, relabel, wilson_interval
-from cooper_rl.rollouts.columns import Column
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Column, Samples
 
 
 def test_avg_at_k_is_the_share_of_right_completions():

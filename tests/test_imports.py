@@ -16,14 +16,13 @@ SOURCE = Path(__file__).parents[1] / "src"
 LAYERS = """
 errors
 config
-data, engines.lora_config
+data, losses, engines.lora_config
 rollouts, clients, engines, engines.config, engines.model_source
 engines.sampling, engines.model_folder
 engines.base
 persist
 policy
 rewards
-cooptimization.losses
 engines.kernels
 engines.local
 engines.vllm

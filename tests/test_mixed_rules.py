@@ -11,7 +11,7 @@ from cooper_rl.observe.record import read_metrics
 from cooper_rl.rewards.rule.kinds.choice import ChoiceRule
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.routing import Verifier
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 FUNCTIONS = """
 def even_length(problem, completion_text):

@@ -29,8 +29,7 @@ from cooper_rl.evaluation.accuracy import HeldOut, gold_of
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
 from cooper_rl.persist.exact_resume import changes, conditions, random_state, restore_random_state
-from cooper_rl.rollouts.rollouts import Rollouts
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Rollouts, Samples
 from cooper_rl.run_config import RolloutConfig, RunConfig
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.rollouts.columns import Column, offsets_of
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Column, Samples, offsets_of
 
 if TYPE_CHECKING:  # this module is also imported where settings are checked and explained, without torch
     from torch import Tensor

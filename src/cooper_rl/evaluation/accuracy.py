@@ -18,7 +18,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.routing import Verifier
-from cooper_rl.rollouts.answers import Answer
+from cooper_rl.rollouts import Answer
 
 if TYPE_CHECKING:
     from cooper_rl.data.prompts import PromptEncoder

@@ -19,8 +19,7 @@ from cooper_rl.observe.sinks.tensorboard import TensorBoard
 from cooper_rl.observe.sinks.tolerant import Tolerant
 from cooper_rl.observe.token_logprobs import token_logprobs
 from cooper_rl.persist.durable import sync, write_text
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Ragged, Rollouts
 from cooper_rl.run_config import RunConfig
 
 logger = logging.getLogger(__name__)

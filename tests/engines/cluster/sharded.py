@@ -9,7 +9,6 @@ import torch
 import torch.distributed as dist
 from transformers import LlamaForCausalLM, LlamaForSequenceClassification
 
-from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.base import PairBatch, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.policy import ShardedPolicyLearner
@@ -19,10 +18,10 @@ from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.shards import whole
 from cooper_rl.engines.lora_config import LoraConfig
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.rollouts import Column
 from tiny_llama import in_precision, tiny_config
 
 CONFIG = LearnerConfig(model="tiny", device="cpu", learning_rate=1e-3, max_grad_norm=0.1, tokens_per_microbatch=64)

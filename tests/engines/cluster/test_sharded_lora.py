@@ -10,13 +10,13 @@ from sharded import CONFIG, pair_batch, policy_batch, train
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, LlamaForSequenceClassification
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.export import merge_folder
 from cooper_rl.engines.local.shards import own
 from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.errors import InputError
+from cooper_rl.losses.reward_model import PairwiseLoss
 from rank_processes import on_ranks, together, two_ranks
 from tiny_llama import tiny_config
 

@@ -12,7 +12,7 @@ from cooper_rl.engines.base import Sampler
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 from drawn import draw
 
 PROMPTS = [[5, 6, 7], list(range(10, 31)), [40], [9, 8, 9, 8, 9, 8]]

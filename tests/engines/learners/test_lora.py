@@ -9,7 +9,6 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, GPT2Config, GPT2LMHeadModel
 
-from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.kernels.linear import FastLinear
@@ -22,9 +21,9 @@ from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError, MissingExtraError
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.rollouts import Column
 from cooper_rl.run_config import RunConfig
 from cooper_rl.verifyrm.config import VerifyRMConfig
 

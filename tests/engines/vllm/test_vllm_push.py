@@ -19,8 +19,7 @@ from cooper_rl.engines.vllm.build import sampler_of
 from cooper_rl.engines.vllm.config import VllmConfig
 from cooper_rl.engines.vllm.offline import OfflineEngine
 from cooper_rl.engines.vllm.transfer import UNFINISHED, WeightPushError
-from cooper_rl.rollouts.columns import Column
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Column, Samples
 
 LONG = [5 + i * i % 97 for i in range(150)]
 """More than a block of the prefix cache, 128 tokens on a CPU."""

@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatch
 from cooper_rl.engines.cluster.group import RankGroup
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.policy import OpenSender
 from cooper_rl.engines.local.frozen_start import FrozenStart
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.policy import PolicyObjective
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
+from cooper_rl.rollouts import Column
 
 
 class RemoteLearner:

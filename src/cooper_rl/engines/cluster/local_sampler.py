@@ -13,7 +13,7 @@ from cooper_rl.engines.kernels.linear import use_fast_linear
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Samples
 
 
 class LocalSampler:

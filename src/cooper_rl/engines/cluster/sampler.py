@@ -10,8 +10,7 @@ from cooper_rl.engines.cluster.group import RankGroup
 from cooper_rl.engines.cluster.learners import RemotePolicyLearner
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.rollouts.columns import Column
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Column, Samples
 
 
 class RemoteSampler(Sampler):

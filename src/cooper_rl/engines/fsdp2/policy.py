@@ -14,8 +14,8 @@ from cooper_rl.engines.fsdp2.learner import ShardedLearner, on_cpu
 from cooper_rl.engines.fsdp2.shares import same_prompt
 from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.policy import TorchPolicyLearner, check_prompts
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.rollouts.columns import Column, offsets_of
+from cooper_rl.losses.policy import PolicyObjective
+from cooper_rl.rollouts import Column, offsets_of
 
 
 class WeightSender(Protocol):

@@ -7,14 +7,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cooper_rl.cooptimization.losses import RewardLoss
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.fsdp2.agreement import added
 from cooper_rl.engines.fsdp2.learner import ShardedLearner, on_cpu
 from cooper_rl.engines.kernels.packing import families
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner, check_not_empty
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.reward_model import RewardLoss
+from cooper_rl.rollouts import Column
 
 
 class ShardedRewardModelLearner(ShardedLearner):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int
 
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 
 
 def shares(costs: Sequence[int], groups: Sequence[Sequence[int]], ranks: int) -> list[list[int]]:

@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from cooper_rl.engines.local.stops import StopRule
-from cooper_rl.rollouts.columns import Column
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Column, Samples
 
 
 class Drafts:

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 
 
 class AdaptedPolicy(Protocol):

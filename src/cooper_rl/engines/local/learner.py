@@ -27,7 +27,7 @@ from cooper_rl.engines.local.shards import own, own_rows, whole
 from cooper_rl.engines.local.trainer_state import disk_errors, load_trainer_state, save_trainer_state
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from cooper_rl.engines.local.batches import length_mask, pad_tokens, padded_plac
 from cooper_rl.engines.local.frozen_start import FrozenStart
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import check_vocabulary, load_policy, load_tokenizer, policy_shape
-from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
-from cooper_rl.rollouts.columns import Column, offsets_of
+from cooper_rl.losses.policy import PolicyLossInputs, PolicyObjective, policy_loss
+from cooper_rl.rollouts import Column, offsets_of
 
 
 class TorchPolicyLearner(TorchLearner):

@@ -9,7 +9,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.cooptimization.losses import (
+from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.adapter import check_targets, four_bit
+from cooper_rl.engines.local.batches import length_mask, pad_tokens
+from cooper_rl.engines.local.learner import TorchLearner
+from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer, reward_model_shape
+from cooper_rl.losses.reward_model import (
     BinaryCrossEntropyLoss,
     PairwiseLoss,
     RewardLoss,
@@ -18,13 +24,7 @@ from cooper_rl.cooptimization.losses import (
     bce_loss,
     pair_loss,
 )
-from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local.adapter import check_targets, four_bit
-from cooper_rl.engines.local.batches import length_mask, pad_tokens
-from cooper_rl.engines.local.learner import TorchLearner
-from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer, reward_model_shape
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 
 
 class TorchRewardModelLearner(TorchLearner):

@@ -25,7 +25,7 @@ from cooper_rl.engines.local.stops import StopRule, end_of_sequence_ids
 from cooper_rl.engines.local.waves import Work, complete
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Samples
 
 COMPACT_FROM_TOKENS = 32
 """Completion length from which copying the weights of a large model saves more time than it costs."""

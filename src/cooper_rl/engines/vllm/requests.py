@@ -10,8 +10,7 @@ from cooper_rl.engines.base import EngineLost
 from cooper_rl.engines.local.stops import StopRule
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.columns import Column
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Column, Samples
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm.handover import Handover
 from cooper_rl.engines.vllm.requests import Drawn, Request, check_versions, requests, samples
 from cooper_rl.engines.vllm.transfer import WeightPushError
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Samples
 
 logger = logging.getLogger(__name__)
 

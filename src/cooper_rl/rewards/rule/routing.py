@@ -14,7 +14,7 @@ from cooper_rl.rewards.rule.kinds import RULES
 from cooper_rl.rewards.rule.verdict import Verdict
 
 if TYPE_CHECKING:
-    from cooper_rl.rollouts.answers import AnswerGroup
+    from cooper_rl.rollouts import AnswerGroup
 
 
 class Verifier:

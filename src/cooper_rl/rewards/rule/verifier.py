@@ -20,7 +20,7 @@ from cooper_rl.rewards.rule.reference_kind import TextPolicy, reference_kind
 from cooper_rl.rewards.rule.verdict import Verdict
 
 if TYPE_CHECKING:
-    from cooper_rl.rollouts.answers import AnswerGroup
+    from cooper_rl.rollouts import AnswerGroup
 
 
 class RuleVerifier:

@@ -8,12 +8,13 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.policy.log_ratios import clamp_log_ratio
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 KLKind = Literal["k1", "k2", "k3"]
+LOG_RATIO_LIMIT = 20.0
+"""In nats. exp(20) is about 5e8: far outside any trust region, but still far from overflow in float32."""
 
 
 class KLConfig(Config):
@@ -64,3 +65,12 @@ def kl_estimate(
     inverse = clamp_log_ratio(-log_ratio)
     estimate = inverse.expm1() - inverse
     return estimate if clamp is None else estimate.clamp(max=clamp)
+
+
+def clamp_log_ratio(log_ratio: Float[Tensor, ...]) -> Float[Tensor, ...]:
+    """Clamp to +-20 nats, with no gradient outside. A non-finite value becomes NaN, and so does its gradient.
+
+    A plain clamp would turn an infinite log-ratio, which is the sign of a broken model, into an ordinary number.
+    """
+    # x - x has value and gradient 0 for a finite x; otherwise both are NaN.
+    return log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT) + (log_ratio - log_ratio)

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from policy_loss_cases import one_row, random_inputs
+from policy_loss_cases import one_row, random_inputs  # pyright: ignore[reportMissingImports]
 from pydantic import TypeAdapter
 
-from cooper_rl.policy.kl import KLConfig, KLKind, kl_estimate
-from cooper_rl.policy.losses import PolicyLossConfig, PolicyObjective, policy_loss
-from cooper_rl.policy.losses.clip import CISPO, GSPO, PPOClip
+from cooper_rl.losses.kl import KLConfig, KLKind, kl_estimate
+from cooper_rl.losses.policy import CISPO, GSPO, PolicyLossConfig, PolicyObjective, PPOClip, policy_loss
 
 
 @pytest.mark.parametrize(

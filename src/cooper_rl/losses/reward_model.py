@@ -15,7 +15,6 @@ class PairwiseLoss(Config):
     """The positive of each pair should score higher than its negative."""
 
     kind: Literal["pairwise"] = "pairwise"
-    """Names this loss."""
     anchor: float = Field(default=0.0, ge=0)
     """Weight of the binary cross-entropy on both completions. Without it, the loss does not change when all logits
     shift together, so sigmoid(logit) drifts and is no longer an absolute reward."""
@@ -31,14 +30,12 @@ class TieLoss(Config):
     """Both completions of each pair should score the same."""
 
     kind: Literal["tie"] = "tie"
-    """Names this loss."""
 
 
 class BinaryCrossEntropyLoss(Config):
     """sigmoid(logit) should equal the label."""
 
     kind: Literal["binary_cross_entropy"] = "binary_cross_entropy"
-    """Names this loss."""
 
 
 RewardLoss = PairwiseLoss | TieLoss | BinaryCrossEntropyLoss
