@@ -30,11 +30,10 @@ engines.fsdp2
 engines.cluster
 cooptimization
 evaluation
-observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
+observe
 cooptimization.presets
 run_config, presets
 config_loading
-observe
 service
 adapters
 verifyrm

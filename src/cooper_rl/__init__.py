@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.sampling import SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
-    from cooper_rl.observe.run_frames import Run, load_run
+    from cooper_rl.observe.plots import Run, load_run
     from cooper_rl.rewards.base import Reward, Scores
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.rule.verifier import RuleVerifier
@@ -46,7 +46,7 @@ _HOMES = {
     "RewardModelLearner": "cooper_rl.engines.base",
     "Rollouts": "cooper_rl.rollouts",
     "RuleVerifier": "cooper_rl.rewards.rule.verifier",
-    "Run": "cooper_rl.observe.run_frames",
+    "Run": "cooper_rl.observe.plots",
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",
     "SamplingParams": "cooper_rl.engines.sampling",
@@ -56,7 +56,7 @@ _HOMES = {
     "Updated": "cooper_rl.cooptimization.results",
     "build_config": "cooper_rl.config_loading",
     "load_config": "cooper_rl.config_loading",
-    "load_run": "cooper_rl.observe.run_frames",
+    "load_run": "cooper_rl.observe.plots",
 }
 
 __all__ = [

@@ -10,7 +10,7 @@ from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import Clock
-from cooper_rl.observe.step_metrics import rollout_metrics, unverified_advantage
+from cooper_rl.observe.record import rollout_metrics, unverified_advantage
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.process import score_steps
 from cooper_rl.rollouts import Ragged, Rollouts

@@ -13,12 +13,17 @@ from cooper_rl.engines.base import EngineLost, Metrics
 from cooper_rl.engines.clock import Clock
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
-from cooper_rl.observe.first_screen import best_example, describe_example, describe_prompt
-from cooper_rl.observe.folder import check_folder
-from cooper_rl.observe.progress import TRAINING_METRICS, ProgressLines, log_to_stderr
-from cooper_rl.observe.record import Recorder, read_events, read_metrics
-from cooper_rl.observe.sessions import record_session
-from cooper_rl.observe.watch.watch import Firing, Watch
+from cooper_rl.observe.record import Recorder, check_folder, record_session
+from cooper_rl.observe.run_record import read_events, read_metrics
+from cooper_rl.observe.terminal import (
+    TRAINING_METRICS,
+    ProgressLines,
+    best_example,
+    describe_example,
+    describe_prompt,
+    log_to_stderr,
+)
+from cooper_rl.observe.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
 from cooper_rl.persist.exact_resume import seed_random_state
 from cooper_rl.persist.folder_lock import FolderLock

@@ -17,7 +17,7 @@ from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 
 
 def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:

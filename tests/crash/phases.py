@@ -8,7 +8,7 @@ from types import ModuleType
 import cooper_rl.cooptimization.health
 import cooper_rl.cooptimization.stage2
 import cooper_rl.observe.record
-import cooper_rl.observe.report.report
+import cooper_rl.observe.report
 from cooper_rl import CooperReward, CooperTrainer
 from cooper_rl.build import RolloutSource, assemble
 from cooper_rl.persist.checkpoint import CheckpointStore
@@ -28,7 +28,7 @@ PHASES: list[tuple[str, ModuleType | Callable]] = [
     ("checkpoint", CheckpointStore.save),
     ("restore", CooperTrainer._restore),
     ("load", assemble),
-    ("report", cooper_rl.observe.report.report),
+    ("report", cooper_rl.observe.report),
 ]
 """Name and function of each part, or the module of which any function counts. The innermost match of a stack counts."""
 

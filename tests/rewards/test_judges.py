@@ -18,7 +18,7 @@ from cooper_rl import (
 )
 from cooper_rl.clients.chat import ChatReply
 from cooper_rl.cooptimization.reward_inputs import read_reward_inputs
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rewards.judging.fence import fenced
 from cooper_rl.rewards.judging.preference import both_orders, read_preference, win_rates
 from cooper_rl.rewards.judging.questioner import with_means

@@ -10,7 +10,7 @@ import torch
 
 from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepContext
 from cooper_rl.cooptimization.health import step_health
-from cooper_rl.observe.watch.hacking_alarm import HackingAlarm
+from cooper_rl.observe.hacking_alarm import HackingAlarm
 from cooper_rl.rewards.kinds.reward_model import RewardModelReward
 from cooper_rl.rewards.metrics import reward_metrics
 from cooper_rl.rewards.references import References, check_solutions

@@ -64,7 +64,7 @@ def evaluate_model(
     from cooper_rl.engines.sampling import SamplingParams  # noqa: PLC0415
     from cooper_rl.evaluation.accuracy import difference  # noqa: PLC0415
     from cooper_rl.evaluation.accuracy import evaluate_model as evaluate  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.observe.first_screen import describe_prompt  # noqa: PLC0415
+    from cooper_rl.observe.terminal import describe_prompt  # noqa: PLC0415
 
     if (model is None) == (run is None):
         raise InputError("name a model's folder or --run, and not both")

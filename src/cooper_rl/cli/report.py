@@ -18,8 +18,8 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
 ) -> None:
     """Write one self-contained HTML page with verdict, curves, hack gallery and rollouts; runs side by side."""
-    from cooper_rl.observe.report.report import FILE, write_report  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.observe.report.run_folder import runs_in  # noqa: PLC0415
+    from cooper_rl.observe.report import FILE, write_report  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.observe.run_record import runs_in  # noqa: PLC0415
 
     folders = [folder for run in runs for folder in runs_in(run)]
     page = write_report(folders, out or (runs[0] / FILE if len(runs) == 1 else Path(FILE)), title)

@@ -57,7 +57,7 @@ def runs(
 
 
 def _row(run: "RunRecord", folder: Path) -> dict[str, Any]:
-    from cooper_rl.observe.run_status import status_of  # noqa: PLC0415
+    from cooper_rl.observe.run_record import status_of  # noqa: PLC0415
 
     status = status_of(run)
     measure, accuracy = run.accuracy or (None, None)
@@ -80,7 +80,7 @@ def _row(run: "RunRecord", folder: Path) -> dict[str, Any]:
 
 def _print(rows: list[dict[str, Any]], folder: Path) -> None:
     from cooper_rl.data.text import printable  # noqa: PLC0415
-    from cooper_rl.observe.live.screen import STATE_STYLES  # noqa: PLC0415
+    from cooper_rl.observe.terminal import STATE_STYLES  # noqa: PLC0415
 
     if not rows:
         console.print(f"{folder}: no runs", highlight=False, soft_wrap=True, markup=False)

@@ -19,9 +19,8 @@ def watch(
     Reads the run's folder only. Ends when the run is finished, or on Ctrl-C; an interrupted run may be resumed
     meanwhile.
     """
-    from cooper_rl.observe.live.screen import screen  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.observe.run_record import read_record  # noqa: PLC0415
-    from cooper_rl.observe.run_status import status_of  # noqa: PLC0415
+    from cooper_rl.observe.run_record import read_record, status_of  # noqa: PLC0415
+    from cooper_rl.observe.terminal import screen  # noqa: PLC0415 - `cooper --help` stays quick
 
     terminal = Console()
     record = read_record(run)

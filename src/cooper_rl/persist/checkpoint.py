@@ -20,7 +20,7 @@ from cooper_rl.persist.durable import sync, sync_tree
 
 if TYPE_CHECKING:
     from cooper_rl.engines.base import Metrics
-    from cooper_rl.observe.watch.watch import Firing
+    from cooper_rl.observe.watch import Firing
     from cooper_rl.run_config import CheckpointConfig
 
 logger = logging.getLogger(__name__)

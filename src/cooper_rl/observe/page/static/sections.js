@@ -9,7 +9,7 @@ function panelLines(panel, run) {
   }
   const names = { ...panel.metrics };
   if (panel.prefix) for (const name of Object.keys(run.curves.columns)) if (name.startsWith(panel.prefix) && !(name in names) && !panel.leave_out.includes(name)) names[name] = name.slice(panel.prefix.length).replaceAll("_", " ");
-  return Object.entries(names).map(([name, label], i) => ({ name: label, colour: PALETTE[i % PALETTE.length], points: points(run, name) })).filter((line) => line.points.length);
+  return Object.entries(names).map(([name, label], i) => ({ name: label, colour: report.palette[i % report.palette.length], points: points(run, name) })).filter((line) => line.points.length);
 }
 
 function showSections(run) {

@@ -1,8 +1,6 @@
 "use strict";
 // The first screen: what each run came to, and the two curves.
 
-const PALETTE = ["#2f7ed8", "#d9480f", "#2b8a3e", "#9c36b5", "#b08900", "#0b8599", "#c2255c", "#7a828e", "#5f3dc4", "#66a80f"];
-
 // The points of a metric of a run, without the steps that do not record it.
 function points(run, metric) {
   const column = run.curves.columns[metric];

@@ -20,7 +20,7 @@ function openRun(index) {
 }
 
 function start() {
-  report.runs.forEach((run, i) => { run.colour = report.colours[i] || PALETTE[i % PALETTE.length]; });
+  report.runs.forEach((run, i) => { run.colour = report.colours[i]; });
   showStory();
   fill("run-choice", report.runs.map((run, i) => el("option", { value: i }, run.label)));
   const on = (id, event, act) => document.getElementById(id).addEventListener(event, () => act(report.runs[current]));

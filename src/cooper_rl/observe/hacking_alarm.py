@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, nan, sqrt
 
+HACKING = "watch/reward_hacking"
+"""The metric that counts the signs seen at a step."""
 WINDOW = 5
-"""Number of steps whose values are averaged."""
+"""Steps that are averaged where a value is measured on one step's completions."""
 EVALUATIONS = 2
 """Number of evaluations that are averaged."""
 STANDARD_ERRORS = 3.0

@@ -8,6 +8,7 @@ A run's rollouts can be far larger than a page should be, so the report holds a 
 - Browser: `STEPS` steps, evenly spread, with the first, the last and those that the report points at; of each
   step `GROUPS` groups, half of them those with the best-paid wrong completion, half in the order of the file; of
   each group the first `COMPLETIONS`.
+- Of every completion of the gallery, the pair that later taught the reward model that it is wrong.
 - A text longer than `LONGEST` keeps its beginning and its end.
 - Of a run whose sample would still be larger than its share of `PAGE_BYTES`, fewer steps and items are kept.
 """
@@ -15,15 +16,14 @@ A run's rollouts can be far larger than a page should be, so the report holds a 
 import hashlib
 import heapq
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 from cooper_rl.data.text import normalise
-from cooper_rl.observe.report.page import plain
-from cooper_rl.observe.report.run_folder import RunFolder
-from cooper_rl.observe.run_record import read_lines
+from cooper_rl.observe.hacking_alarm import WINDOW
+from cooper_rl.observe.run_record import RunRecord, is_wrong, read_lines
 
 GALLERY = 400
 PER_STEP = 4
@@ -34,8 +34,9 @@ LONGEST = 6000
 PAGE_BYTES = 3_000_000
 ACCEPTED = 0.5
 """A score above this accepts a completion, as in `reward_model/false_accept_rate`."""
-LAST_STEPS = 5
-"""Steps whose problems give the interval of an accuracy on training problems."""
+PAIRS = 12
+"""Pairs of the last steps that the report lists."""
+LOGITS = ("positive_logit_before", "negative_logit_before", "positive_logit_after", "negative_logit_after")
 
 Row = dict[str, Any]
 
@@ -60,29 +61,22 @@ class Sample:
     """By measure (`gold`, `rule`), the share right for every group of the last steps, for intervals."""
 
 
-def is_wrong(completion: Mapping[str, Any]) -> bool:
-    """Whether gold calls a completion wrong or, where gold is unknown, the rule."""
-    if isinstance(completion.get("gold"), bool):
-        return not completion["gold"]
-    return completion.get("verdict") not in ("correct", "timeout", None)
-
-
 def score_of(completion: Mapping[str, Any]) -> float:
     """What the reward says of a completion: the reward model's score, else the reward before any shaping."""
     for name in ("reward_model", "unshaped", "reward"):
         value = completion.get(name)
         if isinstance(value, int | float):
-            return float(value) if isfinite(value) else float("-inf")
+            return float(value) if math.isfinite(value) else float("-inf")
     return float("-inf")
 
 
-def sample_completions(run: RunFolder, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
+def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
     """Read all the run's rollouts once, and keep what the rules above keep. `share` is the run's part of the page."""
     files = run.files("rollouts")
     shown = set(spread([int(path.stem) for path in files], STEPS)) | set(wanted_steps)
     sample = Sample(recorded_steps=len(files))
     found: list[Row] = []
-    last = {path.stem for path in files[-LAST_STEPS:]}
+    last = {path.stem for path in files[-WINDOW:]}
     for path in files:
         step, groups = int(path.stem), list(read_lines(path))
         if not groups:  # the file is being written just now
@@ -217,3 +211,60 @@ def _fitting_steps(steps: dict[int, list[Row]], wanted: set[int], budget: float)
 
 def _size(value: Any) -> int:
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+
+
+def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, int]]:
+    """Give every item a `pair`: the first pair, from its step on, that has its text as the negative of its problem.
+
+    An item that no pair holds gets none. Texts are compared in the form that the reward model reads. Returns, by step,
+    the number of pairs of every origin.
+    """
+    counts: dict[int, dict[str, int]] = {}
+    waiting: dict[tuple[str, str], list[Row]] = {}
+    for item in gallery:
+        waiting.setdefault((item.get("problem", ""), item["digest"]), []).append(item)
+    problems = {problem for problem, _ in waiting}
+    for path in run.files("pairs"):
+        step = int(path.stem)
+        origins = counts.setdefault(step, {})
+        for pair in read_lines(path):
+            origin = str(pair.get("negative_origin", "unknown"))
+            origins[origin] = origins.get(origin, 0) + 1
+            problem = str(pair.get("problem_id", ""))
+            if problem not in problems or "negative" not in pair:
+                continue
+            for item in waiting.get((problem, digest(str(pair["negative"]))), ()):
+                if "pair" not in item and step >= item["step"]:
+                    item["pair"] = shown_pair(step, pair)
+    return counts
+
+
+def last_pairs(run: RunRecord) -> list[Row]:
+    """The pairs of the last steps that had pairs, at most `PAIRS`, the newest step first."""
+    found: list[Row] = []
+    for path in reversed(run.files("pairs")):
+        found += [shown_pair(int(path.stem), pair) for pair in read_lines(path)][: PAIRS - len(found)]
+        if len(found) >= PAIRS:
+            break
+    return found
+
+
+def shown_pair(step: int, pair: Mapping[str, Any]) -> Row:
+    """What the page shows of a pair: texts, origins and logits."""
+    texts = {name: cut(str(pair.get(name, ""))) for name in ("question", "answer", "positive", "negative")}
+    kept = {name: pair[name] for name in (*LOGITS, "positive_origin", "negative_origin", "label") if name in pair}
+    return {"step": step, **texts, **kept}
+
+
+def plain(value: Any) -> Any:
+    """The value with its numbers rounded, as the page holds it."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        short = float(f"{value:.5g}")
+        return int(short) if short.is_integer() and abs(short) < 1e15 else short
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value
