@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.report import say_how_to_open
+from cooper_rl.cli.runs import say_how_to_open
 from cooper_rl.observe.terminal import TRAINING_METRICS
 
 
