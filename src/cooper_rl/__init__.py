@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cooper_rl.cooptimization.reward_config import CooperRewardConfig
     from cooper_rl.data.problem import Problem
     from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
-    from cooper_rl.engines.sampling import SamplingParams
+    from cooper_rl.engines.config import SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
     from cooper_rl.observe.plots import Run, load_run
     from cooper_rl.rewards.base import Reward, Scores
@@ -49,7 +49,7 @@ _HOMES = {
     "Run": "cooper_rl.observe.plots",
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",
-    "SamplingParams": "cooper_rl.engines.sampling",
+    "SamplingParams": "cooper_rl.engines.config",
     "Scored": "cooper_rl.cooptimization.results",
     "Scores": "cooper_rl.rewards.base",
     "StepContext": "cooper_rl.rewards.context",

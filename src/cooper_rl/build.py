@@ -18,12 +18,11 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import EngineConfig, LongLived
-from cooper_rl.engines.base import AheadSampler, Measured, Metrics, PolicyLearner, Sampler, sample_at_once
+from cooper_rl.engines.base import AheadSampler, MeasuredSampler, Metrics, PolicyLearner, Sampler, sample_at_once
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.engines.local.export import merge_folder
-from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
+from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer, merge_folder
 from cooper_rl.engines.model_folder import adapter_base
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.accuracy import HeldOut, gold_of
 from cooper_rl.evaluation.reward_model import Monitor
@@ -60,7 +59,7 @@ class Parts:
 
     def sampler_metrics(self) -> Metrics:
         """What the sampler has counted and timed since it was asked last, where it does so."""
-        return self.sampler.take_metrics() if isinstance(self.sampler, Measured) else {}
+        return self.sampler.take_metrics() if isinstance(self.sampler, MeasuredSampler) else {}
 
     def close(self) -> None:
         """End the verifier's processes, the assistant's connections and what the engine has started."""
@@ -117,9 +116,9 @@ def _assemble(config: RunConfig, inputs: Inputs) -> Parts:
 
 
 def _reference(config: RunConfig, policy: PolicyLearner) -> PolicyLearner:
-    """The frozen start: a model of its own, or the policy without its adapter."""
+    """The frozen start: a model of its own, or the policy, which is asked without its adapter."""
     if config.policy.lora is not None:
-        return policy.frozen_start()
+        return policy
     return config.engine.policy(config.policy, 0, trainable=False)
 
 
@@ -245,7 +244,7 @@ class RolloutSource:
         waiting, self._pending = self._pending, None
         rollouts = None if waiting is None else _finished(waiting)  # weights change when nothing is being drawn
         if rollouts is None or ahead:
-            self._sampler.load_weights(policy)
+            self._sampler.sync_weights(policy)
         if rollouts is None:
             problems, prompts = self._batch()
             samples = self._sampler.sample(prompts, self._config.n, self._config, seed)

@@ -8,8 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from cooper_rl.config.base import Config
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.observe.record import RecordConfig
 from cooper_rl.observe.sinks import AnySink

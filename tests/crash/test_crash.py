@@ -14,13 +14,16 @@ def test_a_killed_run_comes_out_equal_and_a_difference_would_be_seen(tmp_path):
     weights = next((run / "checkpoints").glob("*/policy/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"\xff")
     metrics = run / "metrics.jsonl"
-    lines = metrics.read_text().splitlines(keepends=True)
-    metrics.write_text("".join([*lines, lines[-1]]))
+    metrics.write_text(metrics.read_text().replace('"rule/wrong": ', '"rule/wrong": 1', 1))
+    rollouts = run / "rollouts" / "000002.jsonl"
+    text = rollouts.read_text().replace('"verify_s": ', '"verify_s": 7')  # a measurement, which may differ
+    rollouts.write_text(text.replace('"length"', '"stop"', 1))
     (run / "pairs" / "000001.jsonl").unlink()
     assert differences(reference, run) == [
         "pairs/000001.jsonl is in one run only",
         f"{weights.relative_to(run)} differs",
-        "metrics.jsonl differs",
+        "rollouts/000002.jsonl/0/completions/0/stop_reason: 'length' and 'stop'",
+        "metrics.jsonl/1/rule/wrong: 0.5833333333333334 and 10.583333333333334",
     ]
 
 

@@ -13,7 +13,7 @@ from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.sampling import SamplingParams, StopReason
+from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
