@@ -18,6 +18,9 @@ MOVED = {
     "cooper_rl.policy.losses": "cooper_rl.losses.policy",
     "cooper_rl.engines.cluster": "cooper_rl.engines.ray",
     "cooper_rl.engines.sampling": "cooper_rl.engines.config",
+    "cooper_rl.clients.chat_config": "cooper_rl.clients.chat",
+    "cooper_rl.clients.chat_reply": "cooper_rl.clients.chat",
+    "cooper_rl.observe.watch.rules": "cooper_rl.observe.watch",
 }
 """Modules that configurations and parts of earlier versions name, and their present names."""
 
