@@ -32,9 +32,7 @@ engines.kinds
 cooptimization
 evaluation
 observe
-cooptimization.presets
-run_config, presets
-config_loading
+run_config
 service
 adapters
 verifyrm

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_rl.cooptimization.cooper_reward import CooperReward
-from cooper_rl.cooptimization.outline import check_outline, outline
+from cooper_rl.cooptimization.reward_config import check_outline, outline
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder, prompt_room

@@ -11,25 +11,23 @@ import torch
 
 from cooper_rl.cooptimization.health import ProbeSet, step_health
 from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
-from cooper_rl.cooptimization.outline import check_outline, outline
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.peer_filter import without_hardest
 from cooper_rl.cooptimization.results import Scored, Updated
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig, check_outline, outline
 from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import MEASURED, Clock
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.base import Closes, Remembers, Scores
+from cooper_rl.rewards.base import Closes, Remembers, Scores, reward_metrics
 from cooper_rl.rewards.context import RewardModel, StepContext
-from cooper_rl.rewards.kinds.sum import build_sum, read_by
-from cooper_rl.rewards.metrics import reward_metrics
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.rewards.kinds.plain import build_sum, read_by
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.shaped import shaped
+from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rollouts import AnswerGroup, Ragged
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"

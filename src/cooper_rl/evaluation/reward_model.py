@@ -15,7 +15,7 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
 from cooper_rl.evaluation.config import MonitorConfig
-from cooper_rl.rewards.model.input import EncodedRow, RewardModelInput, encode_rows
+from cooper_rl.rewards.input import EncodedRow, RewardModelInput, encode_rows
 
 BINS = 15
 
