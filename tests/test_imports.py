@@ -29,7 +29,7 @@ engines.vllm
 engines.fsdp2
 engines.ray
 engines.kinds
-cooptimization
+stage2
 evaluation
 observe
 run_config

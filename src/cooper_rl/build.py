@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.cooptimization.cooper_reward import CooperReward
-from cooper_rl.cooptimization.reward_config import check_outline, outline
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
@@ -30,6 +28,8 @@ from cooper_rl.inputs import Inputs, read_inputs
 from cooper_rl.persist.exact_resume import changes, conditions, random_state, restore_random_state
 from cooper_rl.rollouts import Rollouts, Samples
 from cooper_rl.run_config import RolloutConfig, RunConfig
+from cooper_rl.stage2.cooper_reward import CooperReward
+from cooper_rl.stage2.reward_config import check_outline, outline
 
 logger = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable
 from types import ModuleType
 
-import cooper_rl.cooptimization.health
-import cooper_rl.cooptimization.stage2
 import cooper_rl.observe.record
 import cooper_rl.observe.report
+import cooper_rl.stage2.health
+import cooper_rl.stage2.stage2
 from cooper_rl import CooperReward, CooperTrainer
 from cooper_rl.build import RolloutSource, assemble
 from cooper_rl.persist.checkpoint import CheckpointStore
@@ -18,9 +18,9 @@ from cooper_rl.rewards.rule.routing import Verifier
 PHASES: list[tuple[str, ModuleType | Callable]] = [
     ("sample", RolloutSource.take),
     ("verify", Verifier.verify_groups),
-    ("health", cooper_rl.cooptimization.health),
+    ("health", cooper_rl.stage2.health),
     ("stage 1", update_policy),
-    ("stage 2", cooper_rl.cooptimization.stage2),
+    ("stage 2", cooper_rl.stage2.stage2),
     ("stage 2", CooperReward.update),
     ("reward", CooperReward.score),
     ("evaluate", CooperTrainer.evaluate),

@@ -31,10 +31,10 @@ from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.rollouts import Ragged, Rollouts
 
 if TYPE_CHECKING:
-    from cooper_rl.cooptimization.pairs import Pair
-    from cooper_rl.cooptimization.results import Scored
     from cooper_rl.rewards.rule.verdict import Verdict
     from cooper_rl.run_config import RunConfig
+    from cooper_rl.stage2.open_step import Scored
+    from cooper_rl.stage2.pairs import Pair
 
 logger = logging.getLogger(__name__)
 PACKAGES = ("torch", "transformers", "numpy")
