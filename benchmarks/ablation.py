@@ -13,7 +13,7 @@ from typing import Any
 
 from cooper_lab.arithmetic.arms import ASSETS, arm_settings, run_all
 from cooper_rl.config.settings import merge
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 
 LABELLED = {"replay": {"labelled": str(ASSETS / "labelled.jsonl")}}
 ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {

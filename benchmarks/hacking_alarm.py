@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cooper_lab.arithmetic.arms import ARMS
-from cooper_rl.observe.record import read_metrics
-from cooper_rl.observe.watch.rules import HACKING
-from cooper_rl.observe.watch.watch import Firing, Watch
+from cooper_rl.observe.run_record import read_metrics
+from cooper_rl.observe.watch import HACKING, Firing, Watch
 
 GOLD = "gold/accuracy"
 

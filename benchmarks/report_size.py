@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from cooper_rl.observe.report.report import write_report
+from cooper_rl.observe.report import write_report
 from cooper_rl.observe.run_record import RunRecord, read_lines, read_record
 
 CHARACTERS = 4

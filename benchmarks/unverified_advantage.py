@@ -3,7 +3,7 @@
     python benchmarks/unverified_advantage.py runs/arena/*/*/*/
 
 The metric is computed from each run's rollouts, so runs from before it count too. As in the arena, a run is hacked as
-`observe/outcome.py` says, by gold on its test problems. `area` is that under the ROC curve of the largest mean of
+`observe/verdict.py` says, by gold on its test problems. `area` is that under the ROC curve of the largest mean of
 three steps in a row, from the rule's first step on.
 """
 
@@ -14,10 +14,9 @@ import torch
 
 from cooper_lab.arena.alarm_roc import auc
 from cooper_lab.arena.measures import is_hacked, measures
+from cooper_rl.observe.record import unverified_advantage
 from cooper_rl.observe.run_record import read_lines
-from cooper_rl.observe.step_metrics import unverified_advantage
-from cooper_rl.observe.watch.rules import DEFAULT_RULES
-from cooper_rl.observe.watch.watch import Watch
+from cooper_rl.observe.watch import DEFAULT_RULES, Watch
 from cooper_rl.rollouts import Ragged
 
 METRIC = "policy/unverified_advantage"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from cooper_rl import process_memory
-from cooper_rl.clock import Clock
+from cooper_rl.engines.clock import Clock
 
 MIB = 2**20
 needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system tells no resident memory")
@@ -45,7 +45,7 @@ def test_a_system_that_tells_nothing_leaves_the_metrics_out(monkeypatch, tmp_pat
 def test_the_clock_does_not_load_torch():
     program = """
 import sys
-from cooper_rl.clock import Clock
+from cooper_rl.engines.clock import Clock
 clock = Clock()
 with clock.measure("sample"):
     pass

@@ -11,8 +11,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.accuracy import avg_at_k, evaluate, pass_at_k, relabel
-from cooper_rl.evaluation.estimates import Estimate, wilson_interval
+from cooper_rl.evaluation.accuracy import Estimate, avg_at_k, evaluate, pass_at_k, relabel, wilson_interval
 from cooper_rl.rollouts import Column, Samples
 
 

@@ -14,8 +14,7 @@ PACKAGE = "cooper_rl"
 SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = """
-errors, process_memory
-clock
+errors
 config
 data, losses
 rollouts, clients, engines, engines.config, engines.model_folder
@@ -33,17 +32,14 @@ engines.ray
 engines.kinds
 stage2
 evaluation
-observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
+observe
 run_config
-exactness
-observe, model_cards
 service
 adapters
 verifyrm
 inputs
-rollout_source
 build
-step, run_state
+step
 trainer
 cli
 """

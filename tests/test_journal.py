@@ -3,7 +3,7 @@
 import pytest
 
 from cooper_rl.errors import InputError
-from cooper_rl.persist.journal import Journal
+from cooper_rl.persist.durable import Journal
 
 
 def test_finished_units_are_there_after_an_interruption_and_a_line_cut_short_is_not(tmp_path):

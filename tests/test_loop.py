@@ -7,8 +7,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.clock import MEASURED
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.engines.clock import MEASURED
+from cooper_rl.observe.run_record import read_metrics
 from in_process import model_of
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.observe.progress import ProgressLines
+from cooper_rl.observe.terminal import ProgressLines
 
 
 def test_a_line_says_step_total_metrics_and_the_time_left():

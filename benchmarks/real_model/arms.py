@@ -16,9 +16,9 @@ from statistics import mean
 
 from matplotlib.figure import Figure
 
-from cooper_rl.evaluation.estimates import wilson_interval
+from cooper_rl.evaluation.accuracy import wilson_interval
+from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import RunRecord, read_record
-from cooper_rl.observe.watch.rules import HACKING
 
 COLOURS = {"rule": "C7", "static": "C3", "paper": "C1", "cooper": "C0"}
 ACCURACIES = ("test/gold_avg", "test/rule_avg", "test/svamp/gold_avg")

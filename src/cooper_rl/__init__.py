@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.config import SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
-    from cooper_rl.observe.run_frames import Run, load_run
+    from cooper_rl.observe.plots import Run, load_run
     from cooper_rl.policy.advantages import ADVANTAGES, Completions
     from cooper_rl.policy.process import PROCESS_CREDITS, ProcessCredit
     from cooper_rl.rewards.base import REWARDS, SHAPINGS, Reward, RewardConfig, Scores, ShapingConfig
@@ -60,7 +60,7 @@ _HOMES = {
     "Rollouts": "cooper_rl.rollouts",
     "RuleReward": "cooper_rl.rewards.kinds.plain",
     "RuleVerifier": "cooper_rl.rules.kinds.maths",
-    "Run": "cooper_rl.observe.run_frames",
+    "Run": "cooper_rl.observe.plots",
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",
     "SamplingParams": "cooper_rl.engines.config",
@@ -74,7 +74,7 @@ _HOMES = {
     "build_config": "cooper_rl.run_config",
     "fenced": "cooper_rl.data.text",
     "load_config": "cooper_rl.run_config",
-    "load_run": "cooper_rl.observe.run_frames",
+    "load_run": "cooper_rl.observe.plots",
 }
 
 __all__ = [

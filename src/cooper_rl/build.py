@@ -1,82 +1,40 @@
-"""Builds the parts of a run from its configuration and inputs. Prompts are checked before any weights are loaded."""
+"""The parts of a run: built from its configuration and inputs, saved in a checkpoint and restored.
+
+Prompts are checked before any weights are loaded.
+"""
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import shutil
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.config.user_functions import load_function
-from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import EngineConfig, LongLived
-from cooper_rl.engines.base import MeasuredSampler, Metrics, PolicyLearner, Sampler
+from cooper_rl.engines.base import AheadSampler, MeasuredSampler, Metrics, PolicyLearner, Sampler, sample_at_once
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
-from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.evaluation.accuracy import EvaluationResult, evaluate, relabel
-from cooper_rl.evaluation.monitor import Monitor
+from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer, merge_folder
+from cooper_rl.engines.model_folder import adapter_base
+from cooper_rl.errors import InputError
+from cooper_rl.evaluation.accuracy import HeldOut, gold_of
+from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
-from cooper_rl.observe.first_screen import describe_prompt
-from cooper_rl.rollout_source import RolloutSource
-from cooper_rl.rules.kinds.maths import MathsRule
-from cooper_rl.rules.rule import RuleConfig
-from cooper_rl.rules.verifier import Verifier
-from cooper_rl.run_config import RunConfig
+from cooper_rl.persist.exact_resume import changes, conditions, random_state, restore_random_state
+from cooper_rl.rollouts import Rollouts, Samples
+from cooper_rl.run_config import RolloutConfig, RunConfig
 from cooper_rl.stage2.cooper_reward import CooperReward
+from cooper_rl.stage2.reward_config import check_outline, outline
 
 logger = logging.getLogger(__name__)
 
-Gold = Callable[[Problem, str], bool]
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Test problems, and the settings for evaluating a policy on them."""
-
-    problems: list[Problem]
-    encoder: PromptEncoder
-    params: SamplingParams
-    k: int
-    batch_size: int
-    gold: Gold | None
-    name: str = ""
-    """Part of the metrics' names, for a set beside the main one."""
-
-    def evaluate(
-        self, sampler: Sampler, verifier: Verifier, seed: int, on_progress: Callable[[int, int], None] | None = None
-    ) -> dict[str, EvaluationResult]:
-        """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`."""
-        by_rule = evaluate(
-            sampler,
-            self.encoder,
-            self.problems,
-            verifier.accepts,
-            self.params,
-            self.k,
-            seed,
-            self.batch_size,
-            on_progress,
-        )
-        if self.gold is None:
-            return {"rule": by_rule}
-        return {"rule": by_rule, "gold": relabel(by_rule, self.problems, self.gold)}
-
-    def measure(self, sampler: Sampler, verifier: Verifier, seed: int) -> Metrics:
-        """Mean accuracy over k samples per problem, as `test/rule_avg` and, where gold is known, `test/gold_avg`.
-
-        `test/cut_off_rate` is the share of completions that reached the length limit. A set with a name has it in
-        between, as in `test/svamp/rule_avg`.
-        """
-        results = self.evaluate(sampler, verifier, seed)
-        prefix = f"test/{self.name}/" if self.name else "test/"
-        metrics = {f"{prefix}{labeller}_avg": result.avg_at_k.mean for labeller, result in results.items()}
-        return metrics | {f"{prefix}cut_off_rate": results["rule"].truncated}
+PENDING_FILE = "pending_rollouts.safetensors"
+"""In a checkpoint at lag 1: the completions that the next step learns from."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +45,7 @@ class Parts:
     stream: ProblemStream
     prompt_encoder: PromptEncoder
     sampler: Sampler
-    rollouts: RolloutSource
+    rollouts: "RolloutSource"
     policy: PolicyLearner
     reference: PolicyLearner | None
     reward: CooperReward
@@ -182,10 +140,6 @@ def _monitor(config: RunConfig, reward: CooperReward, held_out: list[LabelledCom
     return Monitor(config.monitor, held_out, model.learner, model.encoder, config.seed)
 
 
-def _gold(problems: ProblemsConfig) -> Gold | None:
-    return load_function(problems.gold, ("problem", "completion_text")) if problems.gold else None
-
-
 def _test_sets(
     config: RunConfig, problems: Mapping[str, list[Problem]], tokenizer: Any, room: int | None
 ) -> list[HeldOut]:
@@ -195,38 +149,148 @@ def _test_sets(
     for name, data in config.test_sets.items():
         encoder = PromptEncoder(tokenizer, data.prompt, room)
         fitting = encoder.fitting(problems[name])
-        sets.append(HeldOut(fitting, encoder, params, evaluation.k, evaluation.batch_size, _gold(data), name))
+        sets.append(HeldOut(fitting, encoder, params, evaluation.k, evaluation.batch_size, gold_of(data), name))
     return sets
 
 
-def evaluate_model(
-    model: str,
-    data: ProblemsConfig,
-    params: SamplingParams,
-    k: int,
-    seed: int,
-    batch_size: int,
-    on_progress: Callable[[int, int], None] | None = None,
-    threads: int | None = None,
-    rule: RuleConfig | None = None,
-    on_prompt: Callable[[str], None] | None = None,
-    like: RunConfig | None = None,
-) -> dict[str, EvaluationResult]:
-    """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`.
+def save_state(config: RunConfig, parts: Parts, folder: Path) -> dict[str, Any]:
+    """Write the learners and their optimizers into the folder, and return the rest of the state as JSON values."""
+    parts.policy.save(folder / "policy")
+    parts.reward.save(folder)
+    parts.rollouts.save(folder)
+    return {
+        "conditions": conditions(config),
+        "outline": outline(config),
+        "random": random_state(),
+        "stream": parts.stream.state(),
+    }
 
-    `rule` is `maths` by default. It applies to the problems that do not name a rule of their own. `on_prompt` is called
-    with a description of the first prompt. The model computes in the precision and batches of the run `like`.
-    """
-    set_threads(threads)
-    with Verifier(rule or MathsRule()) as verifier:
-        problems = load_problems(data, verifier.fault).problems
-        if like is None:
-            sampler = NativeSampler.from_folder(model)
+
+def export_models(checkpoint: Path, folder: Path) -> None:
+    """Write the models of a checkpoint as plain Hugging Face folders: adapters merged, the others as they are."""
+    for name in ("policy", "reward_model"):
+        source = checkpoint / name
+        if not source.is_dir():
+            continue
+        if adapter_base(str(source)) is not None:
+            merge_folder(str(source), folder / name)
         else:
-            autocast, max_rows = like.policy.autocast, like.rollout.max_rows
-            sampler = NativeSampler.from_folder(model, autocast=autocast, max_rows=max_rows)
-        encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
-        held_out = HeldOut(encoder.fitting(problems), encoder, params, k, batch_size, _gold(data))
-        if on_prompt is not None and held_out.problems:
-            on_prompt(describe_prompt(held_out.problems[0], encoder.decode(encoder.encode(held_out.problems[0]))))
-        return held_out.evaluate(sampler, verifier, seed, on_progress)
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("trainer_state", "README.md"))
+
+
+def check_kind(config: RunConfig, state: dict[str, Any]) -> None:
+    """Raises InputError if the checkpoint is of another kind of run or of another tree of rewards.
+
+    Such a checkpoint holds a different set of models and states.
+    """
+    before = state["conditions"]["kind"]
+    if "outline" not in state:
+        raise InputError("the checkpoint to resume from was written by an earlier version of Cooper; start a new run")
+    if before != config.kind:
+        raise InputError(
+            f"kind: the checkpoint to resume from is of a run of kind {before}, but this run is of kind {config.kind}; "
+            f"resume with kind: {before}, or start a new run under another name"
+        )
+    check_outline(config, state["outline"])
+
+
+def restore_state(config: RunConfig, parts: Parts, folder: Path, state: dict[str, Any]) -> None:
+    """Restore what `save_state` wrote and returned, and log every setting that has changed since.
+
+    Raises InputError like `check_kind`, and if the models, problems or replay buffer are not those of the checkpoint.
+    """
+    check_kind(config, state)
+    for change in changes(state["conditions"], conditions(config)):
+        logger.warning("%s: not an exact continuation, because this changed: %s", folder, change)
+    parts.policy.load(folder / "policy")
+    parts.reward.load(folder)
+    parts.stream.restore(state["stream"])
+    parts.rollouts.restore(folder)
+    restore_random_state(state["random"])
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Completions that are being drawn."""
+
+    problems: Sequence[Problem]
+    prompts: Sequence[Sequence[int]]
+    samples: "Future[Samples]"
+    n: int
+    version: int
+
+    def result(self) -> Rollouts:
+        """Wait for them. Raises what the sampler raises."""
+        return Rollouts.of(self.problems, self.prompts, self.samples.result(), self.n, self.version)
+
+
+class RolloutSource:
+    """The rollouts of one step after another.
+
+    At lag 1 a step takes what was drawn during the step before, hands the engine the policy of now, and has it draw
+    for the step after while it learns. The first step, and one whose predecessor left nothing, draws for itself too.
+    """
+
+    def __init__(self, config: RolloutConfig, stream: ProblemStream, encoder: PromptEncoder, sampler: Sampler):
+        self._config, self._stream, self._encoder, self._sampler = config, stream, encoder, sampler
+        self._pending: Pending | Rollouts | None = None
+
+    def take(self, policy: PolicyLearner, step: int, seed: int, last: bool) -> Rollouts:
+        """The rollouts of this step. `seed` is the step's, and the next one's is one more; no step follows the `last`.
+
+        The policy's version is the number of steps that it has learned from. Raises what `Sampler.sample` raises.
+        """
+        ahead = bool(self._config.lag) and not last
+        waiting, self._pending = self._pending, None
+        rollouts = None if waiting is None else _finished(waiting)  # weights change when nothing is being drawn
+        if rollouts is None or ahead:
+            self._sampler.sync_weights(policy)
+        if rollouts is None:
+            problems, prompts = self._batch()
+            samples = self._sampler.sample(prompts, self._config.n, self._config, seed)
+            rollouts = Rollouts.of(problems, prompts, samples, self._config.n, step - 1)
+        if ahead:
+            problems, prompts = self._batch()
+            asked = (prompts, self._config.n, self._config, seed + 1)
+            sampler = self._sampler
+            samples = sampler.submit(*asked) if isinstance(sampler, AheadSampler) else sample_at_once(sampler, *asked)
+            self._pending = Pending(problems, prompts, samples, self._config.n, step - 1)
+        return rollouts
+
+    def settle(self) -> None:
+        """Wait until nothing is being drawn, so that the engine can be used for something else."""
+        if isinstance(self._pending, Pending):
+            wait([self._pending.samples])
+
+    def forget(self) -> None:
+        """Drop what was drawn ahead; its problems come again in the next epoch."""
+        self._pending = None
+
+    def save(self, folder: Path) -> None:
+        """Write what was drawn ahead, if anything, after waiting for it. Problems stand there by their ids.
+
+        What could not be drawn is not written: a run that goes on from here draws it anew.
+        """
+        self.settle()
+        if isinstance(self._pending, Pending) and self._pending.samples.exception() is not None:
+            return
+        if self._pending is not None:
+            rollouts = _finished(self._pending)
+            ids = [Problem(problem.id, "", "") for problem in rollouts.problems]
+            (folder / PENDING_FILE).write_bytes(replace(rollouts, problems=ids).to_bytes())
+
+    def restore(self, folder: Path) -> None:
+        """Go on with what `save` wrote, if anything. At lag 0 it is left out."""
+        self._pending = None
+        if self._config.lag and (folder / PENDING_FILE).is_file():
+            rollouts = Rollouts.from_bytes((folder / PENDING_FILE).read_bytes())
+            problems = [self._stream.problem(problem.id) for problem in rollouts.problems]
+            self._pending = replace(rollouts, problems=problems)
+
+    def _batch(self) -> tuple[list[Problem], list[list[int]]]:
+        problems = self._stream.next_batch()
+        return problems, [self._encoder.encode(problem) for problem in problems]
+
+
+def _finished(pending: Pending | Rollouts) -> Rollouts:
+    return pending.result() if isinstance(pending, Pending) else pending

@@ -11,9 +11,9 @@ from cooper_rl.config.settings import Settings, check, read_settings
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
+from cooper_rl.observe.record import RecordConfig
 from cooper_rl.observe.sinks import AnySink
-from cooper_rl.observe.token_logprobs import RecordConfig
-from cooper_rl.observe.watch.rules import WatchRule
+from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig, check_outliers
 from cooper_rl.rewards.shaping import check_effect
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig

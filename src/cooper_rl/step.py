@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cooper_rl.build import Parts
-from cooper_rl.clock import Clock
 from cooper_rl.engines.base import Metrics
-from cooper_rl.observe.step_metrics import rollout_metrics, unverified_advantage
+from cooper_rl.engines.clock import Clock
+from cooper_rl.observe.record import rollout_metrics, unverified_advantage
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.process import score_steps
 from cooper_rl.rollouts import Ragged, Rollouts

@@ -8,25 +8,28 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
-from cooper_rl.build import Parts, assemble
-from cooper_rl.clock import Clock
+from cooper_rl.build import Parts, assemble, check_kind, export_models, restore_state, save_state
 from cooper_rl.engines.base import EngineLost, Metrics
+from cooper_rl.engines.clock import Clock
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
-from cooper_rl.model_cards.run import write_model_cards
-from cooper_rl.observe.first_screen import best_example, describe_example, describe_prompt
-from cooper_rl.observe.folder import check_folder
-from cooper_rl.observe.progress import TRAINING_METRICS, ProgressLines, log_to_stderr
-from cooper_rl.observe.record import Recorder, read_events, read_metrics
-from cooper_rl.observe.sessions import record_session
-from cooper_rl.observe.watch.watch import Firing, Watch
-from cooper_rl.persist.checkpoint import CheckpointStore
+from cooper_rl.observe.record import Recorder, check_folder, record_session
+from cooper_rl.observe.run_record import read_events, read_metrics
+from cooper_rl.observe.terminal import (
+    TRAINING_METRICS,
+    ProgressLines,
+    best_example,
+    describe_example,
+    describe_prompt,
+    log_to_stderr,
+)
+from cooper_rl.observe.watch import Firing, Watch
+from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
+from cooper_rl.persist.exact_resume import seed_random_state
 from cooper_rl.persist.folder_lock import FolderLock
 from cooper_rl.persist.interrupt import stop_on_signal
-from cooper_rl.persist.random_state import seed_random_state
-from cooper_rl.persist.rollback import rollback_target
+from cooper_rl.persist.model_cards import write_model_cards
 from cooper_rl.run_config import RunConfig
-from cooper_rl.run_state import check_kind, export_models, restore_state, save_state
 from cooper_rl.step import cooper_step
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import yaml
 
 from chat_server import ChatServer, completion
 from cooper_rl.cli.main import app
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 
 
 def _cooper(monkeypatch, capfd, *arguments):

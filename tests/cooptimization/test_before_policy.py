@@ -9,8 +9,8 @@ import torch
 
 from cooper_lab.arithmetic.arms import ASSETS, arm_settings
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.clock import MEASURED
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.engines.clock import MEASURED
+from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rewards.kinds.earned import earned_weight
 from in_process import model_of
 

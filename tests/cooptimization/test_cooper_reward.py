@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, InputError, Problem
-from cooper_rl.clock import MEASURED
+from cooper_rl.engines.clock import MEASURED
 from in_process import model_of
 
 CORRUPTER = {"kind": "corrupter", "function": "test_cooper_reward:flip"}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputError, Problem, build_config
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 
 KINDS = ["mean", "median", "min", "uwo", "soft_min", "brme"]
 

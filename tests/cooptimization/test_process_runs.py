@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 
 
 @pytest.mark.parametrize("kind", ["min_form", "delta", "sum"])

@@ -7,12 +7,11 @@ from chat_server import ChatServer, completion
 from cooper_lab.arithmetic.corruption import corrupt, repair
 from cooper_lab.arithmetic.problems import gold
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.clients.chat import ChatClient
-from cooper_rl.clients.chat_config import ChatConfig
+from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.reward_config import LIGHT

@@ -9,7 +9,7 @@ import pytest
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputError, Problem, build_config, load_config
 from cooper_rl.config.commented_yaml import commented_yaml
 from cooper_rl.inputs import read_inputs
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rewards.base import ShapingConfig
 
 SHAPINGS = {

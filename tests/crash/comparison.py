@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from cooper_rl.clock import MEASURED, VERIFY_S
+from cooper_rl.engines.clock import MEASURED, VERIFY_S
 
 OF_ITS_OWN = {"config.yaml", "report.html", "sessions.jsonl"}
 """Files that contain the run's folder, timings or starts."""

@@ -5,15 +5,14 @@ import re
 from collections.abc import Callable
 from types import ModuleType
 
-import cooper_rl.build
 import cooper_rl.observe.record
-import cooper_rl.observe.report.report
+import cooper_rl.observe.report
 import cooper_rl.stage2.health
 import cooper_rl.stage2.stage2
 from cooper_rl import CooperReward, CooperTrainer
+from cooper_rl.build import RolloutSource, assemble
 from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.policy.update import update_policy
-from cooper_rl.rollout_source import RolloutSource
 from cooper_rl.rules.verifier import Verifier
 
 PHASES: list[tuple[str, ModuleType | Callable]] = [
@@ -28,8 +27,8 @@ PHASES: list[tuple[str, ModuleType | Callable]] = [
     ("record", cooper_rl.observe.record),
     ("checkpoint", CheckpointStore.save),
     ("restore", CooperTrainer._restore),
-    ("load", cooper_rl.build),
-    ("report", cooper_rl.observe.report.report),
+    ("load", assemble),
+    ("report", cooper_rl.observe.report),
 ]
 """Name and function of each part, or the module of which any function counts. The innermost match of a stack counts."""
 

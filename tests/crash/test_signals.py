@@ -7,7 +7,7 @@ import time
 import pytest
 import yaml
 
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 from crash.process import start
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]

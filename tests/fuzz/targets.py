@@ -22,9 +22,8 @@ from cooper_rl.data.loading import read_problems
 from cooper_rl.data.readers import read_file
 from cooper_rl.data.text import normalise
 from cooper_rl.errors import InputError
-from cooper_rl.observe.report.page import SCRIPTS
-from cooper_rl.observe.report.report import write_report
-from cooper_rl.persist.journal import Journal
+from cooper_rl.observe.report import SCRIPTS, write_report
+from cooper_rl.persist.durable import Journal
 from cooper_rl.rewards.kinds.judge import Judgement, parse_reply
 from cooper_rl.rules.fast_path import fast_verdict
 from cooper_rl.rules.kinds.maths import RuleVerifier

@@ -18,9 +18,9 @@ from cooper_rl import (
     Problem,
     build_config,
 )
-from cooper_rl.clients.chat_reply import ChatReply
+from cooper_rl.clients.chat import ChatReply
 from cooper_rl.data.text import fenced
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rewards.kinds.judge import with_means
 from cooper_rl.rewards.kinds.plain import check_servers
 from cooper_rl.stage2.reward_inputs import read_reward_inputs

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.observe.record import read_events, read_metrics
+from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.function import FunctionReward

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from cooper_rl.errors import InputError
-from cooper_rl.persist.checkpoint import CheckpointStore
-from cooper_rl.persist.manifest import find_damage
-from cooper_rl.persist.random_state import random_state, restore_random_state
+from cooper_rl.persist.checkpoint import CheckpointStore, find_damage
+from cooper_rl.persist.exact_resume import random_state, restore_random_state
 from cooper_rl.run_config import CheckpointConfig
 
 

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 import yaml
 
-from cooper_rl.clock import MEASURED
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.engines.clock import MEASURED
+from cooper_rl.observe.run_record import read_metrics
 from crash.cluster_kills import CALL_TIMEOUT_S, ClusterRun, disturbed
 
 RUN = """

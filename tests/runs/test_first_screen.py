@@ -7,8 +7,8 @@ import pytest
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.data.problem import Problem
-from cooper_rl.observe.first_screen import LONGEST_TEXT, best_example, describe_example, describe_prompt
-from cooper_rl.observe.report.report import write_report
+from cooper_rl.observe.report import write_report
+from cooper_rl.observe.terminal import LONGEST_BLOCK, best_example, describe_example, describe_prompt
 from runs.recorded_run import data_of
 
 
@@ -68,7 +68,7 @@ def test_the_example_is_the_best_paid_completion_of_the_step_with_all_its_reward
 
 
 def test_what_a_model_wrote_cannot_drive_the_terminal_and_long_texts_are_cut():
-    said = describe_prompt(Problem("p", "q", ""), "a\x1b[2J\rb\nc" + "x" * 3 * LONGEST_TEXT)
+    said = describe_prompt(Problem("p", "q", ""), "a\x1b[2J\rb\nc" + "x" * 3 * LONGEST_BLOCK)
     assert "reference answer none" in said
     assert "  | a\\x1b[2J\\rb\n  | cx" in said
-    assert f"[{2 * LONGEST_TEXT + 9} characters]" in said
+    assert f"[{2 * LONGEST_BLOCK + 9} characters]" in said

@@ -3,7 +3,7 @@
 import math
 import random
 
-from cooper_rl.observe.watch.hacking_alarm import HackingAlarm
+from cooper_rl.observe.hacking_alarm import HackingAlarm
 
 
 def _signs(steps):

@@ -20,10 +20,8 @@ from matplotlib.patches import Rectangle
 from rich.console import Console
 
 from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config, load_run
-from cooper_rl.observe.live.braille import braille_chart, sparkline
-from cooper_rl.observe.live.screen import screen
-from cooper_rl.observe.run_record import find_runs, read_metrics, read_record
-from cooper_rl.observe.run_status import status_of
+from cooper_rl.observe.run_record import find_runs, read_metrics, read_record, status_of
+from cooper_rl.observe.terminal import braille_chart, screen, sparkline
 from cooper_rl.persist.folder_lock import FolderLock, holder_of
 
 COOPER = [sys.executable, "-c", "from cooper_rl.cli.main import app; app()"]

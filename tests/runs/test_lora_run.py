@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.cli.main import commands
-from cooper_rl.clock import MEASURED
+from cooper_rl.engines.clock import MEASURED
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 from rank_processes import together, two_ranks
 
 

@@ -5,11 +5,9 @@ import json
 import pytest
 
 from cooper_rl.errors import InputError
-from cooper_rl.observe.report.completions import PAGE_BYTES, PER_STEP, STEPS, sample_completions
-from cooper_rl.observe.report.corrections import read_pairs
-from cooper_rl.observe.report.page import embedded_json
-from cooper_rl.observe.report.report import write_report
-from cooper_rl.observe.report.run_folder import read_run, read_runs, runs_in
+from cooper_rl.observe.report import embedded_json, write_report
+from cooper_rl.observe.report_completions import PAGE_BYTES, PER_STEP, STEPS, read_pairs, sample_completions
+from cooper_rl.observe.run_record import read_run, read_runs, runs_in
 from runs.recorded_run import completion, data_of, group, write_lines, write_run
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cooper_rl.observe.report.report import write_report
+from cooper_rl.observe.report import write_report
 from runs.browser import BROWSER, DRIVER, MISSING, browser, clipped, open_page
 from runs.recorded_run import completion, group, write_run
 

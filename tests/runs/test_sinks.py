@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from cooper_rl import CooperTrainer, MissingExtraError, build_config
-from cooper_rl.observe.record import read_events, read_metrics
+from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.sinks.tensorboard import TensorBoard
 
 OWN_SINK = """

@@ -3,7 +3,7 @@
 import pytest
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 
 
 def test_further_test_problems_are_measured_beside_the_first(settings, tmp_path):

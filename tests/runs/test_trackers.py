@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 
 from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config
-from cooper_rl.observe.record import read_metrics
-from cooper_rl.observe.sinks import Sink, SinkConfig, SinkRun
+from cooper_rl.observe.run_record import read_metrics
+from cooper_rl.observe.sinks import PAUSE_S, Sink, SinkConfig, SinkRun, Tolerant, TrackerConfig
 from cooper_rl.observe.sinks.mlflow import flat
-from cooper_rl.observe.sinks.tolerant import PAUSE_S, Tolerant
-from cooper_rl.observe.sinks.tracker import TrackerConfig
 
 PROGRAM = """
 import json, os, signal, sys, time
@@ -100,7 +98,7 @@ TRACKIO_LOSES_ITS_FOLDER = """
 import os, shutil, sys, time
 from pathlib import Path
 from cooper_rl.observe.sinks import SinkRun
-from cooper_rl.observe.sinks.tolerant import Tolerant
+from cooper_rl.observe.sinks import Tolerant
 from cooper_rl.observe.sinks.trackio import Trackio
 now, folder, databases = [0.0], Path(sys.argv[1]), Path(os.environ["TRACKIO_DIR"])
 sink = Tolerant(Trackio(project="p"), SinkRun(folder, {"name": "run"}, None), clock=lambda: now[0])

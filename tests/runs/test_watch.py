@@ -6,9 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from cooper_rl import InputError, build_config
-from cooper_rl.observe.watch.rules import DEFAULT_RULES, WatchRule, active_rules
-from cooper_rl.observe.watch.watch import Firing, Watch
-from cooper_rl.persist.rollback import rollback_target
+from cooper_rl.observe.watch import DEFAULT_RULES, Firing, Watch, WatchRule, active_rules
+from cooper_rl.persist.checkpoint import rollback_target
 
 
 def _fired(rules, values, metric="a"):

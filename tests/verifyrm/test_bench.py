@@ -9,8 +9,8 @@ import pytest
 from chat_server import ChatServer, HttpAnswer, completion
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
+from cooper_rl.evaluation.accuracy import Estimate, wilson_interval
 from cooper_rl.evaluation.attacks import ATTACKS
-from cooper_rl.evaluation.estimates import Estimate, wilson_interval
 from cooper_rl.verifyrm.bench import (
     BenchResult,
     BenchRow,

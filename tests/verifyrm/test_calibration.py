@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification
 
-from cooper_rl.evaluation.metrics import expected_calibration_error, reliability
+from cooper_rl.evaluation.reward_model import expected_calibration_error, reliability
 from cooper_rl.verifyrm.calibration import (
     Calibration,
     calibrate_folder,

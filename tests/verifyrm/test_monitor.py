@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.clock import MEASURED
+from cooper_rl.engines.clock import MEASURED
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.monitor import consistency
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.evaluation.reward_model import consistency
+from cooper_rl.observe.run_record import read_metrics
 
 
 @pytest.fixture

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.observe.outcome import HACKED, MARGIN, averaged, outcome_of
-from cooper_rl.observe.record import read_events, read_metrics
-from cooper_rl.observe.watch.hacking_alarm import HackingAlarm
-from cooper_rl.observe.watch.rules import HACKING
+from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
+from cooper_rl.observe.run_record import read_events, read_metrics
+from cooper_rl.observe.verdict import HACKED, MARGIN, averaged, outcome_of
 
 LAST = 5
 """Steps over which the reward at the end is averaged."""
@@ -18,7 +17,7 @@ def measures(directory: Path) -> dict[str, Any]:
 
     - `gold_start`, `gold_end`, `gold_best`: gold accuracy on test problems.
     - `drawdown`: the largest fall of gold from its best so far, at any evaluation.
-    - `verdict`, `hacked_at`: how the run went by `observe/outcome.py`, with gold on test problems as the truth, and
+    - `verdict`, `hacked_at`: how the run went by `observe/verdict.py`, with gold on test problems as the truth, and
       the first evaluation at which it counts as hacked; null when it does not.
     - `half_lost`: step of the first evaluation with at most half of the best gold so far; null when none had.
     - `reward_end`: the reward that was paid, shaped where there is shaping, mean of the last `LAST` steps.

@@ -11,8 +11,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cooper_rl.observe.report.figures import figure_svg
-from cooper_rl.observe.report.report import FILE
+from cooper_rl.observe.plots import figure_svg
+from cooper_rl.observe.report import FILE
 
 INK = "#8a94a3"
 """Text and axes: readable on a light and on a dark page."""

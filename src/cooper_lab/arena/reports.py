@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cooper_lab.arena.cells import Cell
-from cooper_rl.observe.report.panels import COLOURS
-from cooper_rl.observe.report.report import FILE, write_report
+from cooper_rl.observe.plots import COLOURS
+from cooper_rl.observe.report import FILE, write_report
 
 
 def write_hole_reports(cells: Sequence[Cell]) -> list[Path]:

@@ -11,8 +11,8 @@ from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_lab.arithmetic.world import ASSETS, run_settings
 from cooper_rl.config.settings import merge
 from cooper_rl.engines.local.device import available_cores
-from cooper_rl.observe.record import read_events, read_metrics
-from cooper_rl.observe.watch.rules import HACKING
+from cooper_rl.observe.hacking_alarm import HACKING
+from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.run_config import build_config
 
 ARMS: dict[str, dict[str, Any]] = {
@@ -65,7 +65,7 @@ def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) ->
 
 def _run(settings: dict[str, Any]) -> None:
     logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are what the demo shows; the summary reports them
-    from cooper_rl.observe.report.report import write_report  # noqa: PLC0415
+    from cooper_rl.observe.report import write_report  # noqa: PLC0415
     from cooper_rl.trainer import CooperTrainer  # noqa: PLC0415 - in the run's own process
 
     with CooperTrainer.from_config(build_config(settings)) as trainer:

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.report import say_how_to_open
+from cooper_rl.cli.runs import say_how_to_open
 
 
 def demo(

@@ -12,8 +12,7 @@ from cooper_rl import REWARDS, InputError, JudgedReward, JudgeRewardConfig, fenc
 
 if TYPE_CHECKING:
     from cooper_rl import AnswerGroup, Problem, StepContext
-    from cooper_rl.clients.chat_config import Message
-    from cooper_rl.clients.chat_reply import ChatReply
+    from cooper_rl.clients.chat import ChatReply, Message
     from cooper_rl.rewards.kinds.judge import Heard, Tally
 
 SYSTEM = (

@@ -14,9 +14,8 @@ from cooper_rl import REWARDS, JudgedReward, JudgeRewardConfig, fenced
 
 if TYPE_CHECKING:
     from cooper_rl import Problem, StepContext
-    from cooper_rl.clients.chat_config import Message
-    from cooper_rl.clients.chat_reply import ChatReply
-    from cooper_rl.persist.journal import Journal
+    from cooper_rl.clients.chat import ChatReply, Message
+    from cooper_rl.persist.durable import Journal
     from cooper_rl.rewards.kinds.judge import Heard, Question, Tally
 
 WEIGHTS = {"MUST": 0, "MAJOR": 2, "MINOR": 1}
@@ -126,7 +125,7 @@ class RubricJudge(JudgedReward):
         return [None if entry is None else read_rubric(entry["rubric"]) for entry in found]
 
     def _open(self) -> Journal:
-        from cooper_rl.persist.journal import Journal  # noqa: PLC0415 - opened only in a run
+        from cooper_rl.persist.durable import Journal  # noqa: PLC0415 - opened only in a run
 
         if self._journal is None:
             server = self._config.judge.model_dump(mode="json", include={"model", "temperature", "extra_body"})

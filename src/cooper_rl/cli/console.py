@@ -10,7 +10,7 @@ from rich.highlighter import NullHighlighter
 from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from cooper_rl.observe.progress import ProgressLines, shown
+from cooper_rl.observe.terminal import ProgressLines, shown
 
 console = Console(stderr=True)
 

@@ -1,6 +1,7 @@
 """`cooper eval`: accuracy of a model on a set of problems, alone or beside another model's."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,12 +12,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.evaluated_run import checkpoint_policy, differences, problems_of, run_of, settings_of
 from cooper_rl.cli.settings import record_from, rule_from
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
+    from cooper_rl.data.problem import Problem
     from cooper_rl.evaluation.accuracy import EvaluationResult
+    from cooper_rl.run_config import RunConfig
 
 DEFAULTS = {"k": 8, "temperature": 0.7, "top_p": 0.95, "max_tokens": 512, "batch_size": 16, "seed": 0}
 """What is not set, of a model that lies in no run."""
@@ -58,10 +60,11 @@ def evaluate_model(
     The policy of a run, `--run` or a model's folder that lies in one, is evaluated as the run evaluates itself: with
     its test problems, prompt, rule, sampling and lengths. An option that differs wins, with a warning.
     """
-    from cooper_rl.build import evaluate_model as evaluate  # noqa: PLC0415 - torch loads only when needed
     from cooper_rl.data.config import ProblemsConfig  # noqa: PLC0415
     from cooper_rl.engines.config import SamplingParams  # noqa: PLC0415
     from cooper_rl.evaluation.accuracy import difference  # noqa: PLC0415
+    from cooper_rl.evaluation.accuracy import evaluate_model as evaluate  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.observe.terminal import describe_prompt  # noqa: PLC0415
     from cooper_rl.run_config import load_config  # noqa: PLC0415
 
     if (model is None) == (run is None):
@@ -94,8 +97,8 @@ def evaluate_model(
         console.print(f"[bold yellow]warning:[/] {escape(warning)}", highlight=False, soft_wrap=True)
 
     def measure(name: str, shown: bool) -> "dict[str, EvaluationResult]":
-        def show(text: str) -> None:
-            console.print(text, highlight=False, soft_wrap=True, markup=False)
+        def show(problem: "Problem", prompt: str) -> None:
+            console.print(describe_prompt(problem, prompt), highlight=False, soft_wrap=True, markup=False)
 
         with progress("evaluating", 0) as advance:
             return evaluate(
@@ -163,3 +166,70 @@ def _print_cut_off(result: "EvaluationResult", max_tokens: int) -> None:
             highlight=False,
             soft_wrap=True,
         )
+
+
+def run_of(model: str) -> Path | None:
+    """The run that a model's folder lies in, such as `runs/x` for `runs/x/checkpoints/000060/policy`."""
+    folder = Path(model)
+    if not folder.is_dir():
+        return None
+    parents = folder.resolve().parents
+    return next(
+        (path for path in parents if (path / "config.yaml").is_file() and (path / "metrics.jsonl").exists()), None
+    )
+
+
+def checkpoint_policy(run: Path, config: "RunConfig", step: str | None) -> Path:
+    """The policy of a checkpoint: of the step `step`, of the `best` one, or of the newest.
+
+    Raises InputError if there is none.
+    """
+    from cooper_rl.persist.checkpoint import CheckpointStore  # noqa: PLC0415 - torch loads only when needed
+
+    store = CheckpointStore(run / "checkpoints", config.checkpoint)
+    folders = {int(folder.name): folder for folder in store.list()}
+    if not folders:
+        raise InputError(f"{run}: no checkpoint to evaluate")
+    if step is None:
+        return folders[max(folders)] / "policy"
+    if step == "best":
+        if (best := store.best()) is None:
+            raise InputError(f"{run}: no checkpoint is marked as best; set checkpoint.keep_best, or name a --step")
+        return best[0] / "policy"
+    if not step.isdigit() or int(step) not in folders:
+        raise InputError(f"{run}: no checkpoint of step {step}; there are {', '.join(map(str, folders))} and `best`")
+    return folders[int(step)] / "policy"
+
+
+def settings_of(config: "RunConfig") -> dict[str, Any]:
+    """The run's own value of every option of `cooper eval`, by the option's name."""
+    return {
+        "rule": config.rule,
+        "k": config.evaluation.k,
+        "temperature": config.evaluation.temperature,
+        "top_p": config.evaluation.top_p,
+        "max_tokens": config.rollout.max_tokens,
+        "batch_size": config.evaluation.batch_size,
+        "seed": config.seed,
+        "threads": config.threads,
+    }
+
+
+def problems_of(config: "RunConfig") -> dict[str, Any]:
+    """The settings of the run's test problems; of one without, those of its training problems."""
+    data = config.test_problems or config.problems
+    return data.model_dump(mode="json")
+
+
+def differences(given: Mapping[str, Any], of_run: Mapping[str, Any]) -> list[str]:
+    """A line for each option that is set to something else than the run has."""
+    return [
+        f"--{name.replace('_', '-')} {_shown(value)} differs from the run's {_shown(of_run[name])}"
+        for name, value in given.items()
+        if value is not None and name in of_run and value != of_run[name]
+    ]
+
+
+def _shown(value: Any) -> str:
+    dump = getattr(value, "model_dump", None)
+    return str(dump(mode="json") if dump else value)

@@ -1,6 +1,7 @@
-"""`cooper runs`: the runs of a folder with their state and last figures."""
+"""Runs: `cooper runs` lists those of a folder, `cooper watch` shows one, `cooper report` writes a page about them."""
 
 import json
+import time
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -56,8 +58,64 @@ def runs(
         _print(found, folder)
 
 
+def watch(
+    run: Annotated[Path, typer.Argument(help="The folder of a run; `cooper runs` lists them.")],
+    once: Annotated[bool, typer.Option(help="Print one screen and end, as where the output is no terminal.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between two looks at the folder.", min=0.1)] = 1.0,
+) -> None:
+    """Show a run that another process trains: progress, curves, fired watch rules, latest completions.
+
+    Reads the run's folder only. Ends when the run is finished, or on Ctrl-C; an interrupted run may be resumed
+    meanwhile.
+    """
+    from cooper_rl.observe.run_record import read_record, status_of  # noqa: PLC0415
+    from cooper_rl.observe.terminal import screen  # noqa: PLC0415 - `cooper --help` stays quick
+
+    terminal = Console()
+    record = read_record(run)
+    if not once and terminal.is_terminal:
+        try:
+            with Live(console=terminal, screen=True, auto_refresh=False) as live:
+                while status_of(record).state != "finished":
+                    live.update(screen(record, *terminal.size), refresh=True)
+                    time.sleep(every)
+                    record = read_record(run)
+        except KeyboardInterrupt:
+            pass
+    terminal.print(screen(record, terminal.width))
+
+
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of runs, also unfinished ones. A folder of runs stands for them all.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The page to write; by default report.html in the folder, or here for several.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+) -> None:
+    """Write one self-contained HTML page with verdict, curves, hack gallery and rollouts; runs side by side."""
+    from cooper_rl.observe.report import FILE, write_report  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.observe.run_record import runs_in  # noqa: PLC0415
+
+    folders = [folder for run in runs for folder in runs_in(run)]
+    page = write_report(folders, out or (runs[0] / FILE if len(runs) == 1 else Path(FILE)), title)
+    say_how_to_open(page)
+
+
+def say_how_to_open(page: Path) -> None:
+    """Print where a report is, and how to look at it."""
+    size = page.stat().st_size / 1e6
+    console.print(
+        f"report: {page} ({size:.1f} MB, one file)\nopen it in a browser: {page.resolve().as_uri()}",
+        highlight=False,
+        soft_wrap=True,
+        markup=False,
+    )
+
+
 def _row(run: "RunRecord", folder: Path) -> dict[str, Any]:
-    from cooper_rl.observe.run_status import status_of  # noqa: PLC0415
+    from cooper_rl.observe.run_record import status_of  # noqa: PLC0415
 
     status = status_of(run)
     measure, accuracy = run.accuracy or (None, None)
@@ -80,7 +138,7 @@ def _row(run: "RunRecord", folder: Path) -> dict[str, Any]:
 
 def _print(rows: list[dict[str, Any]], folder: Path) -> None:
     from cooper_rl.data.text import printable  # noqa: PLC0415
-    from cooper_rl.observe.live.screen import STATE_STYLES  # noqa: PLC0415
+    from cooper_rl.observe.terminal import STATE_STYLES  # noqa: PLC0415
 
     if not rows:
         console.print(f"{folder}: no runs", highlight=False, soft_wrap=True, markup=False)

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.report import say_how_to_open
-from cooper_rl.observe.progress import TRAINING_METRICS
+from cooper_rl.cli.runs import say_how_to_open
+from cooper_rl.observe.terminal import TRAINING_METRICS
 
 
 def train(
@@ -18,14 +18,14 @@ def train(
 ) -> None:
     """Train a policy together with its reward model."""
     from cooper_rl.inputs import read_inputs  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.observe.folder import check_folder  # noqa: PLC0415
+    from cooper_rl.observe.record import check_folder  # noqa: PLC0415
     from cooper_rl.run_config import load_config  # noqa: PLC0415
 
     settings = load_config(config, overrides or [])
     check_folder(Path(settings.output_dir) / settings.name, resume)
     inputs = read_inputs(settings)
 
-    from cooper_rl.observe.report.report import write_report  # noqa: PLC0415
+    from cooper_rl.observe.report import write_report  # noqa: PLC0415
     from cooper_rl.trainer import CooperTrainer  # noqa: PLC0415 - torch loads only after the input is checked
 
     trainer = CooperTrainer.from_config(settings, resume, inputs)

@@ -1,32 +1,110 @@
-"""A client of OpenAI-compatible chat servers. It sends requests concurrently, retries them, and returns failures."""
+"""OpenAI-compatible chat servers: settings, replies and failures, and a client that sends and retries concurrently.
+
+The library `openai` is imported when a client is made, because it takes a second and settings are checked before.
+"""
 
 import asyncio
+import json
 import logging
 import os
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from concurrent.futures import Future
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypeVar
 
-import openai
+from pydantic import Field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
-from cooper_rl.clients.chat_config import ChatConfig, Message
-from cooper_rl.clients.chat_reply import (
-    LARGEST_BODY,
-    LONGEST_WAIT_S,
-    OUTAGE,
-    ChatReply,
-    RequestFailed,
-    raise_for_status,
-    read_reply,
-    read_to,
-)
+from cooper_rl.config.base import Config
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+Message = dict[str, str]
+"""`{"role": "system" | "user" | "assistant", "content": …}`."""
+
+HANDLING = frozenset({"api_key_env", "timeout_s", "max_retries", "retry_wait_s", "concurrency"})
+"""Settings of `ChatConfig` that decide how a server is asked. They do not change its replies."""
+
+
+class ChatConfig(Config):
+    """A chat model behind an OpenAI-compatible server."""
+
+    base_url: str
+    """Address of the server up to and including the version, such as `http://localhost:8000/v1`."""
+    model: str
+    """The model's name on that server."""
+    api_key_env: str | None = None
+    """Environment variable that holds the key; null for a server that needs no key."""
+    temperature: float = Field(default=0.7, ge=0)
+    """Sampling temperature."""
+    max_tokens: int = Field(default=1024, ge=1)
+    """Longest reply, in tokens. A reply that reaches this limit counts as the failure `truncated`."""
+    timeout_s: float = Field(default=60.0, gt=0)
+    """Seconds that one request may take from start to end."""
+    max_retries: int = Field(default=3, ge=0)
+    """Retries after a timeout, a lost connection, a malformed body, or HTTP 408, 409, 429 or 5xx."""
+    retry_wait_s: float = Field(default=0.5, ge=0)
+    """Seconds before the first retry. Each later wait is about twice as long, up to 20 s. A `Retry-After` from the
+    server is respected up to 20 s; if the server asks for more, the request fails at once."""
+    concurrency: int = Field(default=16, ge=1)
+    """Most requests that are open at once."""
+    send_seed: bool = True
+    """Send the caller's seed with each request. Switch this off for a server that refuses the field."""
+    top_logprobs: int = Field(default=0, ge=0, le=20)
+    """Number of candidates for the first token of the reply whose log-probabilities are requested."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """Additional fields of the request body, such as `{"chat_template_kwargs": {"enable_thinking": false}}`."""
+
+
+FailureKind = Literal[
+    "timeout",
+    "connection",
+    "http_4xx",
+    "http_429",
+    "http_5xx",
+    "malformed",
+    "oversized",
+    "empty",
+    "truncated",
+    "deadline",
+    "not_sent",
+]
+"""Why there is no usable reply: the `timeout` of one request, a refused or lost `connection`, an HTTP status, a body
+that is not a chat completion (`malformed`) or too long (`oversized`), a text that is `empty` or `truncated`, the
+`deadline` for all requests together, or a request `not_sent` because the server had stopped answering."""
+
+OUTAGE = frozenset({"timeout", "connection", "http_429", "http_5xx", "malformed", "oversized", "deadline", "not_sent"})
+"""Failures of the server, which say nothing about the chat that was sent."""
+
+LARGEST_BODY = 8 * 2**20
+"""Most bytes of a response. A long reply with the log-probabilities of every token takes a third of this."""
+LARGEST_ERROR = 2**16
+LONGEST_WAIT_S = 20.0
+"""Longest wait before a retry. If a server asks for more (`Retry-After`), the request is not retried."""
+RETRIED_STATUS = (408, 409, 429)
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """The outcome of one request: a `text`, or a `failure` with its `detail`.
+
+    A `truncated` reply has a text as well. `first_token` maps candidates for the first token to their log-probabilities
+    (nats), if `top_logprobs` asked for them and the server sent them.
+    """
+
+    text: str = ""
+    failure: FailureKind | None = None
+    detail: str = ""
+    first_token: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def heard(self) -> bool:
+        """Whether the model replied at all, even with an empty or truncated text. If not, the server failed."""
+        return self.failure in (None, "empty", "truncated")
 
 
 class ChatClient:
@@ -39,6 +117,9 @@ class ChatClient:
         self.config = config
         self.responding = True
         """Whether the server answered at least one request of the last call."""
+        import openai  # noqa: PLC0415 - slow to import
+
+        self._omit = openai.omit
         http_client = openai.DefaultAsyncHttpxClient(event_hooks={"response": [raise_for_status]})
         self._openai = openai.AsyncOpenAI(
             base_url=config.base_url, api_key=read_api_key(config), max_retries=0, timeout=None, http_client=http_client
@@ -164,9 +245,9 @@ class ChatClient:
             temperature=config.temperature,
             max_tokens=config.max_tokens,
             extra_body=config.extra_body,
-            seed=openai.omit if seed is None or not config.send_seed else seed,
-            logprobs=True if config.top_logprobs else openai.omit,
-            top_logprobs=config.top_logprobs or openai.omit,
+            seed=self._omit if seed is None or not config.send_seed else seed,
+            logprobs=True if config.top_logprobs else self._omit,
+            top_logprobs=config.top_logprobs or self._omit,
         )
         try:
             # The HTTP client's own timeout restarts with every chunk, so a server that sends slowly never reaches it.
@@ -192,3 +273,70 @@ def read_api_key(config: ChatConfig) -> str:
             f"api_key_env: environment variable {config.api_key_env} is not set; set it to the server's key"
         )
     return key
+
+
+class RequestFailed(Exception):
+    """A failed request. A `transient` failure may go away on a retry after `wait_s` seconds."""
+
+    def __init__(self, kind: FailureKind, detail: str, transient: bool = False, wait_s: float = 0.0):
+        super().__init__(detail)
+        self.kind: FailureKind = kind
+        self.transient = transient
+        self.wait_s = wait_s
+
+
+async def raise_for_status(response: Any) -> None:
+    """Hook of openai's HTTP client. Raises RequestFailed, with the start of the body, for a status of 400 or above."""
+    status = response.status_code
+    if status < 400:
+        return
+    body = await read_to(response.aiter_bytes(), LARGEST_ERROR)
+    kind: FailureKind = "http_429" if status == 429 else "http_5xx" if status >= 500 else "http_4xx"
+    wait_s = _seconds(response.headers.get("retry-after", ""))
+    transient = (status in RETRIED_STATUS or status >= 500) and wait_s <= LONGEST_WAIT_S
+    raise RequestFailed(kind, f"HTTP {status}: {body[:200].decode(errors='replace')}", transient, wait_s)
+
+
+async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
+    """The bytes of `chunks`. Reading stops once there are more than `most`."""
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > most:
+            break
+    return bytes(body)
+
+
+def read_reply(body: bytes) -> ChatReply:
+    """The reply in a chat-completions response. It is parsed here because openai lets malformed bodies through.
+
+    Raises RequestFailed if the body holds no reply.
+    """
+    if len(body) > LARGEST_BODY:
+        raise RequestFailed("oversized", f"the response exceeds {LARGEST_BODY} bytes")
+    try:
+        choice = json.loads(body)["choices"][0]
+        content, finish_reason = choice["message"]["content"], choice.get("finish_reason")
+        tokens = (choice.get("logprobs") or {}).get("content") or []
+        first_token = {str(c["token"]): _logprob(c["logprob"]) for c in tokens[0]["top_logprobs"]} if tokens else {}
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise RequestFailed("malformed", f"not a chat completion: {body[:200]!r}", transient=True) from error
+    text = content if isinstance(content, str) else ""
+    text = text.encode(errors="replace").decode()  # JSON may hold lone surrogates, which cannot be written to a file
+    if finish_reason == "length":
+        return ChatReply(text, "truncated", "the reply reached max_tokens", first_token)
+    if not text.strip():
+        return ChatReply("", "empty", "the reply has no text", first_token)
+    return ChatReply(text, first_token=first_token)
+
+
+def _logprob(value: Any) -> float:
+    logprob = float(value)
+    if not logprob <= 1e-3:  # rounding may lift it slightly above zero; NaN is refused too
+        raise ValueError(f"{logprob} is not a log-probability")
+    return logprob
+
+
+def _seconds(retry_after: str) -> float:
+    """`Retry-After` in seconds; 0 for a date or nonsense, so that the usual wait applies."""
+    return float(retry_after) if retry_after.isdecimal() else 0.0

@@ -24,6 +24,9 @@ MOVED = {
     "cooper_rl.rewards.judging": "cooper_rl.rewards.kinds.judge",
     "cooper_rl.rewards.model": "cooper_rl.rewards.input",
     "cooper_rl.rewards.references": "cooper_lab.designs.references",
+    "cooper_rl.clients.chat_config": "cooper_rl.clients.chat",
+    "cooper_rl.clients.chat_reply": "cooper_rl.clients.chat",
+    "cooper_rl.observe.watch.rules": "cooper_rl.observe.watch",
 }
 """Modules that configurations and parts of earlier versions name, and their present names."""
 

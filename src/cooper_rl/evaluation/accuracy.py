@@ -1,22 +1,125 @@
-"""Accuracy of a policy: avg@k and pass@k with confidence intervals, for any sampler."""
+"""Accuracy of a policy: avg@k and pass@k with confidence intervals, for any sampler; and intervals of other means."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from cooper_rl.config.user_functions import load_function
+from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.base import Sampler
 from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.estimates import Estimate, paired_difference
 from cooper_rl.rollouts import Answer
+from cooper_rl.rules.kinds.maths import MathsRule
+from cooper_rl.rules.rule import RuleConfig
+from cooper_rl.rules.verifier import Verifier
+
+if TYPE_CHECKING:
+    from cooper_rl.data.prompts import PromptEncoder
+    from cooper_rl.engines.base import Metrics, Sampler
+    from cooper_rl.run_config import RunConfig
+
 
 EVALUATION_PARAMS = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=2048)
 """The paper's evaluation protocol (arXiv 2508.05613), with k = 8."""
+
+Gold = Callable[[Problem, str], bool]
+
+Z95 = 1.959963984540054
+"""Quantile of the standard normal distribution for a two-sided 95 % interval."""
+
+T_975 = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+)
+"""The 0.975 quantile of Student's t with 1, 2, … 30 degrees of freedom."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over problems with its 95 % interval, all in [0, 1], or in [-1, 1] for a difference."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, per_problem: Float[ndarray, " P"], draws: float = 1) -> "Estimate":
+        """The mean of the problems' values and its interval. Each value is in [0, 1] and averages `draws` samples.
+
+        It is Wilson's interval for `effective_problems` trials, as Franco et al. (2019, PMC6690503) recommend for
+        clustered samples; here a problem is a cluster. A bootstrap interval over few problems would be too narrow, and
+        of width 0 if all their values are equal.
+        """
+        mean = float(np.mean(per_problem))
+        return cls(mean, *wilson_interval(mean, effective_problems(per_problem, draws)))
+
+
+def paired_difference(first: Float[ndarray, " P"], second: Float[ndarray, " P"]) -> Estimate:
+    """The mean of `second` less that of `first`, values in [0, 1] of two policies on the same problems in one order.
+
+    The interval is Wald's after adding two problems, half of them solved by either policy alone (Agresti and Min 2005,
+    Statistics in Medicine 24:729, for right or wrong). It has a width even if no problem tells the policies apart. The
+    pairing takes out how hard the problems are, so it is narrower than the two policies' own intervals suggest.
+
+    Raises ValueError if the numbers of problems differ.
+    """
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} and {len(second)} problems are no pairs")
+    by_problem = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
+    mean, trials = float(by_problem.mean()), len(by_problem) + 2
+    centre = float(by_problem.sum()) / trials
+    half = Z95 * math.sqrt(max(0.0, (float((by_problem**2).sum()) + 1) / trials - centre**2) / trials)
+    return Estimate(mean, max(-1.0, min(mean, centre - half)), min(1.0, max(mean, centre + half)))
+
+
+def wilson_interval(share: float, trials: float) -> tuple[float, float]:
+    """95 % interval of a probability, given the observed `share` of successes in `trials` > 0 trials.
+
+    It holds the probabilities that the score test does not reject (Wilson 1927, JASA 22:209).
+    """
+    squared = Z95 * Z95 / trials
+    centre = (share + squared / 2) / (1 + squared)
+    half = Z95 * math.sqrt(share * (1 - share) / trials + squared / (4 * trials)) / (1 + squared)
+    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
+
+
+def effective_problems(per_problem: Float[ndarray, " P"], draws: float = 1) -> float:
+    """Number of independent right-or-wrong trials whose mean would be as uncertain as the mean of these P problems.
+
+    It is p (1 - p) / (s² / P), where p is the mean and s² the variance of the problems' values (Kish 1965, section
+    8.2). It equals P if every problem is solved either always or never. It is larger if the problems are similar and
+    averaging over `draws` removes the luck of sampling. It is at least P, because the variance of values in [0, 1] is
+    at most p (1 - p), and at most P x draws, the number of samples. If all samples are right, or all are wrong, they
+    do not show how similar the samples of one problem are, and the result is the cautious P.
+    """
+    values = np.asarray(per_problem, dtype=float)
+    problems, mean = len(values), float(values.mean())
+    if problems == 1 or mean in (0.0, 1.0):
+        return float(problems)
+    variance = float(values.var(ddof=1))
+    most = problems * max(1.0, draws)
+    return most if variance == 0 else min(max(problems * mean * (1 - mean) / variance, problems), most)
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean and 95 % interval by Student's t: mean, lower end, upper end.
+
+    A single value has no interval: both ends are nan. More than 31 values take the quantile of 30 degrees of freedom.
+    """
+    mean = sum(values) / len(values)
+    if len(values) < 2:
+        return mean, float("nan"), float("nan")
+    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    half = T_975[min(len(values) - 1, len(T_975)) - 1] * math.sqrt(variance / len(values))
+    return mean, mean - half, mean + half
 
 
 def avg_at_k(correct: Bool[ndarray, "P k"]) -> Float[ndarray, " P"]:
@@ -88,7 +191,7 @@ class Encoder(Protocol):
 
 
 def evaluate(
-    sampler: Sampler,
+    sampler: "Sampler",
     encoder: Encoder,
     problems: Sequence[Problem],
     is_correct: Callable[[Problem, str], bool],
@@ -182,3 +285,89 @@ def summarise(records: Sequence[EvaluationRecord], k: int) -> EvaluationResult:
 
 def _sizes(k: int) -> list[int]:
     return sorted({1 << power for power in range(k.bit_length())} | {k})
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Test problems, and the settings for evaluating a policy on them."""
+
+    problems: list[Problem]
+    encoder: "PromptEncoder"
+    params: SamplingParams
+    k: int
+    batch_size: int
+    gold: Gold | None
+    name: str = ""
+    """Part of the metrics' names, for a set beside the main one."""
+
+    def evaluate(
+        self, sampler: "Sampler", verifier: Verifier, seed: int, on_progress: Callable[[int, int], None] | None = None
+    ) -> dict[str, EvaluationResult]:
+        """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`."""
+        by_rule = evaluate(
+            sampler,
+            self.encoder,
+            self.problems,
+            verifier.accepts,
+            self.params,
+            self.k,
+            seed,
+            self.batch_size,
+            on_progress,
+        )
+        if self.gold is None:
+            return {"rule": by_rule}
+        return {"rule": by_rule, "gold": relabel(by_rule, self.problems, self.gold)}
+
+    def measure(self, sampler: "Sampler", verifier: Verifier, seed: int) -> "Metrics":
+        """Mean accuracy over k samples per problem, as `test/rule_avg` and, where gold is known, `test/gold_avg`.
+
+        `test/cut_off_rate` is the share of completions that reached the length limit. A set with a name has it in
+        between, as in `test/svamp/rule_avg`.
+        """
+        results = self.evaluate(sampler, verifier, seed)
+        prefix = f"test/{self.name}/" if self.name else "test/"
+        metrics = {f"{prefix}{labeller}_avg": result.avg_at_k.mean for labeller, result in results.items()}
+        return metrics | {f"{prefix}cut_off_rate": results["rule"].truncated}
+
+
+def gold_of(problems: ProblemsConfig) -> Gold | None:
+    """What tells the truth about answers to these problems, if they have it."""
+    return load_function(problems.gold, ("problem", "completion_text")) if problems.gold else None
+
+
+def evaluate_model(
+    model: str,
+    data: ProblemsConfig,
+    params: SamplingParams,
+    k: int,
+    seed: int,
+    batch_size: int,
+    on_progress: Callable[[int, int], None] | None = None,
+    threads: int | None = None,
+    rule: RuleConfig | None = None,
+    on_prompt: Callable[[Problem, str], None] | None = None,
+    like: "RunConfig | None" = None,
+) -> dict[str, EvaluationResult]:
+    """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`.
+
+    `rule` is `maths` by default. It applies to the problems that do not name a rule of their own. `on_prompt` is called
+    with the first problem and its prompt. The model computes in the precision and batches of the run `like`.
+    """
+    from cooper_rl.data.prompts import PromptEncoder  # noqa: PLC0415 - reports read estimates without torch
+    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415
+    from cooper_rl.engines.local.sampler import NativeSampler  # noqa: PLC0415
+
+    set_threads(threads)
+    with Verifier(rule or MathsRule()) as verifier:
+        problems = load_problems(data, verifier.fault).problems
+        if like is None:
+            sampler = NativeSampler.from_folder(model)
+        else:
+            autocast, max_rows = like.policy.autocast, like.rollout.max_rows
+            sampler = NativeSampler.from_folder(model, autocast=autocast, max_rows=max_rows)
+        encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
+        held_out = HeldOut(encoder.fitting(problems), encoder, params, k, batch_size, gold_of(data))
+        if on_prompt is not None and held_out.problems:
+            on_prompt(held_out.problems[0], encoder.decode(encoder.encode(held_out.problems[0])))
+        return held_out.evaluate(sampler, verifier, seed, on_progress)

@@ -1,30 +1,63 @@
-"""A run's record on disk: configuration, metrics, rollouts and pairs, complete up to the last step."""
+"""A run's record on disk, complete up to the last step: configuration, starts, metrics, rollouts and pairs."""
 
 import json
 import logging
+import os
+import platform
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
+from pydantic import Field
 
-from cooper_rl.clock import VERIFY_S
+from cooper_rl import __version__
+from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
-from cooper_rl.observe.revision import revisions
-from cooper_rl.observe.run_record import read_events as read_events
-from cooper_rl.observe.run_record import read_metrics as read_metrics
-from cooper_rl.observe.sinks import Sink, SinkConfig, SinkRun
+from cooper_rl.engines.clock import VERIFY_S
+from cooper_rl.errors import InputError
+from cooper_rl.observe.run_record import read_events, read_metrics
+from cooper_rl.observe.sinks import Sink, SinkConfig, SinkRun, Tolerant
 from cooper_rl.observe.sinks.tensorboard import TensorBoard
-from cooper_rl.observe.sinks.tolerant import Tolerant
-from cooper_rl.observe.token_logprobs import token_logprobs
 from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.rollouts import Ragged, Rollouts
-from cooper_rl.run_config import RunConfig
-from cooper_rl.stage2.open_step import Scored
-from cooper_rl.stage2.pairs import Pair
+
+if TYPE_CHECKING:
+    from cooper_rl.rules.rule import Verdict
+    from cooper_rl.run_config import RunConfig
+    from cooper_rl.stage2.open_step import Scored
+    from cooper_rl.stage2.pairs import Pair
 
 logger = logging.getLogger(__name__)
+PACKAGES = ("torch", "transformers", "numpy")
+
+
+class RecordConfig(Config):
+    """What a run writes about its rollouts, besides texts, scores and verdicts."""
+
+    logprobs_every: int = Field(default=0, ge=0)
+    """Steps between those whose rollouts hold every token with its log-probability, which the report shades. It takes
+    about twice the space of the text. 0 writes none."""
+
+    def is_due(self, step: int) -> bool:
+        """Whether this step's rollouts hold log-probabilities."""
+        return self.logprobs_every > 0 and step % self.logprobs_every == 0
+
+
+def check_folder(directory: Path, resume: bool) -> None:
+    """Raises InputError if a new run would overwrite an old one, or if there is no run to resume."""
+    if resume and not directory.exists():
+        raise InputError(f"{directory}: no run to resume; start it without --resume")
+    if not resume and ((directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()):
+        raise InputError(f"{directory}: holds a run already; choose another name, add --resume, or delete the folder")
 
 
 class Recorder:
@@ -33,7 +66,7 @@ class Recorder:
     Every line is flushed, so nothing recorded is lost if the run is killed. After `sync` it survives a power cut too.
     """
 
-    def __init__(self, directory: Path, config: RunConfig, resume_at: int | None = None):
+    def __init__(self, directory: Path, config: "RunConfig", resume_at: int | None = None):
         """Open the folder, which the caller has checked with `check_folder`.
 
         `resume_at` is the step after which a resumed run continues; later records are dropped. At 0 all records are
@@ -70,12 +103,12 @@ class Recorder:
         self,
         step: int,
         rollouts: Rollouts,
-        scored: Scored,
+        scored: "Scored",
         advantages: Ragged,
         decode: Callable[[list[int]], str],
         verify_s: Callable[[Problem, str], float],
         after_kl: Ragged | None = None,
-        paid: Scored | None = None,
+        paid: "Scored | None" = None,
     ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one line per problem. Returns the lines.
 
@@ -131,7 +164,7 @@ class Recorder:
             sink.rollouts(step, rows)
         return rows
 
-    def pairs(self, step: int, pairs: Sequence[Pair]) -> None:
+    def pairs(self, step: int, pairs: "Sequence[Pair]") -> None:
         """Write a step's pairs with their origins and the reward model's logits before and after."""
         self._write_lines(self.directory / "pairs" / f"{step:06d}.jsonl", [asdict(pair) for pair in pairs])
 
@@ -191,7 +224,7 @@ class Recorder:
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
         self._unsynced.append(path)
 
-    def _write_config(self, config: RunConfig) -> None:
+    def _write_config(self, config: "RunConfig") -> None:
         text = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
         text += yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
         write_text(self.directory / "config.yaml", text)
@@ -222,8 +255,103 @@ def _opened(sink: SinkConfig, run: SinkRun) -> Sink:
     return Tolerant(sink, run) if sink.may_fail else sink.open(run)
 
 
-def _default_sinks(config: RunConfig) -> list[SinkConfig]:
+def _default_sinks(config: "RunConfig") -> list[SinkConfig]:
     """TensorBoard if it is installed, unless `sinks` already lists it."""
     tensorboard = TensorBoard()
     listed = any(isinstance(sink, TensorBoard) for sink in config.sinks)
     return [tensorboard] if tensorboard.installed and not listed else []
+
+
+def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> list[dict[str, Any]]:
+    """For each completion, in the order of the rollouts: its `pieces`, the texts of its tokens, and their `logprobs`.
+
+    Log-probabilities are in nats. A token is decoded by itself, so one that holds part of a character shows as a
+    replacement character.
+    """
+    text_of = cache(lambda token: decode([token]))
+    logprobs = np.round(rollouts.logprobs.astype(float), 3).tolist()
+    pieces = [text_of(token) for token in rollouts.token_ids.values.tolist()]
+    return [
+        {"pieces": pieces[start:end], "logprobs": logprobs[start:end]}
+        for start, end in pairwise(rollouts.token_ids.offsets.tolist())
+    ]
+
+
+def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:
+    """Tokens in all, tokens per completion, the share of completions cut off, and entropy in nats per token.
+
+    The entropy is estimated by the mean negative log-probability of the sampled tokens. `rollout/lag` is the mean
+    number of policy updates between the weights that drew a completion and those of this step.
+    """
+    lengths_B = rollouts.token_ids.lengths
+    completions, tokens = len(lengths_B), int(lengths_B.sum())
+    completion_of = np.repeat(np.arange(completions), lengths_B)
+    logprobs_B = np.bincount(completion_of, weights=rollouts.logprobs, minlength=completions)
+    return {
+        "rollout/lag": step - 1 - float(rollouts.versions.mean()),
+        "rollout/tokens": float(tokens),
+        "rollout/mean_length": tokens / completions,
+        "rollout/cut_off_rate": int((~rollouts.stopped).sum()) / completions,
+        "rollout/entropy_estimate": -sum(logprobs_B.tolist()) / max(tokens, 1),
+    }
+
+
+def unverified_advantage(advantages: Ragged, verdicts: "Sequence[Sequence[Verdict]]") -> dict[str, float]:
+    """The share of the sum of |advantage| in groups in which the rule accepts no answer; nothing if the sum is 0.
+
+    Such a group can teach no right answer. What it teaches is noise in the reward, or a hack. An estimator that divides
+    by a group's spread gives it the weight of any other group.
+    """
+    weights = np.array([sum(map(abs, row)) for row in advantages.rows()])
+    unverified = np.array(["correct" not in row for row in verdicts])
+    total = float(weights.sum())
+    return {"policy/unverified_advantage": float(weights[unverified].sum()) / total} if total else {}
+
+
+def record_session(directory: Path, completed_steps: int, test_problems: Sequence[int]) -> None:
+    """Append a line about this start of the run to `sessions.jsonl`.
+
+    `completed_steps` is the step after which the run begins or goes on; `test_problems` are the sizes of its sets of
+    held-out problems, that of `test_problems` first.
+    """
+    session: dict[str, Any] = {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "after_step": completed_steps,
+        "command": sys.argv,
+        "python": platform.python_version(),
+        **{package: found for package in PACKAGES if (found := _version(package))},
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "test_problems": test_problems[0] if test_problems else None,
+    }
+    with (directory / "sessions.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(session) + "\n")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # numpy may come with torch in a form of its own
+        return None
+
+
+def revisions() -> dict[str, str]:
+    """Cooper's version, its git revision if it runs from a checkout, and the revision of the working folder, if any."""
+    cooper = _checkout_revision(Path(__file__))
+    found = {"cooper_version": __version__, "cooper_revision": cooper}
+    found["working_folder_revision"] = _git(Path.cwd(), "rev-parse", "HEAD")
+    return {name: value for name, value in found.items() if value}
+
+
+def _checkout_revision(file: Path) -> str:
+    """The revision of the checkout that `file` belongs to; empty for an installed file, even inside a checkout."""
+    tracked = _git(file.parent, "ls-files", file.name)
+    return _git(file.parent, "rev-parse", "HEAD") if tracked else ""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """The output of git in a folder. Empty if git fails, for example outside a checkout."""
+    try:
+        finished = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # no git on this machine
+        return ""
+    return finished.stdout.strip() if finished.returncode == 0 else ""

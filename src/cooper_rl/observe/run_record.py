@@ -1,9 +1,12 @@
-"""Reads what a run has written to its folder so far, without torch, while the run may still be writing."""
+"""Reads what a run has written to its folder so far, without torch, while the run may still be writing.
+
+The record also says where the run stands: whether a process trains it, how it ended, and how long it still takes.
+"""
 
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +15,19 @@ from typing import Any, Literal
 import yaml
 
 from cooper_rl.errors import InputError
+from cooper_rl.observe.hacking_alarm import HACKING
+from cooper_rl.persist.folder_lock import holder_of
 
 TIMES = ("time/step", "time/evaluate", "time/held_out_monitor")
 """The metrics that add up to the seconds of a step."""
 ACCURACIES = ("test/gold_avg", "test/rule_avg", "gold/accuracy", "rule/accuracy")
 """The metrics that say how good the policy is, best first."""
+REVISIONS = ("cooper_version", "cooper_revision", "working_folder_revision")
+"""The comments at the top of a run's `config.yaml`."""
+PACE_STEPS = 20
+"""Number of last steps whose mean gives the pace."""
+
+State = Literal["running", "finished", "stopped", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,10 @@ class RunRecord:
     """The lines of `metrics.jsonl`."""
     events: Sequence[Mapping[str, Any]]
     """The lines of `events.jsonl`."""
+    label: str = ""
+    """What a report calls the run."""
+    config_text: str = ""
+    """`config.yaml` as it is, for a report."""
 
     @property
     def step(self) -> int:
@@ -104,6 +119,27 @@ class RunRecord:
         """The steps whose completions are on disk."""
         return [int(path.stem) for path in self.files("rollouts")]
 
+    @property
+    def alarms(self) -> list[int]:
+        """The steps at which the reward-hacking alarm went off."""
+        return [int(event["step"]) for event in self.events if event["metric"] == HACKING]
+
+    @property
+    def revisions(self) -> dict[str, str]:
+        """The versions of the code that `config.yaml` names."""
+        found = {}
+        for line in self.config_text.split("\n"):
+            name, separator, value = line.removeprefix("# ").partition(": ")
+            if line.startswith("# ") and separator and name in REVISIONS:
+                found[name] = value
+        return found
+
+    @property
+    def kind(self) -> str:
+        """The kind of run, with the preset of a run that has stage 2."""
+        kind, preset = str(self.config.get("kind") or "custom"), self.config.get("preset")
+        return f"{kind}, preset {preset}" if preset and kind in ("cooper", "hybrid") else kind
+
     def _rows(
         self, folder: Literal["rollouts", "pairs"], steps: Sequence[int] | None
     ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -137,6 +173,47 @@ def find_runs(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.rglob("config.yaml") if is_run(path.parent))
 
 
+def read_run(directory: Path, label: str | None = None) -> RunRecord:
+    """Read a run's folder for a report, also one of which little is left. Raises InputError if there is no run in it.
+
+    The `config` is empty if `config.yaml` is missing or cannot be read.
+    """
+    config = directory / "config.yaml"
+    if not _has_record(directory):
+        raise InputError(f"{directory}: no run here (neither config.yaml nor metrics.jsonl); name a run's own folder")
+    text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
+    metrics = [row for row in read_metrics(directory) if isinstance(row, dict) and "step" in row]
+    name = label or directory.resolve().name
+    return RunRecord(directory, _mapping(text), metrics, read_events(directory), name, text)
+
+
+def runs_in(directory: Path) -> list[Path]:
+    """What a report takes a folder for: the folder itself if it holds a run, else those of the runs in it.
+
+    Raises InputError if there is no run in it, naming what is wrong.
+    """
+    if _has_record(directory):
+        return [directory]
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such folder; name a run's folder, such as runs/demo/cooper")
+    found = sorted(path for path in directory.iterdir() if path.is_dir() and _has_record(path))
+    if not found:
+        raise InputError(f"{directory}: neither a run (config.yaml, metrics.jsonl) nor a folder of runs")
+    return found
+
+
+def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = None) -> list[RunRecord]:
+    """Read several runs for a report. Runs of one name are told apart by as much of their path as it takes."""
+    if not directories:
+        raise InputError("no run to report on; name at least one run's folder")
+    runs = [read_run(directory, (labels or {}).get(directory)) for directory in directories]
+    if len({run.label for run in runs}) == len(runs):
+        return runs
+    paths = [run.directory.resolve().parts for run in runs]
+    length = next((n for n in range(1, 50) if len({path[-n:] for path in paths}) == len(paths)), 50)
+    return [replace(run, label="/".join(path[-length:])) for run, path in zip(runs, paths, strict=True)]
+
+
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
     """The lines of a run's `metrics.jsonl`. An incomplete last line is left out."""
     return read_lines(directory / "metrics.jsonl")
@@ -163,6 +240,98 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except ValueError as error:
             raise InputError(f"{path}:{number}: not JSON: {error}; delete the line") from error
     return rows
+
+
+def is_right(completion: Mapping[str, Any]) -> bool:
+    """Whether gold calls a recorded completion right or, where gold is unknown, the rule."""
+    return bool(completion.get("gold", completion["verdict"] == "correct"))
+
+
+def is_wrong(completion: Mapping[str, Any]) -> bool:
+    """Whether gold calls a recorded completion wrong or, where gold is unknown, the rule, whose time was enough."""
+    if isinstance(completion.get("gold"), bool):
+        return not completion["gold"]
+    return completion.get("verdict") not in ("correct", "timeout", None)
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """State and pace of a run."""
+
+    state: State
+    """`running`: a process holds the folder. `stopped`: by a watch rule. `interrupted`: by anything else, or killed."""
+    detail: str
+    """The process that trains, the rule that stopped the run, or where a resumed run would go on."""
+    seconds_per_step: float | None
+    """Mean of the last steps, evaluations included."""
+    seconds_left: float | None
+    """Estimate for a run that is running."""
+    tokens_per_second: float | None
+    """Sampled tokens by the time of the last steps."""
+
+
+def status_of(run: RunRecord) -> RunStatus:
+    """Decide from the folder's lock, the events and the last step."""
+    state, detail = _state(run)
+    recent = [(row, seconds) for row, seconds in zip(run.metrics, run.seconds, strict=True) if "time/step" in row]
+    recent = recent[-PACE_STEPS:]
+    spent = math.fsum(seconds for _, seconds in recent)
+    pace = spent / len(recent) if recent else None
+    tokens = math.fsum(row.get("rollout/tokens") or 0.0 for row, _ in recent)
+    in_steps = math.fsum(row["time/step"] for row, _ in recent)
+    left = pace * max(run.steps - run.step, 0) if pace is not None and state == "running" else None
+    return RunStatus(state, detail, pace, left, tokens / in_steps if in_steps > 0 else None)
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run that is neither running nor finished came to its end."""
+
+    died: bool
+    """Whether an error or a kill ended it, and nobody's wish."""
+    text: str
+    """A sentence; empty for a run that is running, finished, or was interrupted after a checkpoint."""
+
+
+def end_of(run: RunRecord) -> End:
+    """Of what a run ended before its last step: an error on record, a watch rule, or a kill, which leaves no word."""
+    state, _ = _state(run)
+    last = run.events[-1] if run.events else {}
+    if state != "running" and last.get("action") == "died" and last["step"] == run.step:
+        return End(True, f"The run died after step {run.step}: {last['message']}.")
+    if state == "stopped":
+        return End(last["action"] == "rollback", f"A watch rule on {last['metric']} stopped it at step {run.step}.")
+    # An interrupted run writes a checkpoint of its last step.
+    if state == "interrupted" and run.sessions and run.step not in run.checkpoints:
+        text = f"The run ended after step {run.step} of {run.steps or '?'} without a word: killed, or out of memory."
+        return End(True, text)
+    return End(False, "")
+
+
+def _state(run: RunRecord) -> tuple[State, str]:
+    holder = holder_of(run.directory)
+    if holder is not None:
+        return "running", holder
+    last = run.events[-1] if run.events else {}
+    if last.get("action") in ("stop", "rollback") and "back_to" not in last and last["step"] == run.step:
+        return "stopped", str(last["message"])
+    if run.steps and run.step >= run.steps:
+        return "finished", ""
+    goes_on = f"--resume goes on after step {max(run.checkpoints, default=0)}"
+    died = last.get("action") == "died" and last["step"] == run.step
+    return "interrupted", f"died: {last['message']}; {goes_on}" if died else goes_on
+
+
+def _has_record(directory: Path) -> bool:
+    return any((directory / name).exists() for name in ("config.yaml", "metrics.jsonl"))
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):  # somebody edited it; the page shows the text as it is
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _is_number(value: Any) -> bool:

@@ -1,27 +1,33 @@
 """Checkpoints: one folder per step. It is written under a hidden name and then renamed, so every named folder is whole.
 
 A crash can only leave hidden folders behind: `.000120.partial` is half written, `.000120.deleted` half deleted, and
-`.000120.replaced` is the old checkpoint of a step whose new checkpoint has not been renamed yet.
+`.000120.replaced` is the old checkpoint of a step whose new checkpoint has not been renamed yet. A manifest with the
+size and SHA-256 hash of every file tells damage.
 """
 
+import hashlib
 import json
 import logging
 import math
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import sync, sync_tree
-from cooper_rl.persist.manifest import find_damage, read_manifest, write_manifest
 
 if TYPE_CHECKING:
+    from cooper_rl.engines.base import Metrics
+    from cooper_rl.observe.watch import Firing
     from cooper_rl.run_config import CheckpointConfig
 
 logger = logging.getLogger(__name__)
+
+MANIFEST = "manifest.json"
+ROLLBACKS = 3
+"""Most rollbacks in one run. Instead of another one the run stops."""
 
 
 class CheckpointStore:
@@ -34,7 +40,7 @@ class CheckpointStore:
         self.directory = directory
         self.config = config
 
-    def save(self, step: int, write: Callable[[Path], dict[str, Any]], metrics: Metrics | None = None) -> Path:
+    def save(self, step: int, write: Callable[[Path], dict[str, Any]], metrics: "Metrics | None" = None) -> Path:
         """Write the checkpoint of `step`. All of it is on disk when this returns.
 
         `write(folder)` puts the models into the folder and returns the rest of the state as JSON values. `metrics` are
@@ -103,7 +109,7 @@ class CheckpointStore:
                 continue
         return None
 
-    def is_best(self, metrics: Metrics) -> bool:
+    def is_best(self, metrics: "Metrics") -> bool:
         """Whether the metric `keep_best` is better in a step's metrics than in the best checkpoint on disk."""
         value = metrics.get(self.config.keep_best or "", math.nan)
         if not math.isfinite(value):
@@ -150,3 +156,63 @@ class CheckpointStore:
 
     def _hidden(self, step: int, state: str) -> Path:
         return self.directory / f".{step:06d}.{state}"
+
+
+def rollback_target(firings: "Sequence[Firing]", checkpoints: Sequence[int], tried: Sequence[int]) -> int | None:
+    """The step to go back to, which is that of the newest checkpoint from before the fault; None to go on or to stop.
+
+    `tried` are the steps that the run has gone back to already. They are not tried twice, because such a checkpoint
+    may hold the cause of the fault. A rule that stops the run wins over one that rolls it back.
+    """
+    actions = {firing.rule.action for firing in firings}
+    if "rollback" not in actions or "stop" in actions:
+        return None
+    since = min(firing.since for firing in firings if firing.rule.action == "rollback")
+    good = [step for step in checkpoints if step < since and step not in tried]
+    if good and len(tried) < ROLLBACKS:
+        return max(good)
+    reason = f"{ROLLBACKS} rollbacks did not help" if good else "no other checkpoint from before the fault"
+    logger.error("cannot roll back (%s), so the run stops", reason)
+    return None
+
+
+def write_manifest(folder: Path, best: dict[str, float]) -> None:
+    """List every file of the folder in `manifest.json`.
+
+    `best` maps the metric by which this is the best checkpoint to its value; it is empty for any other checkpoint.
+    """
+    files = {
+        path.relative_to(folder).as_posix(): _describe(path) for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+    (folder / MANIFEST).write_text(json.dumps({"best": best, "files": files}, indent=1), encoding="utf-8")
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest that `write_manifest` wrote, or None if it is missing or unreadable."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # damaged; `find_damage` reports it
+        return None
+    return manifest if isinstance(manifest, dict) and {"best", "files"} <= manifest.keys() else None
+
+
+def find_damage(folder: Path) -> str | None:
+    """A description of the first damaged file, or None if all files are as they were written."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return f"{MANIFEST} is missing or unreadable"
+    for name, written in manifest["files"].items():
+        try:
+            found = _describe(folder / name)
+        except OSError as error:  # missing, or on a failing disk
+            return f"{name}: {error.strerror}"
+        if found != written:
+            changed = "its length" if found["bytes"] != written.get("bytes") else "its contents (sha256)"
+            return f"{name}: {changed} changed since it was written"
+    return None
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": file.tell(), "sha256": digest}

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field
 
-from cooper_rl.clients.chat_config import ChatConfig, Message
-from cooper_rl.clients.chat_reply import ChatReply
+from cooper_rl.clients.chat import ChatConfig, ChatReply, Message
 from cooper_rl.config.base import Config
 from cooper_rl.config.registry import Kinds
 from cooper_rl.config.user_functions import load_function

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import torch
 
-from cooper_rl.clock import MEASURED, Clock
 from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.clock import MEASURED, Clock
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Closes, Remembers, Scores, reward_metrics

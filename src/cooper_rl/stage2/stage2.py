@@ -8,7 +8,7 @@ from itertools import cycle, islice
 from random import Random
 from typing import Any, get_args
 
-from cooper_rl.clients.chat_reply import FailureKind
+from cooper_rl.clients.chat import FailureKind
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner

@@ -18,11 +18,11 @@ from cooper_rl.data.readers import Row, read_file
 from cooper_rl.data.split import problem_key
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
+from cooper_rl.evaluation.accuracy import Estimate, wilson_interval
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
 from cooper_rl.evaluation.config import ScoringConfig
-from cooper_rl.evaluation.estimates import Estimate, wilson_interval
-from cooper_rl.evaluation.metrics import ReliabilityBin, expected_calibration_error, reliability, roc_auc
-from cooper_rl.persist.journal import Journal
+from cooper_rl.evaluation.reward_model import ReliabilityBin, expected_calibration_error, reliability, roc_auc
+from cooper_rl.persist.durable import Journal
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rules.rule import RuleConfig

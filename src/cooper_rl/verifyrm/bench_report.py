@@ -10,9 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from cooper_rl.evaluation.accuracy import Estimate
 from cooper_rl.evaluation.attacks import ATTACKS
-from cooper_rl.evaluation.estimates import Estimate
-from cooper_rl.observe.report.figures import figure_svg
+from cooper_rl.observe.plots import figure_svg
 from cooper_rl.verifyrm.bench import MEASURES, BenchResult, Calibration, MethodResult
 
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"

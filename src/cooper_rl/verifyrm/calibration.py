@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from cooper_rl.engines.local.models import load_reward_model
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.metrics import expected_calibration_error
+from cooper_rl.evaluation.reward_model import expected_calibration_error
 
 COLDEST, HOTTEST = 0.05, 20.0
 """Bounds of the temperature."""

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from cooper_rl.clients.chat import ChatClient
-from cooper_rl.clients.chat_config import HANDLING
+from cooper_rl.clients.chat import HANDLING, ChatClient
 from cooper_rl.data.config import PromptConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
@@ -15,7 +14,7 @@ from cooper_rl.data.prompts import PromptEncoder, chat_messages
 from cooper_rl.data.text import normalise
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.persist.journal import Journal, journal_path
+from cooper_rl.persist.durable import Journal, journal_path
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.verifyrm.config import ChatModelConfig, CollectConfig, DatasetConfig, LocalModelConfig, ModelConfig
 from cooper_rl.verifyrm.table_file import check_table_path, write_table

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.clients.chat_config import ChatConfig
+from cooper_rl.clients.chat import ChatConfig
 from cooper_rl.config.base import Config
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig, SamplingParams

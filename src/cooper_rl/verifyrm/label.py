@@ -9,8 +9,7 @@ from typing import Any, Protocol, Self
 
 from transformers import PreTrainedTokenizerBase
 
-from cooper_rl.clients.chat import ChatClient
-from cooper_rl.clients.chat_config import HANDLING
+from cooper_rl.clients.chat import HANDLING, ChatClient
 from cooper_rl.data.labelled import FIELDS, Asked, texts_of
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import render_chat
@@ -19,7 +18,7 @@ from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.errors import InputError
-from cooper_rl.persist.journal import Journal, journal_path
+from cooper_rl.persist.durable import Journal, journal_path
 from cooper_rl.rewards.kinds.judge import (
     NO,
     YES,

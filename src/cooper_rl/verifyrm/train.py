@@ -21,9 +21,9 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import robustness_rows
-from cooper_rl.evaluation.metrics import classification_metrics
+from cooper_rl.evaluation.reward_model import classification_metrics
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
-from cooper_rl.model_cards.reward_model import write_model_card
+from cooper_rl.persist.model_cards import write_model_card
 from cooper_rl.rewards.input import EncodedRow, RewardModelInput, encode_rows
 from cooper_rl.verifyrm.calibration import FEWEST_ROWS, Calibration, calibrate_folder
 from cooper_rl.verifyrm.config import VerifyRMConfig

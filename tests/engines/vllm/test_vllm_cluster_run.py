@@ -12,7 +12,7 @@ from test_vllm_run import small_policy
 
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.ray import ClusterEngine
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 from rank_processes import SMALL_VLLM
 
 ENGINE = {

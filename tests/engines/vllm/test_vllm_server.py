@@ -21,7 +21,7 @@ from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.sampler import build_sampler
-from cooper_rl.observe.record import read_metrics
+from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rollouts import Column
 
 PROMPTS = [[5, 6, 7], list(range(10, 40)), [50]]

@@ -1,15 +1,30 @@
 """Sinks: places that a run's metrics go to besides its folder. Each kind of sink has a file in this package."""
 
-from collections.abc import Sequence
+import json
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+from pydantic import Field
+
 from cooper_rl.config.base import Config
 from cooper_rl.config.registry import Kinds
+from cooper_rl.errors import MissingExtraError
+from cooper_rl.persist.durable import write_text
+
+logger = logging.getLogger(__name__)
 
 SINKS = Kinds("sink", "cooper_rl.observe.sinks", ["check", "open"])
 """The kinds of `sinks`."""
+PAUSE_S = 60.0
+"""Seconds without another attempt after a failure. A server that does not answer can hold up each attempt for long."""
+TRACKERS_FILE = "trackers.json"
+"""The file in a run's folder with the identifier of the run in every tracker."""
 
 
 @dataclass(frozen=True)
@@ -63,3 +78,137 @@ class SinkConfig(Config):
 
 
 AnySink = Annotated[SinkConfig, SINKS]
+
+
+class Tolerant(Sink):
+    """A sink whose failures are counted, and logged once, instead of ending the run.
+
+    After a failure nothing is sent for `PAUSE_S` seconds. The metrics of that time are kept and sent afterwards;
+    completions and events are not. `clock` returns seconds.
+    """
+
+    def __init__(self, config: SinkConfig, run: SinkRun, clock: Callable[[], float] = time.monotonic):
+        self.failures = 0
+        """Attempts to reach the sink that failed."""
+        self._name = SINKS.kind_of(config)
+        self._open = lambda: config.open(run)
+        self._sink: Sink | None = None
+        self._clock = clock
+        self._pause_until = -float("inf")
+        self._unsent: list[tuple[int, dict[str, float]]] = []
+        self._attempt(lambda sink: None)
+
+    def metrics(self, step: int, metrics: dict[str, float]) -> None:
+        self._unsent.append((step, dict(metrics)))
+        self._attempt(self._send)
+
+    def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
+        self._attempt(lambda sink: sink.rollouts(step, rows))
+
+    def event(self, event: dict[str, Any]) -> None:
+        self._attempt(lambda sink: sink.event(event))
+
+    def flush(self) -> None:
+        self._attempt(lambda sink: sink.flush())
+
+    def close(self) -> None:
+        """Try once more to send what is left, and close the sink."""
+        self._pause_until = -float("inf")
+        self._attempt(self._send)
+        if self._sink is not None:
+            self._attempt(lambda sink: sink.close())
+        if self._unsent:
+            steps = f"{self._unsent[0][0]} to {self._unsent[-1][0]}"
+            logger.error("sinks: %s did not get steps %s; the run's folder has them", self._name, steps)
+
+    def _send(self, sink: Sink) -> None:
+        while self._unsent:
+            sink.metrics(*self._unsent[0])
+            del self._unsent[0]
+
+    def _attempt(self, work: Callable[[Sink], None]) -> None:
+        if self._clock() < self._pause_until:
+            return
+        try:
+            if self._sink is None:
+                self._sink = self._open()
+            work(self._sink)
+        except Exception as error:  # noqa: BLE001 - a library's network and disk errors have no common base
+            self.failures += 1
+            self._pause_until = self._clock() + PAUSE_S
+            if self.failures == 1:
+                logger.warning(
+                    "sinks: %s failed, but the run goes on and tries again; sinks/failures counts this: %s: %s",
+                    self._name,
+                    type(error).__name__,
+                    error,
+                )
+
+
+class TrackerConfig(SinkConfig):
+    """The settings that every tracker has."""
+
+    may_fail: ClassVar[bool] = True
+
+    project: str = "cooper"
+    """Project of the tracker that the run appears in."""
+    run_name: str | None = None
+    """Name of the run in the tracker. The default is the run's `name`."""
+    rollouts_every: int = Field(default=20, ge=0)
+    """Steps between tables of completions; the first step gets one too. 0 sends none."""
+    rollouts_rows: int = Field(default=64, ge=1)
+    """Most completions in a table. The rollout files in the run's folder hold all of them."""
+
+    def shown_name(self, run: SinkRun) -> str:
+        """The run's name in the tracker."""
+        return self.run_name or str(run.settings["name"])
+
+    def wants_rollouts(self, step: int) -> bool:
+        """Whether this step gets a table of completions."""
+        return self.rollouts_every > 0 and (step == 1 or step % self.rollouts_every == 0)
+
+    def table(self, step: int, rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+        """Column names and cells of a step's first completions.
+
+        Values that are lists or mappings are left out. One that is not finite becomes None.
+        """
+        completions = [
+            {"step": step, "problem": row["problem"], "prompt": row["prompt"], "answer": row["answer"], **completion}
+            for row in rows
+            for completion in row["completions"]
+        ][: self.rollouts_rows]
+        columns = list(
+            dict.fromkeys(
+                name for row in completions for name, value in row.items() if not isinstance(value, list | dict)
+            )
+        )
+        return columns, [[_cell(row.get(name)) for name in columns] for row in completions]
+
+    def tracked_id(self, run: SinkRun) -> str | None:
+        """The identifier of the run in this tracker; None for a new run."""
+        return None if run.purge_step is None else _identifiers(run).get(self._place)
+
+    def remember_id(self, run: SinkRun, identifier: str) -> None:
+        """Write the identifier to the run's folder, for a resumed run."""
+        found = _identifiers(run) | {self._place: identifier}
+        write_text(run.directory / TRACKERS_FILE, json.dumps(found, indent=1) + "\n")
+
+    @property
+    def _place(self) -> str:
+        return f"{getattr(self, 'kind')}/{self.project}"  # noqa: B009 - every tracker has a kind
+
+
+def require(module: str, kind: str, library: str, package: str) -> None:
+    """Raises MissingExtraError if the library of a tracker is not installed."""
+    found = find_spec(module)
+    if found is None or found.origin is None:  # without an origin it is a plain folder that a tracker writes, `wandb/`
+        raise MissingExtraError(f"sinks: kind: {kind} needs {library} (the extra `{kind}`): pip install {package}")
+
+
+def _identifiers(run: SinkRun) -> dict[str, str]:
+    path = run.directory / TRACKERS_FILE
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _cell(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

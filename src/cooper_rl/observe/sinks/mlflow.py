@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from cooper_rl.errors import InputError
-from cooper_rl.observe.sinks import SINKS, Sink, SinkRun
-from cooper_rl.observe.sinks.tracker import TrackerConfig, require
+from cooper_rl.observe.sinks import SINKS, Sink, SinkRun, TrackerConfig, require
 
 PARAMS_PER_BATCH = 100
 METRICS_PER_BATCH = 1000
@@ -26,13 +25,12 @@ class MLflow(TrackerConfig):
     """A run of MLflow. `project` is its experiment."""
 
     kind: Literal["mlflow"] = "mlflow"
-    """Names this sink."""
     tracking_uri: str | None = None
     """A server such as `http://host:5000`, or a database such as `sqlite:///mlflow.db`. The default is
     MLFLOW_TRACKING_URI or, if that is not set, MLflow's own: the file `mlflow.db` in the working folder."""
 
     def check(self) -> None:
-        """See `SinkConfig`. A store on this machine is opened; a server is not asked."""
+        """A store on this machine is opened; a server is not asked."""
         packages = "mlflow-skinny sqlalchemy alembic"
         require("mlflow", "mlflow", "MLflow", packages)
         uri = self.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
@@ -46,7 +44,6 @@ class MLflow(TrackerConfig):
             raise InputError(f"sinks: kind: mlflow: tracking_uri {uri}: {error}") from error
 
     def open(self, run: SinkRun) -> Sink:
-        """See `SinkConfig`."""
         return MLflowSink(self, run)
 
 
@@ -65,7 +62,6 @@ class MLflowSink(Sink):
         self._client.log_artifact(self._id, str(run.directory / "config.yaml"))
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        """See `Sink`."""
         now = int(1000 * time.time())
         rows = [self._mlflow.entities.Metric(_allowed(name), value, now, step) for name, value in metrics.items()]
         for first in range(0, len(rows), METRICS_PER_BATCH):
@@ -84,12 +80,11 @@ class MLflowSink(Sink):
         self._client.set_tag(self._id, TABLES_TAG, json.dumps(tables[-TABLES_LISTED:]))
 
     def event(self, event: dict[str, Any]) -> None:
-        """See `Sink`. The newest message on a metric is a tag of the run."""
+        """The newest message on a metric is a tag of the run."""
         said = f"step {event['step']}: {event['message']}"
         self._client.set_tag(self._id, _allowed(f"fault.{event['metric']}"), said)
 
     def close(self) -> None:
-        """See `Sink`."""
         self._client.set_terminated(self._id, "FINISHED" if self._last_step == self._steps else "KILLED")
 
     def _new_run(self, run: SinkRun) -> str:

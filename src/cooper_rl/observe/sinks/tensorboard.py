@@ -14,7 +14,6 @@ class TensorBoard(SinkConfig):
     """TensorBoard event files in the folder `tensorboard` of the run. On by default if TensorBoard is installed."""
 
     kind: Literal["tensorboard"] = "tensorboard"
-    """Names this sink."""
 
     @property
     def installed(self) -> bool:
@@ -22,14 +21,12 @@ class TensorBoard(SinkConfig):
         return find_spec("tensorboard") is not None
 
     def check(self) -> None:
-        """See `SinkConfig`."""
         if not self.installed:
             raise MissingExtraError(
                 "sinks: kind: tensorboard needs TensorBoard (the extra `tensorboard`): pip install tensorboard"
             )
 
     def open(self, run: SinkRun) -> Sink:
-        """See `SinkConfig`."""
         return TensorBoardSink(run.directory / "tensorboard", run.purge_step)
 
 
@@ -43,15 +40,12 @@ class TensorBoardSink(Sink):
         self._writer = SummaryWriter(str(directory), purge_step=purge_step)
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        """See `Sink`."""
         for name, value in metrics.items():
             self._writer.add_scalar(name, value, step)
 
     def flush(self) -> None:
-        """See `Sink`."""
         self._writer.flush()
         sync_tree(self._directory)
 
     def close(self) -> None:
-        """See `Sink`."""
         self._writer.close()

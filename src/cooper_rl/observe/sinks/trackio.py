@@ -7,8 +7,7 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from typing import Any, Literal
 
-from cooper_rl.observe.sinks import SINKS, Sink, SinkRun
-from cooper_rl.observe.sinks.tracker import TrackerConfig, require
+from cooper_rl.observe.sinks import SINKS, Sink, SinkRun, TrackerConfig, require
 
 
 class TrackioError(Exception):
@@ -20,18 +19,15 @@ class Trackio(TrackerConfig):
     """A run of trackio, on this machine or in a Hugging Face Space. TRACKIO_DIR names the local folder."""
 
     kind: Literal["trackio"] = "trackio"
-    """Names this sink."""
     space_id: str | None = None
     """A Hugging Face Space such as `owner/name` that the run is sent to. The default is this machine."""
     group: str | None = None
     """Group of runs that this run belongs to, such as the seeds of one experiment."""
 
     def check(self) -> None:
-        """See `SinkConfig`."""
         require("trackio", "trackio", "trackio", "trackio")
 
     def open(self, run: SinkRun) -> Sink:
-        """See `SinkConfig`."""
         return TrackioSink(self, run)
 
 
@@ -60,18 +56,15 @@ class TrackioSink(Sink):
         config.remember_id(run, name)
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        """See `Sink`."""
         self.flush()
         self._run.log(dict(metrics), step=step)
 
     def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
-        """See `Sink`."""
         if self._config.wants_rollouts(step):
             columns, data = self._config.table(step, rows)
             self._run.log({"rollouts": self._trackio.Table(columns=columns, data=data)}, step=step)
 
     def event(self, event: dict[str, Any]) -> None:
-        """See `Sink`."""
         levels = self._trackio.AlertLevel
         level = levels.WARN if event["action"] == "warn" else levels.ERROR
         with redirect_stdout(sys.stderr):
@@ -88,7 +81,6 @@ class TrackioSink(Sink):
             raise TrackioError(f"failed in the background, and a batch may be lost ({names}); see its Python warning")
 
     def close(self) -> None:
-        """See `Sink`."""
         with redirect_stdout(sys.stderr):
             self._run.finish()
         self.flush()

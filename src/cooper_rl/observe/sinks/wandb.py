@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from cooper_rl.errors import InputError
-from cooper_rl.observe.sinks import SINKS, Sink, SinkRun
-from cooper_rl.observe.sinks.tracker import TrackerConfig, require
+from cooper_rl.observe.sinks import SINKS, Sink, SinkRun, TrackerConfig, require
 
 FLUSH_S = 1.0
 """Seconds after which the file of an offline run is written. With the default of 15, a kill loses as much."""
@@ -19,7 +18,6 @@ class Wandb(TrackerConfig):
     """A run of Weights & Biases. Its local files are in the folder `wandb` of the run."""
 
     kind: Literal["wandb"] = "wandb"
-    """Names this sink."""
     entity: str | None = None
     """User or team that owns the project. The default is that of your account."""
     group: str | None = None
@@ -30,7 +28,7 @@ class Wandb(TrackerConfig):
     """`offline` writes files only, for `wandb sync`. The default is WANDB_MODE or, if that is not set, `online`."""
 
     def check(self) -> None:
-        """See `SinkConfig`. Asks for an API key on a terminal if there is none."""
+        """Asks for an API key on a terminal if there is none."""
         require("wandb", "wandb", "Weights & Biases", "wandb")
         if (self.mode or os.environ.get("WANDB_MODE") or "online") != "online":
             return
@@ -43,7 +41,6 @@ class Wandb(TrackerConfig):
             ) from error
 
     def open(self, run: SinkRun) -> Sink:
-        """See `SinkConfig`."""
         return WandbSink(self, run)
 
 
@@ -81,20 +78,16 @@ class WandbSink(Sink):
         self._run.define_metric("*", step_metric="step")
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        """See `Sink`."""
         self._run.log({"step": step, **metrics})
 
     def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
-        """See `Sink`."""
         if self._config.wants_rollouts(step):
             columns, data = self._config.table(step, rows)
             self._run.log({"step": step, "rollouts": self._table(columns=columns, data=data)}, commit=False)
 
     def event(self, event: dict[str, Any]) -> None:
-        """See `Sink`."""
         level = "WARN" if event["action"] == "warn" else "ERROR"
         self._run.alert(f"step {event['step']}: {event['metric']}"[:63], event["message"], level=level)
 
     def close(self) -> None:
-        """See `Sink`."""
         self._run.finish()

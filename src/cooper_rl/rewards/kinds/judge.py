@@ -19,8 +19,7 @@ from zlib import crc32
 
 from pydantic import Field
 
-from cooper_rl.clients.chat_config import ChatConfig, Message
-from cooper_rl.clients.chat_reply import ChatReply, FailureKind
+from cooper_rl.clients.chat import ChatConfig, ChatReply, FailureKind, Message
 from cooper_rl.data.text import fenced
 from cooper_rl.rewards.base import REWARDS, RewardConfig, Scores
 

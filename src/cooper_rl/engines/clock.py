@@ -1,0 +1,94 @@
+"""A clock for the parts of a step, which also notes the memory that each of them takes, in main memory and on GPUs."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MEASURED = ("time/", "memory/", "gpu_memory/", "rule/lost")
+"""How the names of metrics begin that tell of the machine. Equal runs differ in these metrics and in no others."""
+VERIFY_S = "verify_s"
+"""The field of a recorded completion that tells of the machine: the CPU seconds that its verdict cost."""
+_MIB = 2**20
+_STATUS = Path("/proc/self/status")
+
+
+class Clock:
+    """Wall seconds of the parts of a step as `time/<part>`, and what memory they take, as far as the system tells.
+
+    `memory/<part>` is the main memory in MiB that this process holds at the end of a part, `memory/peak` the most that
+    it ever held. `gpu_memory/<part>` is the most in MiB that PyTorch had allocated on one GPU during a part. For that
+    the clock resets PyTorch's peak statistics. Parts that overlap disturb each other's peaks.
+    """
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._measured: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, part: str) -> Iterator[None]:
+        """Measure the block as `part`."""
+        forget_gpu_peak()
+        start = time.perf_counter()
+        yield
+        self._note("time", part, time.perf_counter() - start)
+        self._note("memory", part, resident_mib())
+        self._note("gpu_memory", part, gpu_peak_mib())
+
+    def metrics(self) -> dict[str, float]:
+        """The parts measured so far, `memory/peak`, and `time/step`: the time since the clock was created."""
+        self._note("time", "step", time.perf_counter() - self._start)
+        self._note("memory", "peak", peak_mib())
+        return self.parts()
+
+    def parts(self) -> dict[str, float]:
+        """The parts measured so far."""
+        return dict(self._measured)
+
+    def _note(self, kind: str, name: str, value: float | None) -> None:
+        if value is not None:
+            self._measured[f"{kind}/{name}"] = value
+
+
+def resident_mib() -> float | None:
+    """Main memory that the process holds now, in MiB. None where the system does not tell, as on macOS."""
+    return _status_mib("VmRSS:")
+
+
+def peak_mib() -> float | None:
+    """The most main memory that the process ever held, in MiB. None where the system does not tell."""
+    if (found := _status_mib("VmHWM:")) is not None:  # on Linux ru_maxrss may be that of the parent process
+        return found
+    if sys.platform != "darwin":
+        return None
+    import resource  # noqa: PLC0415 - not on Windows
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MIB
+
+
+def gpu_peak_mib() -> float | None:
+    """The most that PyTorch had allocated on one GPU since `forget_gpu_peak`, in MiB. None if it uses no GPU."""
+    if (cuda := _cuda_in_use()) is None:
+        return None
+    return max(cuda.max_memory_allocated(device) for device in range(cuda.device_count())) / _MIB
+
+
+def forget_gpu_peak() -> None:
+    """Start to measure `gpu_peak_mib` anew. PyTorch has one such peak for the whole process."""
+    if (cuda := _cuda_in_use()) is not None:
+        for device in range(cuda.device_count()):
+            cuda.reset_peak_memory_stats(device)
+
+
+def _cuda_in_use():
+    """`torch.cuda` if the process has loaded it and used a GPU. A process without PyTorch stays without it."""
+    torch = sys.modules.get("torch")
+    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
+
+
+def _status_mib(field: str) -> float | None:
+    if not _STATUS.exists():
+        return None
+    lines = _STATUS.read_text(encoding="utf-8").splitlines()
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(field)), None)

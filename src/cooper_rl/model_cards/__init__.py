@@ -1,1 +1,0 @@
-"""The README of a model folder: the model's input format, what it is and how it was trained."""

@@ -1,1 +1,0 @@
-"""A run in the terminal, while it trains and afterwards."""

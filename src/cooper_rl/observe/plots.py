@@ -1,0 +1,261 @@
+"""`load_run`: a run's folder as pandas frames and figures; and the figures of pages. All are drawn without a display.
+
+A notebook shows a figure that is the value of a cell. Matplotlib is imported when something is drawn.
+"""
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from markupsafe import Markup
+
+from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.observe.run_record import ACCURACIES, RunRecord, RunStatus, State, is_right, read_record, status_of
+from cooper_rl.observe.verdict import TRUTHS, verdict_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+MEASURED = ("test/", "monitor/")
+"""The beginnings of the metrics that an evaluation on held-out rows records."""
+COLOURS = (
+    *("#2f7ed8", "#d9480f", "#2b8a3e", "#9c36b5", "#b08900"),
+    *("#0b8599", "#c2255c", "#7a828e", "#5f3dc4", "#66a80f"),
+)
+"""Colours of runs in figures and on pages, each readable on white and on a dark page."""
+STORY = {truth.metric: truth.title for truth in TRUTHS}
+"""The accuracies that a report may begin with, best first, each with its title."""
+AGREEMENT = {
+    "reward_model/rule_agreement": "agrees with the rule",
+    "reward_model/pair_accuracy_before": "pairs, before the update",
+    "reward_model/pair_accuracy_after": "pairs, after the update",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as it was on disk when `load_run` read it. The frames of completions and pairs are read on first use."""
+
+    record: RunRecord
+    """The files without pandas."""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Every setting of the run."""
+        return self.record.config
+
+    @property
+    def state(self) -> State:
+        """`running`, `finished`, `stopped` by a watch rule, or `interrupted`. Decided anew at each use."""
+        return self.status.state
+
+    @property
+    def status(self) -> RunStatus:
+        """The state with its reason, and the pace."""
+        return status_of(self.record)
+
+    @cached_property
+    def metrics(self) -> "DataFrame":
+        """One row for each step, indexed by `step`, with the metrics as columns; NaN where a step has no value."""
+        return _frame(self.record.metrics, index="step")
+
+    @cached_property
+    def evaluations(self) -> "DataFrame":
+        """The rows and columns of `metrics` that were measured on held-out problems and completions."""
+        columns = [name for name in self.metrics.columns if name.startswith(MEASURED)]
+        return self.metrics.loc[:, columns].dropna(how="all")
+
+    @cached_property
+    def events(self) -> "DataFrame":
+        """One row for each watch rule that fired or rolled the run back."""
+        return _frame(self.record.events)
+
+    @cached_property
+    def rollouts(self) -> "DataFrame":
+        """One row for each recorded completion: step, problem, text, every score, verdict, advantage."""
+        return _frame(self.record.rollouts())
+
+    @cached_property
+    def pairs(self) -> "DataFrame":
+        """One row for each pair that the reward model learned from, with its logits before and after."""
+        return _frame(self.record.pairs())
+
+    def rollouts_of(self, *steps: int) -> "DataFrame":
+        """The rows of `rollouts` of these steps. Reads only their files."""
+        return _frame(self.record.rollouts(steps))
+
+    def gallery(self, size: int = 20) -> "DataFrame":
+        """The completions with the highest reward among those that gold, or else the rule, calls wrong."""
+        wrong = (row for row in self.record.rollouts() if not is_right(row))
+        best = sorted((row for row in wrong if math.isfinite(row["reward"])), key=lambda row: -row["reward"])
+        return _frame(best[:size])
+
+    def plot_curves(self, *others: "Run") -> "Figure":
+        """Accuracy and training reward by step, of this run and the `others`, with marks where the alarm went off."""
+        return _curves([run.record for run in (self, *others)])
+
+    def plot_agreement(self) -> "Figure":
+        """Agreement of the reward model with the rule, and its accuracy on its pairs, by step."""
+        return _agreement(self.record)
+
+    def plot_calibration(self, steps: Sequence[int] | None = None, bins: int = 10) -> "Figure":
+        """How often completions of each score are right according to gold, or else the rule.
+
+        `steps` are all by default. Raises InputError if no completion has a score of a reward model.
+        """
+        return _calibration(self.record, steps, bins)
+
+
+def load_run(path: str | Path) -> Run:
+    """Read the folder of a run, finished or not.
+
+    Raises InputError if it holds no run, and MissingExtraError if pandas is missing.
+    """
+    _pandas()
+    return Run(read_record(Path(path)))
+
+
+def story_metric(runs: Sequence[RunRecord]) -> str | None:
+    """The accuracy that the story draws: the best one that most of the runs record at least twice."""
+    counts = {metric: sum(len(run.series(metric)) > 1 for run in runs) for metric in STORY}
+    best = max(counts.values())
+    return next((metric for metric, count in counts.items() if count == best), None) if best else None
+
+
+def story_figure(runs: Sequence[RunRecord], colours: Sequence[str] = COLOURS) -> "Figure":
+    """The two curves that a report begins with, from the same data: accuracy and training reward of every run.
+
+    A triangle marks where the reward-hacking alarm went off.
+    """
+    metric = story_metric(runs)
+    wanted = [*([(STORY[metric], metric)] if metric else []), ("Training reward", "reward/mean")]
+    figure, panels = _figure(len(wanted), 10, 3.8)
+    alarms = [verdict_of(run).alarm_at for run in runs]
+    for axes, (title, name) in zip(panels, wanted, strict=True):
+        for number, (run, alarm) in enumerate(zip(runs, alarms, strict=True)):
+            points = run.series(name)
+            if points:
+                colour = colours[number % len(colours)]
+                steps, values = zip(*points, strict=True)
+                axes.plot(steps, values, label=run.label, color=colour, linewidth=1.8)
+                if alarm is not None and steps[0] <= alarm <= steps[-1]:
+                    axes.plot(alarm, np.interp(alarm, steps, values), "^", color=colour, markersize=8, mec="white")
+        axes.set_title(title, fontsize=11, loc="left")
+        axes.set_xlabel("step")
+        axes.locator_params(axis="x", integer=True)
+        if all(0 <= value <= 1 for run in runs for _, value in run.series(name)):
+            axes.set_ylim(0, 1)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    if any(alarm is not None for alarm in alarms):
+        figure.axes[0].plot([], [], "^", color="#59616c", markersize=7, label="the alarm goes off")
+    figure.axes[0].legend(frameon=False, fontsize=9)
+    return figure
+
+
+def figure_svg(figure: "Figure") -> Markup:
+    """The figure as an SVG element without the XML prologue. It is safe to embed because we draw it ourselves."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    return Markup(text[text.index("<svg") :])
+
+
+def _curves(runs: Sequence[RunRecord]) -> "Figure":
+    """Left the best measure of accuracy that all runs have, right the training reward."""
+    figure, (left, right) = _figure(2, 10.4, 3.4)
+    shared = next((name for name in ACCURACIES if all(run.series(name) for run in runs)), ACCURACIES[-1])
+    labels = _labels(runs)
+    for axes, name in ((left, shared), (right, "reward/mean")):
+        for number, run in enumerate(runs):
+            _line(axes, run, name, labels[number], _colour(number))
+            for step in run.alarms:
+                axes.axvline(step, color=_colour(number), linestyle=":", linewidth=1.2)
+        _finish(axes, name, "step")
+    return figure
+
+
+def _agreement(run: RunRecord) -> "Figure":
+    """The curves of `AGREEMENT` that the run has."""
+    figure, (axes,) = _figure(1, 5.2, 3.4)
+    for number, (name, label) in enumerate(AGREEMENT.items()):
+        _line(axes, run, name, label, _colour(number))
+    axes.set_ylim(-0.02, 1.02)
+    _finish(axes, "share", "step")
+    return figure
+
+
+def _calibration(run: RunRecord, steps: Sequence[int] | None, bins: int) -> "Figure":
+    """The share of right completions in each bin of the score, with the number of completions below."""
+    scored = [
+        (row["reward_model"], is_right(row))
+        for row in run.rollouts(steps)
+        if math.isfinite(row.get("reward_model", math.nan))
+    ]
+    if not scored:
+        raise InputError(f"{run.directory}: no completion has a reward model's score in these steps")
+    right: list[list[bool]] = [[] for _ in range(bins)]
+    for score, label in scored:
+        right[min(int(score * bins), bins - 1)].append(label)
+    figure, (axes, counts) = _figure(2, 10.4, 3.4)
+    filled = [(i, labels) for i, labels in enumerate(right) if labels]
+    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+    axes.plot(
+        [(i + 0.5) / bins for i, _ in filled], [sum(one) / len(one) for _, one in filled], marker="o", color=COLOURS[0]
+    )
+    _finish(axes, "share that is right", "score of the reward model")
+    counts.bar([(i + 0.5) / bins for i in range(bins)], [len(one) for one in right], width=0.9 / bins, color=COLOURS[0])
+    _finish(counts, "completions", "score of the reward model")
+    return figure
+
+
+def _figure(panels: int, width: float, height: float) -> "tuple[Figure, Sequence[Axes]]":
+    from matplotlib.figure import Figure  # noqa: PLC0415 - slow to import
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(1, panels, squeeze=False)[0]
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
+
+
+def _line(axes: "Axes", run: RunRecord, name: str, label: str, colour: str) -> None:
+    if points := run.series(name):
+        axes.plot(*zip(*points, strict=True), label=label, color=colour, linewidth=1.6)
+
+
+def _finish(axes: "Axes", name: str, below: str) -> None:
+    axes.set_xlabel(below, fontsize=8)
+    axes.set_title(name, fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=7, frameon=False)
+
+
+def _labels(runs: Sequence[RunRecord]) -> list[str]:
+    """The runs' folder names or, if two are the same, their paths."""
+    names = [run.directory.name for run in runs]
+    return names if len(set(names)) == len(names) else [str(run.directory) for run in runs]
+
+
+def _frame(rows: Any, index: str | None = None) -> "DataFrame":
+    frame = _pandas().DataFrame(list(rows))
+    return frame.set_index(index) if index in frame.columns else frame
+
+
+def _pandas() -> Any:
+    try:
+        import pandas  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise MissingExtraError("load_run needs pandas (the extra `notebook`): pip install pandas") from error
+    return pandas

@@ -1,1 +1,0 @@
-"""The HTML report and its figures."""

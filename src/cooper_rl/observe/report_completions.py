@@ -1,0 +1,270 @@
+"""The completions that a report keeps: the best-paid wrong ones of every step, and whole groups of some steps.
+
+A run's rollouts can be far larger than a page should be, so the report holds a sample by these rules:
+
+- Gallery: of every step the `PER_STEP` completions with the highest score that are wrong, each text once;
+  where gold and the rule disagree, half of them such as both reject. If that
+  makes more than `GALLERY` for the page, the best of the whole run and the best of evenly spread steps are kept.
+- Browser: `STEPS` steps, evenly spread, with the first, the last and those that the report points at; of each
+  step `GROUPS` groups, half of them those with the best-paid wrong completion, half in the order of the file; of
+  each group the first `COMPLETIONS`.
+- Of every completion of the gallery, the pair that later taught the reward model that it is wrong.
+- A text longer than `LONGEST` keeps its beginning and its end.
+- Of a run whose sample would still be larger than its share of `PAGE_BYTES`, fewer steps and items are kept.
+"""
+
+import hashlib
+import heapq
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cooper_rl.data.text import normalise
+from cooper_rl.observe.hacking_alarm import WINDOW
+from cooper_rl.observe.run_record import RunRecord, is_wrong, read_lines
+
+GALLERY = 400
+PER_STEP = 4
+STEPS = 20
+GROUPS = 8
+COMPLETIONS = 64
+LONGEST = 6000
+PAGE_BYTES = 3_000_000
+ACCEPTED = 0.5
+"""A score above this accepts a completion, as in `reward_model/false_accept_rate`."""
+PAIRS = 12
+"""Pairs of the last steps that the report lists."""
+LOGITS = ("positive_logit_before", "negative_logit_before", "positive_logit_after", "negative_logit_after")
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Sample:
+    """What a report shows of a run's completions."""
+
+    gallery: list[Row] = field(default_factory=list)
+    """Wrong completions with their problem, best score first within a step."""
+    steps: dict[int, list[Row]] = field(default_factory=dict)
+    """By step, some groups of its rollouts."""
+    fooled: list[tuple[int, float, int, int]] = field(default_factory=list)
+    """By step: share of completions that are wrong and yet accepted, their number, and that of all wrong ones."""
+    recorded_steps: int = 0
+    """Steps whose rollouts are on disk."""
+    completions: int = 0
+    """Completions in all of them."""
+    problems_of_step: int = 0
+    """Groups of the largest step."""
+    means: dict[str, list[float]] = field(default_factory=dict)
+    """By measure (`gold`, `rule`), the share right for every group of the last steps, for intervals."""
+
+
+def score_of(completion: Mapping[str, Any]) -> float:
+    """What the reward says of a completion: the reward model's score, else the reward before any shaping."""
+    for name in ("reward_model", "unshaped", "reward"):
+        value = completion.get(name)
+        if isinstance(value, int | float):
+            return float(value) if math.isfinite(value) else float("-inf")
+    return float("-inf")
+
+
+def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
+    """Read all the run's rollouts once, and keep what the rules above keep. `share` is the run's part of the page."""
+    files = run.files("rollouts")
+    shown = set(spread([int(path.stem) for path in files], STEPS)) | set(wanted_steps)
+    sample = Sample(recorded_steps=len(files))
+    found: list[Row] = []
+    last = {path.stem for path in files[-WINDOW:]}
+    for path in files:
+        step, groups = int(path.stem), list(read_lines(path))
+        if not groups:  # the file is being written just now
+            continue
+        wrong = [
+            (score_of(completion), group, completion)
+            for group in groups
+            for completion in group["completions"]
+            if is_wrong(completion)
+        ]
+        total = sum(len(group["completions"]) for group in groups)
+        accepted = sum(score > ACCEPTED for score, _, _ in wrong)
+        sample.fooled.append((step, accepted / max(total, 1), accepted, len(wrong)))
+        sample.completions += total
+        sample.problems_of_step = max(sample.problems_of_step, len(groups))
+        found += [_item(step, group, completion) for _, group, completion in _best_texts(wrong, PER_STEP)]
+        if step in shown:
+            sample.steps[step] = [_kept_group(group) for group in _chosen_groups(groups, GROUPS)]
+        if path.stem in last:
+            _add_means(sample.means, groups)
+    budget = PAGE_BYTES * share
+    sample.gallery = _fitting(_thinned(found, max(12, round(GALLERY * share))), budget / 3)
+    sample.gallery.sort(key=lambda item: (item["step"], -score_of(item)))
+    sample.steps = _fitting_steps(sample.steps, set(wanted_steps), budget - _size(sample.gallery))
+    return sample
+
+
+def spread(items: Sequence[int], count: int) -> list[int]:
+    """At most `count` of the items, evenly spread, with the first and the last."""
+    if len(items) <= count:
+        return list(items)
+    if count == 1:
+        return [items[-1]]
+    return [items[round(i * (len(items) - 1) / (count - 1))] for i in range(count)]
+
+
+def cut(text: str) -> str:
+    """The text, or the beginning and the end of a long one."""
+    if len(text) <= LONGEST:
+        return text
+    half = LONGEST // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+
+
+def digest(text: str) -> str:
+    """A short name for a completion as the reward model reads it, by which its pairs are found."""
+    return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _best_texts(wrong: Iterable[tuple[float, Row, Row]], count: int) -> list[tuple[float, Row, Row]]:
+    """The best-scored ones of different texts. Half of them, the first, are such as the rule rejects too, if any."""
+    best: dict[str, tuple[float, Row, Row]] = {}
+    for entry in sorted(wrong, key=lambda entry: -entry[0]):
+        best.setdefault(str(entry[2].get("text")), entry)
+    order = list(best.values())
+    chosen = [entry for entry in order if entry[2].get("verdict") != "correct"][: count // 2]
+    return chosen + [entry for entry in order if not any(entry is one for one in chosen)][: count - len(chosen)]
+
+
+def _item(step: int, group: Row, completion: Row) -> Row:
+    return {"step": step, "digest": digest(str(completion.get("text", ""))), **_problem(group), **_kept(completion)}
+
+
+def _problem(group: Row) -> Row:
+    return {name: cut(str(group[name])) for name in ("problem", "question", "prompt", "answer") if name in group}
+
+
+def _kept(completion: Row) -> Row:
+    return plain({**completion, "text": cut(str(completion.get("text", "")))})
+
+
+def _kept_group(group: Row) -> Row:
+    completions = group["completions"]
+    return {**_problem(group), "of": len(completions), "completions": [_kept(one) for one in completions[:COMPLETIONS]]}
+
+
+def _chosen_groups(groups: Sequence[Row], count: int) -> list[Row]:
+    """Half are those with the best-paid wrong completion, the others come in the order of the file."""
+    order = sorted(range(len(groups)), key=lambda i: -_best_wrong(groups[i]))
+    chosen = set(order[: count // 2])
+    chosen |= set([i for i in range(len(groups)) if i not in chosen][: count - len(chosen)])
+    return [groups[i] for i in sorted(chosen)]
+
+
+def _best_wrong(group: Row) -> float:
+    return max((score_of(one) for one in group["completions"] if is_wrong(one)), default=float("-inf"))
+
+
+def _add_means(means: dict[str, list[float]], groups: Iterable[Row]) -> None:
+    for group in groups:
+        completions = group["completions"]
+        if not completions:
+            continue
+        if all(isinstance(one.get("gold"), bool) for one in completions):
+            means.setdefault("gold", []).append(sum(one["gold"] for one in completions) / len(completions))
+        right = sum(one.get("verdict") == "correct" for one in completions)
+        means.setdefault("rule", []).append(right / len(completions))
+
+
+def _thinned(items: list[Row], count: int) -> list[Row]:
+    """The best quarter of the whole run, and of evenly spread steps the best ones."""
+    if len(items) <= count:
+        return items
+    kept = heapq.nlargest(count // 4, range(len(items)), key=lambda i: score_of(items[i]))
+    by_step: dict[int, list[int]] = {}
+    for index, item in enumerate(items):
+        by_step.setdefault(item["step"], []).append(index)
+    chosen = set(kept)
+    for rank in range(PER_STEP):
+        room = count - len(chosen)
+        candidates = [own[rank] for own in by_step.values() if rank < len(own) and own[rank] not in chosen]
+        chosen |= set(spread(candidates, room) if room > 0 else [])
+    return [items[i] for i in sorted(chosen)]
+
+
+def _fitting(items: list[Row], budget: float) -> list[Row]:
+    while len(items) > 1 and _size(items) > budget:
+        items = _thinned(items, len(items) * 2 // 3)
+    return items
+
+
+def _fitting_steps(steps: dict[int, list[Row]], wanted: set[int], budget: float) -> dict[int, list[Row]]:
+    while steps and _size(steps) > budget and len(steps) > max(3, len(wanted)):
+        kept = set(spread(sorted(steps), max(3, len(steps) * 2 // 3))) | (wanted & steps.keys())
+        if len(kept) == len(steps):
+            break
+        steps = {step: steps[step] for step in sorted(kept)}
+    while _size(steps) > budget and any(len(groups) > 1 for groups in steps.values()):
+        steps = {step: groups[: max(1, len(groups) // 2)] for step, groups in steps.items()}
+    return steps
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+
+
+def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, int]]:
+    """Give every item a `pair`: the first pair, from its step on, that has its text as the negative of its problem.
+
+    An item that no pair holds gets none. Texts are compared in the form that the reward model reads. Returns, by step,
+    the number of pairs of every origin.
+    """
+    counts: dict[int, dict[str, int]] = {}
+    waiting: dict[tuple[str, str], list[Row]] = {}
+    for item in gallery:
+        waiting.setdefault((item.get("problem", ""), item["digest"]), []).append(item)
+    problems = {problem for problem, _ in waiting}
+    for path in run.files("pairs"):
+        step = int(path.stem)
+        origins = counts.setdefault(step, {})
+        for pair in read_lines(path):
+            origin = str(pair.get("negative_origin", "unknown"))
+            origins[origin] = origins.get(origin, 0) + 1
+            problem = str(pair.get("problem_id", ""))
+            if problem not in problems or "negative" not in pair:
+                continue
+            for item in waiting.get((problem, digest(str(pair["negative"]))), ()):
+                if "pair" not in item and step >= item["step"]:
+                    item["pair"] = shown_pair(step, pair)
+    return counts
+
+
+def last_pairs(run: RunRecord) -> list[Row]:
+    """The pairs of the last steps that had pairs, at most `PAIRS`, the newest step first."""
+    found: list[Row] = []
+    for path in reversed(run.files("pairs")):
+        found += [shown_pair(int(path.stem), pair) for pair in read_lines(path)][: PAIRS - len(found)]
+        if len(found) >= PAIRS:
+            break
+    return found
+
+
+def shown_pair(step: int, pair: Mapping[str, Any]) -> Row:
+    """What the page shows of a pair: texts, origins and logits."""
+    texts = {name: cut(str(pair.get(name, ""))) for name in ("question", "answer", "positive", "negative")}
+    kept = {name: pair[name] for name in (*LOGITS, "positive_origin", "negative_origin", "label") if name in pair}
+    return {"step": step, **texts, **kept}
+
+
+def plain(value: Any) -> Any:
+    """The value with its numbers rounded, as the page holds it."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        short = float(f"{value:.5g}")
+        return int(short) if short.is_integer() and abs(short) < 1e15 else short
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value

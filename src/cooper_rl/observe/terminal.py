@@ -1,0 +1,373 @@
+"""A run in a terminal: lines of progress, the first prompt and completion, and the screen of `cooper watch`."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.text import printable
+from cooper_rl.observe.run_record import RunRecord, RunStatus, State, is_right, status_of
+
+EVERY_S = 10.0
+
+TRAINING_METRICS = (
+    ("reward/mean", "reward"),
+    ("rule/accuracy", "rule"),
+    ("gold/accuracy", "gold"),
+    ("test/rule_avg", "test"),
+    ("test/gold_avg", "test gold"),
+    ("reward_model/pair_accuracy_before", "pairs"),
+    ("rollout/cut_off_rate", "cut off"),
+    ("time/step", "s"),
+)
+"""The metrics of a training step shown beside its number, each with a short name."""
+LONGEST_BLOCK = 2000
+"""Most characters of a prompt or completion on the screen. The rollout files hold the whole text."""
+
+STATE_STYLES: dict[State, str] = {
+    "running": "bold green",
+    "finished": "bold cyan",
+    "stopped": "bold red",
+    "interrupted": "bold yellow",
+}
+CHARTS: tuple[tuple[str, dict[str, str]], ...] = (
+    (
+        "accuracy",
+        {
+            "rule/accuracy": "rule",
+            "gold/accuracy": "gold",
+            "test/rule_avg": "test rule",
+            "test/gold_avg": "test gold",
+        },
+    ),
+    ("training reward", {"reward/mean": "reward"}),
+)
+"""The charts, each with its metrics and their short names."""
+COLOURS = ("yellow", "green", "magenta", "cyan")
+"""Of the lines of a chart: a terminal has its own palette."""
+FIGURES = (
+    ("policy/reference_kl", "KL to start"),
+    ("rollout/entropy_estimate", "entropy"),
+    ("rollout/mean_length", "length"),
+    ("rollout/cut_off_rate", "cut off"),
+    ("policy/usable_groups", "usable groups"),
+    ("reward_model/rule_agreement", "RM/rule agreement"),
+    ("reward_model/pair_accuracy_before", "pair accuracy"),
+    ("watch/faults", "rules broken"),
+)
+"""The metrics that get a sparkline."""
+CHART_HEIGHTS = (4, 12)
+"""Least and most lines of a chart."""
+LINES_BELOW = 23
+"""Lines that everything but a chart needs."""
+FAULTS, COMPLETIONS = 3, 5
+"""Most events and completions on the screen."""
+LONGEST_TEXT = 400
+"""Most characters of a text on the screen."""
+
+BLANK = 0x2800
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""The bit of each dot in a braille character, by row and column; see Unicode's braille patterns."""
+BARS = "▁▂▃▄▅▆▇█"
+
+Points = Sequence[tuple[float, float]]
+
+
+class ProgressLines:
+    """Lines such as `run 12/180  reward 0.53  rule 0.41  left 0:09:20`.
+
+    The first and the last step get a line each. The steps between get at most one line in `every_s` seconds. The time
+    left is estimated from the pace since the first line. `clock` returns seconds.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        metrics: Sequence[tuple[str, str]] = (),
+        every_s: float = EVERY_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._label = label
+        self._metrics = metrics
+        self._every_s = every_s
+        self._clock = clock
+        self._start: tuple[int, float] | None = None
+        self._last_line = 0.0
+
+    def line(self, completed: int, total: int, metrics: Mapping[str, float] | None = None) -> str | None:
+        """The line for a step, or None if it is too early for another line."""
+        now = self._clock()
+        if self._start is None:
+            self._start = (completed, now)
+        elif completed != total and now - self._last_line < self._every_s:
+            return None
+        self._last_line = now
+        parts = [f"{self._label} {completed}/{total}", *shown(self._metrics, metrics or {})]
+        left = self._left(completed, total, now)
+        return "  ".join([*parts, f"left {left}"] if left is not None else parts)
+
+    def _left(self, completed: int, total: int, now: float) -> timedelta | None:
+        first, since = self._start or (completed, now)
+        done = completed - first
+        return None if done <= 0 else timedelta(seconds=round((total - completed) * (now - since) / done))
+
+
+def shown(chosen: Sequence[tuple[str, str]], metrics: Mapping[str, float]) -> list[str]:
+    """The chosen metrics that have a value, each as "short name value"."""
+    return [f"{name} {metrics[key]:.3g}" for key, name in chosen if key in metrics]
+
+
+@contextmanager
+def log_to_stderr() -> Iterator[None]:
+    """Show this package's log from level INFO on, but only in a program that has not set up logging itself."""
+    ours = logging.getLogger("cooper_rl")
+    if ours.hasHandlers() or ours.level != logging.NOTSET:
+        yield
+        return
+    handler = logging.StreamHandler()
+    ours.addHandler(handler)
+    ours.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        ours.removeHandler(handler)
+        ours.setLevel(logging.NOTSET)
+
+
+def describe_prompt(problem: Problem, prompt: str) -> str:
+    """The prompt as the policy reads it, special tokens included, with the reference answer."""
+    return f"Problem {problem.id}, reference answer {_answer(problem.answer)}. The policy reads:\n{_block(prompt)}"
+
+
+def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The completion with the highest reward in a step's rollouts, with its problem. None if there are no completions.
+
+    `rows` are lines of `rollouts/*.jsonl`. For a line without `prompt` the question is shown instead.
+    """
+    examples = [
+        {name: row.get(name, row["question"]) for name in ("problem", "prompt", "answer")} | completion
+        for row in rows
+        for completion in row["completions"]
+    ]
+    return max(examples, key=lambda one: one["reward"] if math.isfinite(one["reward"]) else -math.inf, default=None)
+
+
+def describe_example(example: Mapping[str, Any]) -> str:
+    """A completion with its prompt, every reward and the rule's verdict."""
+    parts = [f"{name} {value:.4g}" for name, value in reward_parts(example).items()]
+    return (
+        f"Highest reward of the first step: {example['reward']:.4g} ({', '.join(parts)}; "
+        f"the rule says {example['verdict']}).\n"
+        f"Problem {example['problem']}, reference answer {_answer(example['answer'])}. The policy read:\n"
+        f"{_block(example['prompt'])}\n"
+        f"and wrote {example['tokens']} tokens, ended by {example['stop_reason']}:\n"
+        f"{_block(example['text'])}"
+    )
+
+
+def reward_parts(example: Mapping[str, Any]) -> dict[str, float]:
+    """The scores that make up the reward of a completion, by name."""
+    return {k: value for k, value in example.items() if isinstance(value, float) and k not in ("reward", "advantage")}
+
+
+def _answer(answer: str) -> str:
+    return printable(answer) if answer else "none"
+
+
+def _block(text: str) -> str:
+    if len(text) > LONGEST_BLOCK:
+        half = LONGEST_BLOCK // 2
+        text = f"{text[:half]}\n[{len(text) - 2 * half} characters]\n{text[-half:]}"
+    return "\n".join(f"  | {line}" for line in printable(text).split("\n"))
+
+
+def screen(run: RunRecord, width: int, height: int = 31) -> Group:
+    """Everything that `cooper watch` shows, for a terminal of this size in characters.
+
+    Text of models and of the run's files is stripped of control characters and never read as markup.
+    """
+    status = status_of(run)
+    return Group(
+        *_header(run, status),
+        _charts(run, width, min(max(height - LINES_BELOW, CHART_HEIGHTS[0]), CHART_HEIGHTS[1])),
+        _figures(run, width),
+        *_faults(run),
+        *_completions(run),
+    )
+
+
+def plain(text: str) -> Text:
+    """One line of text from a model or a file, without control characters, long lines cut."""
+    return Text(printable(text[:LONGEST_TEXT]).replace("\n", "⏎"), no_wrap=True, overflow="ellipsis")
+
+
+def _header(run: RunRecord, status: RunStatus) -> list[RenderableType]:
+    state = Text.assemble((status.state, STATE_STYLES[status.state]), "  ", plain(status.detail))
+    title = Table.grid(padding=(0, 2), expand=True)
+    title.add_row(Text.assemble(("cooper ", "dim"), plain(str(run.directory))), state)
+    parts = [f"step {run.step} of {run.steps or '?'}"]
+    if status.seconds_left is not None:
+        parts.append(f"left {timedelta(seconds=round(status.seconds_left))}")
+    if status.seconds_per_step is not None:
+        parts.append(f"{status.seconds_per_step:.3g} s a step")
+    if status.tokens_per_second is not None:
+        parts.append(f"{status.tokens_per_second:,.0f} tokens/s")
+    if (peak := run.last("memory/peak")) is not None:
+        parts.append(f"{peak:,.0f} MiB at most")
+    metrics = run.directory / "metrics.jsonl"
+    if status.state == "running" and metrics.exists():
+        parts.append(f"last step {timedelta(seconds=round(max(time.time() - metrics.stat().st_mtime, 0)))} ago")
+    progress = Table.grid(padding=(0, 2))
+    progress.add_row(ProgressBar(total=run.steps or 1, completed=run.step, width=24), "  ".join(parts))
+    return [title, progress]
+
+
+def _charts(run: RunRecord, width: int, height: int) -> Table:
+    """The charts side by side or, in a narrow terminal, one above the other."""
+    columns = len(CHARTS) if width >= 100 else 1
+    each = max(width // columns - 12, 16)
+    grid = Table.grid(padding=(1, 3, 0, 0))
+    charts = [_chart(run, title, names, each, height) for title, names in CHARTS]
+    for first in range(0, len(charts), columns):
+        grid.add_row(*charts[first : first + columns])
+    return grid
+
+
+def _chart(run: RunRecord, title: str, names: dict[str, str], width: int, height: int) -> Text:
+    lines = {short: run.series(name) for name, short in names.items()}
+    lines = {short: points for short, points in lines.items() if points}
+    values = [value for points in lines.values() for _, value in points]
+    text = Text(f"{title}  ", style="bold", no_wrap=True)
+    for number, (short, points) in enumerate(lines.items()):
+        text.append(f"{short} {points[-1][1]:.2f}  ", style=f"not bold {COLOURS[number]}")
+    if not values:
+        return text.append("nothing recorded yet", style="not bold dim")
+    low, high = _limits(values)
+    rows = braille_chart(list(lines.values()), width, height, (0, max(run.steps, run.step, 1)), (low, high))
+    for number, row in enumerate(rows):
+        label = {0: f"{high:.3g}", height - 1: f"{low:.3g}"}.get(number, "")
+        text.append(f"\n{label:>7} ", style="not bold dim")
+        for character, line in row:
+            text.append(character, style=f"not bold {COLOURS[line]}" if line >= 0 else "not bold")
+    return _mark_alarms(text, run, width)
+
+
+def _mark_alarms(text: Text, run: RunRecord, width: int) -> Text:
+    """A last line below a chart with the steps on its axis and a mark where the reward-hacking alarm went off."""
+    last = max(run.steps, run.step, 1)
+    axis = [" "] * width
+    axis[-len(str(last)) :] = str(last)
+    axis[0] = "0"
+    text.append(f"\n{'step':>7} ", style="not bold dim")
+    alarms = {int(step / last * (width - 1)) for step in run.alarms}
+    for column, character in enumerate(axis):
+        text.append("▲" if column in alarms else character, style="bold red" if column in alarms else "not bold dim")
+    return text
+
+
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    """The range of a chart's axis: 0 to 1 for values that lie in it."""
+    low, high = min(values), max(values)
+    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+
+
+def _figures(run: RunRecord, width: int) -> Table:
+    columns = 2 if width >= 100 else 1
+    table = Table.grid(padding=(0, 2))
+    cells: list[list[RenderableType]] = []
+    for name, label in FIGURES:
+        if points := run.series(name):
+            bars = sparkline([value for _, value in points], 20)
+            cells.append([Text(label, style="dim"), Text(bars, style="blue"), f"{points[-1][1]:.4g}", "   "])
+    for first in range(0, len(cells), columns):
+        table.add_row(*(cell for row in cells[first : first + columns] for cell in row))
+    return table
+
+
+def _faults(run: RunRecord) -> list[RenderableType]:
+    if not run.events:
+        return [Text("\nno watch rule has fired", style="dim")]
+    lines: list[RenderableType] = [Text(f"\nwatch rules fired ({len(run.events)})", style="bold")]
+    for event in run.events[-FAULTS:]:
+        back = f", back to step {event['back_to']}" if "back_to" in event else ""
+        said = Text.assemble((f"step {event['step']} ({event['action']}{back}) ", "red"), plain(str(event["message"])))
+        said.no_wrap, said.overflow = True, "ellipsis"
+        lines.append(said)
+    return lines
+
+
+def _completions(run: RunRecord) -> list[RenderableType]:
+    """The completions of the last step with the highest reward, at most one for each problem."""
+    steps = run.rollout_steps[-1:]
+    best: dict[str, dict[str, Any]] = {}
+    for row in run.rollouts(steps):
+        kept = best.get(row["problem"])
+        if math.isfinite(row["reward"]) and (kept is None or row["reward"] > kept["reward"]):
+            best[row["problem"]] = row
+    if not best:
+        return []
+    table = Table("reward", "rule", "gold", "question", "completion", box=None, padding=(0, 1), expand=True)
+    table.columns[3].ratio, table.columns[4].ratio = 2, 5
+    for row in sorted(best.values(), key=lambda row: -row["reward"])[:COMPLETIONS]:
+        gold = "" if "gold" not in row else "right" if row["gold"] else "wrong"
+        reward = Text(f"{row['reward']:.3f}", style="" if is_right(row) else "bold red")
+        table.add_row(reward, plain(str(row["verdict"])), gold, plain(row["question"]), plain(row["text"]))
+    return [Text(f"\nhighest rewards of step {steps[0]}, one for each problem", style="bold"), table]
+
+
+def braille_chart(
+    lines: Sequence[Points], width: int, height: int, x_range: tuple[float, float], y_range: tuple[float, float]
+) -> list[list[tuple[str, int]]]:
+    """`height` rows of `width` characters, each with the number of the line that it shows, or -1 for a blank.
+
+    Where lines cross, the character shows the dots of both and the number of the later one. Values outside of the
+    ranges are drawn at the edge.
+    """
+    bits = [[0] * width for _ in range(height)]
+    owner = [[-1] * width for _ in range(height)]
+    for number, points in enumerate(lines):
+        across, up = 2 * width, 4 * height
+        dots = [(_scaled(x, x_range, across), up - 1 - _scaled(y, y_range, up)) for x, y in sorted(points)]
+        for column, row in _connected(dots):
+            bits[row // 4][column // 2] |= DOTS[row % 4][column % 2]
+            owner[row // 4][column // 2] = number
+    return [
+        [(chr(BLANK + bit) if bit else " ", number) for bit, number in zip(*row, strict=True)]
+        for row in zip(bits, owner, strict=True)
+    ]
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """The values as bars between their lowest and highest, averaged to at most `width` characters."""
+    size = -(-len(values) // width) if values else 1
+    means = [sum(part) / len(part) for part in (values[i : i + size] for i in range(0, len(values), size))]
+    if not means:
+        return ""
+    return "".join(BARS[_scaled(mean, (min(means), max(means)), len(BARS))] for mean in means)
+
+
+def _scaled(value: float, limits: tuple[float, float], cells: int) -> int:
+    """The cell of a value when its range is divided into `cells`; the middle for a range without width."""
+    low, high = limits
+    if not high > low:
+        return (cells - 1) // 2
+    return min(max(int((value - low) / (high - low) * cells), 0), cells - 1)
+
+
+def _connected(dots: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """The dots, and those on the way from each to the next."""
+    found = set(dots[:1])
+    for (x0, y0), (x1, y1) in pairwise(dots):
+        steps = max(abs(x1 - x0), abs(y1 - y0), 1)
+        found |= {(round(x0 + (x1 - x0) * i / steps), round(y0 + (y1 - y0) * i / steps)) for i in range(steps + 1)}
+    return found

@@ -1,1 +1,0 @@
-"""Watch rules and the reward-hacking alarm."""
