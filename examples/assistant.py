@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from cooper_rl import Config
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Request, Rewrites
+from cooper_rl.rules.rule import Rule
+from cooper_rl.stage2.assistant import RewriteRequest, Rewrites
 
 
 class OffByOne(Config):
@@ -17,7 +18,7 @@ class OffByOne(Config):
     by: int = 1
     """The number to add."""
 
-    def build(self, verifier: AnswerVerifier) -> "OffByOneAssistant":
+    def build(self, verifier: Rule) -> "OffByOneAssistant":
         """The assistant. `verifier` is the rule; use it to check that a solution is wrong."""
         return OffByOneAssistant(self.by)
 
@@ -28,7 +29,7 @@ class OffByOneAssistant:
     def __init__(self, by: int):
         self.by = by
 
-    def submit(self, requests: Sequence[Request]) -> Future[Rewrites]:
+    def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:
         """A negative for each request, or None where none could be made."""
         texts = [re.sub(r"\d+(?!.*\d)", lambda n: str(int(n[0]) + self.by), r.text, flags=re.S) for r in requests]
         future: Future[Rewrites] = Future()

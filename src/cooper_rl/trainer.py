@@ -212,7 +212,7 @@ class CooperTrainer:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
         with clock.measure("evaluate"):
             parts.rollouts.settle()
-            parts.sampler.load_weights(parts.policy)
+            parts.sampler.sync_weights(parts.policy)
             for test_set in parts.test_sets:
                 metrics |= test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
         return metrics | clock.parts()

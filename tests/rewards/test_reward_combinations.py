@@ -8,17 +8,15 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cooper_rl.cooptimization.health import step_health
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.context import RewardModel, StepContext
-from cooper_rl.rewards.gold import gold_labels
+from cooper_rl.rewards.context import RewardModel, StepContext, gold_labels
 from cooper_rl.rewards.kinds.function import FunctionReward
 from cooper_rl.rewards.kinds.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
-from cooper_rl.rewards.kinds.reward_model import RewardModelReward
-from cooper_rl.rewards.kinds.sum import WeightedSum
+from cooper_rl.rewards.kinds.plain import RewardModelReward, WeightedSum
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.rule import Asked, Rule, Verdict
+from cooper_rl.stage2.health import step_health
 
 MakeGroup = Callable[..., AnswerGroup]
 

@@ -1,0 +1,356 @@
+"""The co-trained reward as one object: it scores answers and learns from them once per step."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from threading import RLock
+from typing import Any, Self
+
+import torch
+
+from cooper_rl.clock import MEASURED, Clock
+from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.local.models import load_tokenizer
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.base import Closes, Remembers, Scores, reward_metrics
+from cooper_rl.rewards.context import RewardModel, StepContext
+from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.rewards.kinds.plain import build_sum, read_by
+from cooper_rl.rewards.shaping import shaped
+from cooper_rl.rollouts import AnswerGroup, Ragged
+from cooper_rl.rules.rule import Verdict
+from cooper_rl.rules.verifier import Verifier
+from cooper_rl.stage2.health import ProbeSet, step_health
+from cooper_rl.stage2.open_step import Evaluated, OpenStep, Scored, Updated
+from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.reward_config import CooperRewardConfig, check_outline, outline
+from cooper_rl.stage2.reward_inputs import RewardInputs, read_reward_inputs
+from cooper_rl.stage2.stage2 import Cooptimizer
+from cooper_rl.stage2.update import without_hardest
+
+MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
+FALSE_ACCEPTS = "reward_model/false_accept_rate"
+OF_ANSWERS = ("rule/", "gold/accuracy")
+"""Beginnings of the names of metrics that no reward model's weights change."""
+
+
+class CooperReward:
+    """Scores answers and, if it has a reward model that learns, trains that model on them.
+
+    A step is any number of `score` calls followed by one `update`. The only input is problems and texts. All methods
+    are safe to call from several threads. A call made during an update waits until the update ends, so every score
+    comes from one version of the model. The process's global random states are neither read nor changed.
+    """
+
+    def __init__(
+        self,
+        config: CooperRewardConfig,
+        inputs: RewardInputs,
+        models: dict[str, RewardModel],
+        gold: str | None = None,
+    ) -> None:
+        """`models` are those of `config.used_models`, in the same order; for `gold` see `StepContext`."""
+        self.config = config
+        self.models = models
+        self.verifier: Verifier = inputs.verifier
+        self.version = 0
+        """Number of updates of the reward model so far."""
+        self.last_step = 0
+        """The last step whose update is done."""
+        self._reward = build_sum(config.rewards)
+        self._shaping = [part.build() for part in config.shaping]
+        self._gold = gold
+        self._cooptimizer: Cooptimizer | None = None
+        if config.learning_model is not None:
+            self._cooptimizer = Cooptimizer(
+                config.cooptimization, inputs.verifier, inputs.assistant, config.seed, inputs.replayed
+            )
+        self._probes = ProbeSet()
+        self._open: OpenStep | None = None
+        self._last: Updated | None = None
+        self._lock = RLock()
+
+    @classmethod
+    def from_config(
+        cls,
+        config: CooperRewardConfig,
+        total_steps: int | None = None,
+        inputs: RewardInputs | None = None,
+        gold: str | None = None,
+    ) -> Self:
+        """Load the reward models that `config` (a `CooperRewardConfig` or a whole `RunConfig`) names.
+
+        `total_steps` is the length of the run. A cosine schedule needs it, and a `RunConfig` knows it already. `inputs`
+        is the result of `read_reward_inputs(config)`, which is called if they are missing. Raises InputError for
+        invalid settings, files or models.
+        """
+        inputs = read_reward_inputs(config) if inputs is None else inputs
+        steps = total_steps if total_steps is not None else config.planned_steps
+        models: dict[str, RewardModel] = {}
+        for name, settings in config.used_models.items():
+            if steps is None and settings.learns and settings.schedule == "cosine":
+                raise InputError(f"reward_models.{name}.schedule: cosine needs the length of the run; give total_steps")
+            epochs = config.cooptimization.epochs
+            learner = config.engine.reward_model(settings.for_updates(epochs), (steps or 0) * epochs, settings.learns)
+            encoder = RewardModelInput(load_tokenizer(settings.model), settings.max_input_tokens)
+            models[name] = RewardModel(learner, encoder)
+        return cls(config, inputs, models, gold)
+
+    @property
+    def learning(self) -> RewardModel | None:
+        """The reward model that learns, if there is one."""
+        name = self.config.learning_model
+        return self.models[name] if name is not None else None
+
+    def score(self, groups: Sequence[AnswerGroup], *, step: int | None = None, train: bool = True) -> Scored:
+        """Score these groups with the current version of the model. With `train`, the assistant starts to write.
+
+        `step` defaults to the step under way or, if there is none, the next one. The groups of all calls in a step add
+        up; their order does not matter. A group is identified by its id, and a repeated group gets its stored scores.
+        With `train=False` nothing is stored and the groups never become pairs. State across steps, such as the running
+        mean of `hybrid`, changes only in `update`, but the groups of one call are weighted together. Raises InputError
+        if the step's update is done, if another step is under way, or if an id comes back with other content.
+        """
+        with self._lock:
+            if not train:
+                return self._scored(self._evaluate(groups))
+            opened = self._opened(step)
+            if not groups:
+                raise InputError(f"step {opened.number}: there are no groups to score")
+            clock = Clock()
+            if new := opened.unseen(groups):
+                self._add(opened, self._evaluate(new, clock))
+            return self._scored(opened.evaluated(groups), clock.parts())
+
+    def evaluate(self, calls: Sequence[Sequence[AnswerGroup]]) -> list[Scored]:
+        """What `score(groups, train=False)` returns for the groups of every call, computed in one batch.
+
+        Logits may differ in the last bits from those of separate calls.
+        """
+        with self._lock:
+            together = self._context([group for groups in calls for group in groups])
+            _ = together.verdicts, [together.logits(name) for name in together.model_names]
+            places = iter(range(len(together.groups)))
+            contexts = [StepContext.joined([(together, next(places)) for _ in groups]) for groups in calls]
+            return [self._scored(self._paid(context)) for context in contexts]
+
+    def admit(
+        self,
+        step: int,
+        groups: Sequence[AnswerGroup],
+        verdicts: list[list[Verdict]],
+        logits: Mapping[str, Sequence[Sequence[float]]],
+        rewards: Sequence[Sequence[float]],
+    ) -> None:
+        """Add new groups to the step with the results of an earlier `evaluate`; the assistant starts to write.
+
+        `logits` are those of every model, by name. Raises InputError as `score` does.
+        """
+        with self._lock:
+            opened = self._opened(step)
+            context = self._context(groups)
+            context.recall(verdicts, logits)
+            self._add(opened, Evaluated(context, Scores(Ragged.of(rewards, torch.float32))))
+
+    def update(self, step: int, keep: Collection[str] | None = None) -> Updated:
+        """Wait for the assistant, then train the reward model on the step's pairs. A step is updated only once.
+
+        `keep` holds the ids of the groups that become pairs; by default all do. A repeated call for the last step
+        returns the first call's result. Raises InputError for an earlier step, for a step other than the one under way,
+        and for an id in `keep` that was not scored.
+        """
+        with self._lock:
+            if self._last is not None and step == self._last.step:
+                return self._last
+            opened = self._opened(step)
+            opened.check_ids(list(keep or ()))
+            return self._finished(opened, *self._train(opened, keep))
+
+    def learns_first(self, scored: Scored) -> bool:
+        """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""
+        limit = self.config.cooptimization.before_policy
+        if limit is None or self._cooptimizer is None:
+            return False
+        return scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
+
+    def update_and_rescore(self, step: int) -> tuple[Updated, Scored]:
+        """`update`, then the step's answers scored with the model as it is now, which is what pays.
+
+        Verdicts and gold labels stay, and every group of the step is scored again, in the order of the `score` calls.
+        State across steps moves once, by the scores that pay. The metrics that a model's weights can change are there,
+        named `<metric>_after`. Raises InputError as `update` does, and for a step that is already updated.
+        """
+        with self._lock:
+            opened = self._opened(step)
+            metrics, pairs = self._train(opened, None)
+            paid = opened.paid_again(self._paid)
+            updated = self._finished(paid, metrics, pairs)
+            found = self._scored(paid.evaluated(paid.groups))
+        of_models = {name: value for name, value in found.metrics.items() if not name.startswith(OF_ANSWERS)}
+        return updated, replace(found, metrics={f"{name}_after": value for name, value in of_models.items()})
+
+    def save(self, folder: str | Path, *, while_open: bool = False) -> None:
+        """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
+
+        Raises InputError while a step is under way, because a checkpoint does not store its groups; with `while_open`
+        the caller stores them.
+        """
+        with self._lock:
+            if self._open is not None and not while_open:
+                raise InputError(f"step {self._open.number} is under way; call update({self._open.number}), then save")
+            folder = Path(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            if self.learning is not None:
+                self.learning.learner.save(folder / MODEL_FOLDER)
+            (folder / STATE_FILE).write_text(json.dumps(self._state()), encoding="utf-8")
+
+    def load(self, folder: str | Path) -> None:
+        """Restore exactly what `save` wrote. A step under way is discarded.
+
+        Raises InputError if the folder holds no saved reward, or one with different rewards, shapings or models.
+        """
+        with self._lock:
+            path = Path(folder) / STATE_FILE
+            if not path.is_file():
+                raise InputError(
+                    f"{path}: no such file; a checkpoint of an earlier version of Cooper cannot be resumed"
+                )
+            state = json.loads(path.read_text(encoding="utf-8"))
+            check_outline(self.config, state["outline"])
+            if self.learning is not None and self._cooptimizer is not None:
+                self.learning.learner.load(Path(folder) / MODEL_FOLDER)
+                self._cooptimizer.restore(state["cooptimizer"])
+            for part, own in zip(self._remembering, state["memories"], strict=True):
+                part.restore(own)
+            self._probes.restore(state["probes"])
+            self.version, self.last_step = state["version"], state["last_step"]
+            last = state["last"]
+            self._last = Updated(**{**last, "pairs": [Pair(**pair) for pair in last["pairs"]]}) if last else None
+            self._open = None
+
+    def close(self) -> None:
+        """End the verifier's processes and all connections."""
+        self.verifier.close()
+        for part in (self._reward, *self._shaping):
+            if isinstance(part, Closes):
+                part.close()
+        if self._cooptimizer is not None:
+            self._cooptimizer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def _opened(self, step: int | None) -> OpenStep:
+        """The step under way, or a new one."""
+        if self._open is not None:
+            if step not in (None, self._open.number):
+                raise InputError(
+                    f"step {step}: step {self._open.number} was scored but not updated; call "
+                    f"update({self._open.number}) first, with keep=[] to train on none of its groups"
+                )
+            return self._open
+        number = self.last_step + 1 if step is None else step
+        if number <= self.last_step:
+            raise InputError(
+                f"step {number}: step {self.last_step} is already updated; to go back, load a checkpoint from before "
+                f"step {number}"
+            )
+        return OpenStep(number)
+
+    def _context(self, groups: Sequence[AnswerGroup]) -> StepContext:
+        return StepContext(groups, self.verifier, self.models, self._gold)
+
+    def _evaluate(self, groups: Sequence[AnswerGroup], clock: Clock | None = None) -> Evaluated:
+        clock = clock or Clock()
+        context = self._context(groups)
+        with clock.measure("verify"):
+            _ = context.verdicts
+        with clock.measure("reward"):
+            return self._paid(context)
+
+    def _paid(self, context: StepContext) -> Evaluated:
+        if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
+            context.logits(context.model_names[0])
+        scores = self._reward.score(context)
+        parts = dict(scores.parts)
+        for name in dict.fromkeys([*filter(None, [self.config.learning_model]), *read_by(self.config.shaping)]):
+            parts |= context.model_parts(name)
+        return Evaluated(context, shaped(Scores(scores.rewards, parts, scores.metrics), self._shaping, context))
+
+    def _add(self, opened: OpenStep, evaluated: Evaluated) -> None:
+        """Add newly evaluated groups to the step and set the assistant to work on them."""
+        if self._cooptimizer is not None:
+            context = evaluated.context
+            logits = context.logits(context.model_names[0]).rows()
+            trusted = self._trusted(context)
+            opened.stage2.append(
+                self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number, trusted)
+            )
+        opened.add(evaluated)
+        self._open = opened
+
+    def _trusted(self, context: StepContext) -> list[list[bool]] | None:
+        """The answers that all models in `on_policy.agree_with` and the learning model accept, whatever the rule says.
+
+        None if the setting is empty.
+        """
+        names = self.config.cooptimization.on_policy.agree_with
+        if not names:
+            return None
+        asked = [context.logits(name).flat > 0 for name in (context.model_names[0], *names)]
+        return [[bool(value) for value in row] for row in context.ragged(torch.stack(asked).all(dim=0)).rows()]
+
+    def _scored(self, evaluated: Evaluated, times: Metrics | None = None) -> Scored:
+        context, scores = evaluated.context, evaluated.scores
+        metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores.parts) | (times or {})
+        logits = context.logits(context.model_names[0]).rows() if context.model_names else None
+        return Scored(scores.rewards.rows(), logits, context.verdicts, self.version, metrics, scores, context)
+
+    def _finished(self, opened: OpenStep, metrics: Metrics, pairs: list[Pair]) -> Updated:
+        """End the step. `opened` holds the answers as they were paid, by which state across steps moves."""
+        for part in self._remembering:
+            part.commit([call.context for call in opened.calls])
+        self.version += self._cooptimizer is not None
+        self.last_step, self._open = opened.number, None
+        self._last = Updated(opened.number, self.version, pairs, metrics)
+        return self._last
+
+    def _train(self, opened: OpenStep, keep: Collection[str] | None) -> tuple[Metrics, list[Pair]]:
+        if self._cooptimizer is None or self.learning is None:
+            return {}, []
+        clock, model = Clock(), self.learning
+        with clock.measure("wait_for_assistant"):
+            pairs = self._cooptimizer.finish(opened.stage2, keep)
+        picked: Metrics = {}
+        with clock.measure("update_reward_model"):
+            if peer := self.config.cooptimization.peer:
+                pairs, picked = without_hardest(pairs, self.models[peer.model], peer.noise)
+            pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
+        with clock.measure("probe"):
+            metrics |= self._probes.measure(model.learner, model.encoder, opened.groups)
+        return metrics | picked | clock.parts(), pairs
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "outline": outline(self.config),
+            "version": self.version,
+            "last_step": self.last_step,
+            "last": _without_measured(self._last) if self._last is not None else None,
+            "cooptimizer": self._cooptimizer.state() if self._cooptimizer is not None else None,
+            "memories": [part.state() for part in self._remembering],
+            "probes": self._probes.state(),
+        }
+
+    @property
+    def _remembering(self) -> list[Remembers]:
+        return [part for part in (self._reward, *self._shaping) if isinstance(part, Remembers)]
+
+
+def _without_measured(updated: Updated) -> dict[str, Any]:
+    """The update as JSON values. Times and memory are left out, so that equal runs write equal checkpoints."""
+    metrics = {name: value for name, value in updated.metrics.items() if not name.startswith(MEASURED)}
+    return asdict(updated) | {"metrics": metrics}
