@@ -17,7 +17,7 @@ from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rules.kinds.numeric import NumericRule
 from cooper_rl.rules.verdict_file import verify_file
 from cooper_rl.rules.verifier import Verifier
-from cooper_rl.stage2.assistant import Attempts, Request
+from cooper_rl.stage2.assistant import Attempts, RewriteRequest
 from cooper_rl.verifyrm.bench import RuleMethod
 
 QUESTION = "Which is red? A) apple B) pear"
@@ -89,7 +89,7 @@ def test_a_mistaken_option_is_reported(text: str, message: str):
 
 def test_the_assistants_rewritings_are_checked_by_the_problems_rule():
     problems = [Problem("c", QUESTION, "A", rule="choice"), Problem("m", "7 + 1 = ?", "8")]
-    requests = [Request(problem, "The answer is right.", 0) for problem in problems]
+    requests = [RewriteRequest(problem, "The answer is right.", 0) for problem in problems]
     with Verifier(MathsRule()) as verifier:
         attempts = Attempts(requests, verifier, tries=2)
         attempts.take([ChatReply("The answer is apple."), ChatReply("The answer is 9.")])

@@ -9,7 +9,7 @@ from typing import Literal
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.rollouts import Answer, AnswerGroup
-from cooper_rl.stage2.assistant import Rule
+from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.config import NegativeOrigin, OnPolicyConfig, PositiveOrigin, TieOrigin, Weighting
 
 
