@@ -96,7 +96,7 @@ def check(options: argparse.Namespace, policy: Path, reward_model: Path, autocas
     )
     learner = TorchPolicyLearner.from_config(settings, 100)
     sampler = NativeSampler(load_tokenizer(str(policy)), autocast=settings.autocast)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     vocabulary = learner.model.config.get_text_config().vocab_size
     random = np.random.default_rng(0)
     prompts = [random.integers(2, vocabulary, options.prompt_tokens) for _ in range(options.prompts)]

@@ -8,7 +8,7 @@ import torch
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.onednn import has_onednn
+from cooper_rl.engines.cpu.linear import has_onednn
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams

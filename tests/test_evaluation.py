@@ -58,7 +58,7 @@ class EvenSampler:
             texts=[str(number + draw % 2) for number, draw in draws],
         )
 
-    def load_weights(self, learner: PolicyLearner) -> None:
+    def sync_weights(self, learner: PolicyLearner) -> None:
         raise NotImplementedError
 
 
