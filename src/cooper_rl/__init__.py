@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from cooper_rl.config.base import Config
-    from cooper_rl.config.registry import Kinds
+    from cooper_rl.config.base import Config, Kinds
     from cooper_rl.cooptimization.cooper_reward import CooperReward
     from cooper_rl.cooptimization.results import Scored, Updated
     from cooper_rl.cooptimization.reward_config import CooperRewardConfig
@@ -34,7 +33,7 @@ _HOMES = {
     "CooperRewardConfig": "cooper_rl.cooptimization.reward_config",
     "CooperTrainer": "cooper_rl.trainer",
     "InputError": "cooper_rl.errors",
-    "Kinds": "cooper_rl.config.registry",
+    "Kinds": "cooper_rl.config.base",
     "Learner": "cooper_rl.engines.base",
     "MissingExtraError": "cooper_rl.errors",
     "PolicyLearner": "cooper_rl.engines.base",

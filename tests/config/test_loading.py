@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from cooper_rl.config.commented_yaml import commented_yaml
+from cooper_rl.config.explanation import commented_yaml
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
 from cooper_rl.errors import InputError
 from cooper_rl.losses.kl import KLConfig

@@ -8,7 +8,7 @@ import yaml
 
 from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, StepContext, build_config, load_config
 from cooper_rl.clock import MEASURED
-from cooper_rl.config.commented_yaml import commented_yaml
+from cooper_rl.config.explanation import commented_yaml
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.rewards.kinds.rule import RuleReward
 from cooper_rl.rewards.rule.verdict import Verdict

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import cooper_rl
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Kinds
 from cooper_rl.policy.process import PROCESS_CREDITS
 from cooper_rl.rewards.base import SHAPINGS
 from cooper_rl.rewards.combining import COMBINATIONS

@@ -64,8 +64,11 @@ def show_config(
 
     cooper config --json-schema: the JSON Schema of such a file, for editors.
     """
-    from cooper_rl.config.commented_yaml import commented_yaml  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.config.explanation import explain, narrow  # noqa: PLC0415
+    from cooper_rl.config.explanation import (  # noqa: PLC0415
+        commented_yaml,
+        explain,
+        narrow,
+    )
 
     given = what or []
     names, overrides = [one for one in given if "=" not in one], [one for one in given if "=" in one]
@@ -107,7 +110,7 @@ def _resolved(command: Command, record: "type[Config]", files: Sequence[str], ov
 
 
 def _show_schema(command: Command, record: "type[Config]") -> None:
-    from cooper_rl.config.json_schema import json_schema  # noqa: PLC0415
+    from cooper_rl.config.explanation import json_schema  # noqa: PLC0415
 
     typer.echo(json.dumps(json_schema(record, f"Settings of cooper {command.replace('-', ' ')}"), indent=1))
 

@@ -18,7 +18,7 @@ from cooper_rl.cli.train import train
 from cooper_rl.cli.verify import verify
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.cli.watch import watch
-from cooper_rl.config.plugins import added
+from cooper_rl.config.user_functions import added
 from cooper_rl.errors import InputError, MissingExtraError
 
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)

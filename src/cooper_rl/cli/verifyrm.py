@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
 from cooper_rl.cli.settings import RuleOption, named_models, record_from, rule_from
-from cooper_rl.config.plugins import added, load_added
+from cooper_rl.config.user_functions import added, load_added
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:

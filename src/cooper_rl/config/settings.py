@@ -1,21 +1,23 @@
 """Turns a YAML file and `key=value` overrides into a checked record, with error messages that name the remedy."""
 
-import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from cooper_rl.config.base import Config, Places
-from cooper_rl.config.nested import default_kind, is_mapping, record_of_kind, records_of
-from cooper_rl.config.registry import NESTED
-from cooper_rl.config.strict_yaml import Lines, parse_yaml
-from cooper_rl.errors import InputError
+from cooper_rl.config.base import NESTED, Config, Places, default_kind, is_mapping, record_of_kind, records_of
+from cooper_rl.errors import InputError, did_you_mean
+
+Lines = Mapping[tuple[str, ...], int]
+"""The line (from 1) of every key of a YAML text. Positions in lists count as keys."""
 
 Record = TypeVar("Record", bound=Config)
+MOST_VALUES = 10_000
+"""Keys and list entries of a YAML text; aliases could multiply them without end."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +151,7 @@ def _unknown_key_message(key_path: tuple[str, ...], record: type[Config]) -> str
     if key_path[-1] in record.renamed:
         return f"{'.'.join(key_path)} has moved; write {'.'.join((*key_path[:-1], record.renamed[key_path[-1]]))}"
     known = list(record.model_fields)
-    nearest = difflib.get_close_matches(key_path[-1], known, n=1, cutoff=0.5)
-    remedy = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
+    remedy = did_you_mean(key_path[-1], known, f"known keys: {', '.join(known)}", cutoff=0.5)
     return f"unknown key {'.'.join(key_path)!r}; {remedy}"
 
 
@@ -189,3 +190,50 @@ def _place(key_path: tuple[str, ...], source: str, lines: Lines) -> str:
         if key_path[:length] in lines:
             return f"{source}:{lines[key_path[:length]]}"
     return source
+
+
+def parse_yaml(text: str) -> tuple[Any, Lines]:
+    """The value of a YAML text, and the lines of its keys.
+
+    Raises ValueError for text that is not YAML, keys that are repeated or are not plain text, half a surrogate pair,
+    aliases that expand to too many values, and endless nesting. The message gives the reason and usually the line.
+    """
+    lines: dict[tuple[str, ...], int] = {}
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if root is not None:
+            _find_lines(root, (), lines)
+        return yaml.safe_load(text), lines
+    except RecursionError as error:
+        raise ValueError("nested too deeply, or an alias within its own anchor") from error
+    # PyYAML does not wrap the exceptions of its constructors: `2001-99-99`, `!!bool x`, `!!timestamp x`.
+    except (yaml.YAMLError, LookupError, AttributeError, TypeError) as error:
+        raise ValueError(f"not valid YAML: {error}") from error
+
+
+def _find_lines(node: yaml.Node, at: tuple[str, ...], lines: dict[tuple[str, ...], int]) -> None:
+    if len(lines) > MOST_VALUES:
+        raise ValueError(f"more than {MOST_VALUES} values; do its aliases multiply?")
+    if isinstance(node, yaml.ScalarNode):
+        _check_text(node)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise ValueError(f"line {line}: a key is a {key.id}; write a name")
+            _check_text(key)
+            if (*at, key.value) in lines:
+                raise ValueError(f"line {line}: the key {key.value!r} appears twice; remove one of them")
+            lines[(*at, key.value)] = line
+            _find_lines(value, (*at, key.value), lines)
+    else:
+        for index, value in enumerate(node.value):
+            lines[(*at, str(index))] = value.start_mark.line + 1
+            _find_lines(value, (*at, str(index)), lines)
+
+
+def _check_text(node: yaml.ScalarNode) -> None:
+    try:
+        node.value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"line {node.start_mark.line + 1}: half a character: an incomplete \\u escape") from error

@@ -5,8 +5,7 @@ import reprlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cooper_rl.config.event_loop import EventLoop, gathered, is_async
-from cooper_rl.config.user_functions import load_function
+from cooper_rl.config.user_functions import EventLoop, gathered, is_async, load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 

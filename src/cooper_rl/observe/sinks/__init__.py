@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 
 SINKS = Kinds("sink", "cooper_rl.observe.sinks", ["check", "open"])
 """The kinds of `sinks`."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from jaxtyping import Float
 
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Kinds
 
 if TYPE_CHECKING:
     from torch import Tensor

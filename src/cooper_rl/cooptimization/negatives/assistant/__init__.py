@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Annotated, Protocol
 
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Kinds
 from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Request, Rewrites
 from cooper_rl.errors import InputError
 

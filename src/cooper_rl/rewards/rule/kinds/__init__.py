@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 from cooper_rl.rewards.rule.base import RuleConfig
 
 
