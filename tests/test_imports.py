@@ -35,7 +35,7 @@ cooptimization
 evaluation
 observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
 run_config
-exactness
+config_loading, exactness
 observe, model_cards
 service
 adapters

@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from cooper_rl.config.base import Config, Kinds
+    from cooper_rl.config_loading import build_config, load_config
     from cooper_rl.cooptimization.cooper_reward import CooperReward
     from cooper_rl.cooptimization.results import Scored, Updated
     from cooper_rl.cooptimization.reward_config import CooperRewardConfig
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.rule.verifier import RuleVerifier
     from cooper_rl.rollouts import Answer, AnswerGroup, Ragged, Rollouts
-    from cooper_rl.run_config import RunConfig, build_config, load_config
+    from cooper_rl.run_config import RunConfig
     from cooper_rl.service.client import AsyncRewardClient, RewardClient
     from cooper_rl.trainer import CooperTrainer
 
@@ -52,8 +53,8 @@ _HOMES = {
     "Scores": "cooper_rl.rewards.base",
     "StepContext": "cooper_rl.rewards.context",
     "Updated": "cooper_rl.cooptimization.results",
-    "build_config": "cooper_rl.run_config",
-    "load_config": "cooper_rl.run_config",
+    "build_config": "cooper_rl.config_loading",
+    "load_config": "cooper_rl.config_loading",
     "load_run": "cooper_rl.observe.run_frames",
 }
 

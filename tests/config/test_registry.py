@@ -12,7 +12,7 @@ from pydantic import Field
 
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.config.explanation import commented_yaml, explain, narrow
-from cooper_rl.config.settings import Settings, check
+from cooper_rl.config_loading import Settings, check
 from cooper_rl.errors import InputError
 
 

@@ -7,7 +7,7 @@ from cooptimization_cases import make_group  # pyright: ignore[reportMissingImpo
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
-from cooper_rl.config.settings import Settings, check
+from cooper_rl.config_loading import Settings, check
 from cooper_rl.cooptimization.config import OnPolicyConfig
 from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
 from cooper_rl.errors import InputError

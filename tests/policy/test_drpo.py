@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cooper_rl.config.settings import Settings, check
+from cooper_rl.config_loading import Settings, check
 from cooper_rl.errors import InputError
 from cooper_rl.policy.advantages import DRPO, Completions, advantages
 from cooper_rl.policy.config import AlgorithmConfig

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_rl.config.settings import Settings, check
+from cooper_rl.config_loading import Settings, check
 from cooper_rl.errors import InputError
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.process import Delta, MinForm, Steps, Sum, process_advantages, process_metrics

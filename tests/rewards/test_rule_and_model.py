@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 import torch
 
-from cooper_rl.config.settings import Settings, check
+from cooper_rl.config_loading import Settings, check
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.base import REWARDS

@@ -51,6 +51,17 @@ def mapping_of(part: Any) -> dict[str, Any]:
     return part if isinstance(part, dict) else vars(part) if isinstance(part, Config) else {}
 
 
+def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """`settings` merged into `defaults` key by key. A mapping of another `kind` replaces the default mapping."""
+    merged = dict(defaults)
+    for key, value in settings.items():
+        default = merged.get(key)
+        if isinstance(default, dict) and isinstance(value, dict) and value.get("kind") in (None, default.get("kind")):
+            value = merge(default, value)
+        merged[key] = value
+    return merged
+
+
 def _takes_numbers_only(annotation: Any) -> bool:
     allowed = _types(annotation)
     return bool(allowed & {int, float}) and not allowed & {bool, Any}

@@ -9,7 +9,7 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cooper_rl.config.explanation import default_text
-from cooper_rl.config.settings import parse_yaml
+from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG
 from cooper_rl.run_config import RunConfig
 

@@ -1,23 +1,21 @@
 """Turns a YAML file and `key=value` overrides into a checked record, with error messages that name the remedy."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import yaml
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from cooper_rl.config.base import NESTED, Config, Places, default_kind, is_mapping, record_of_kind, records_of
+from cooper_rl.config.strict_yaml import Lines, parse_yaml
 from cooper_rl.errors import InputError, did_you_mean
 
-Lines = Mapping[tuple[str, ...], int]
-"""The line (from 1) of every key of a YAML text. Positions in lists count as keys."""
+if TYPE_CHECKING:
+    from cooper_rl.run_config import RunConfig
 
 Record = TypeVar("Record", bound=Config)
-MOST_VALUES = 10_000
-"""Keys and list entries of a YAML text; aliases could multiply them without end."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +25,24 @@ class Settings:
     values: dict[str, Any]
     source: str = "config"
     lines: Lines = field(default_factory=dict)
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> "RunConfig":
+    """Read a run's configuration.
+
+    `overrides` ("policy.learning_rate=1e-5") win over the file, the file over the preset, the preset over the defaults.
+    Raises InputError for anything that does not fit; it names the file, line and key, and the nearest known key.
+    """
+    from cooper_rl.run_config import RunConfig  # noqa: PLC0415 - `cooper --help` stays quick
+
+    return check(RunConfig, read_settings(path, overrides))
+
+
+def build_config(settings: dict[str, Any]) -> "RunConfig":
+    """Check plain settings against the schema. Raises InputError like `load_config`."""
+    from cooper_rl.run_config import RunConfig  # noqa: PLC0415 - as above
+
+    return check(RunConfig, Settings(settings))
 
 
 def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
@@ -75,17 +91,6 @@ def check(record: type[Record], settings: Settings) -> Record:
     except ValidationError as error:
         issues = _unfolded(error.errors())
         raise InputError("\n".join(_describe(issue, source, lines, places) for issue in issues)) from error
-
-
-def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """`settings` merged into `defaults` key by key. A mapping of another `kind` replaces the default mapping."""
-    merged = dict(defaults)
-    for key, value in settings.items():
-        default = merged.get(key)
-        if isinstance(default, dict) and isinstance(value, dict) and value.get("kind") in (None, default.get("kind")):
-            value = merge(default, value)
-        merged[key] = value
-    return merged
 
 
 def _apply_override(settings: dict[str, Any], override: str) -> None:
@@ -190,50 +195,3 @@ def _place(key_path: tuple[str, ...], source: str, lines: Lines) -> str:
         if key_path[:length] in lines:
             return f"{source}:{lines[key_path[:length]]}"
     return source
-
-
-def parse_yaml(text: str) -> tuple[Any, Lines]:
-    """The value of a YAML text, and the lines of its keys.
-
-    Raises ValueError for text that is not YAML, keys that are repeated or are not plain text, half a surrogate pair,
-    aliases that expand to too many values, and endless nesting. The message gives the reason and usually the line.
-    """
-    lines: dict[tuple[str, ...], int] = {}
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        if root is not None:
-            _find_lines(root, (), lines)
-        return yaml.safe_load(text), lines
-    except RecursionError as error:
-        raise ValueError("nested too deeply, or an alias within its own anchor") from error
-    # PyYAML does not wrap the exceptions of its constructors: `2001-99-99`, `!!bool x`, `!!timestamp x`.
-    except (yaml.YAMLError, LookupError, AttributeError, TypeError) as error:
-        raise ValueError(f"not valid YAML: {error}") from error
-
-
-def _find_lines(node: yaml.Node, at: tuple[str, ...], lines: dict[tuple[str, ...], int]) -> None:
-    if len(lines) > MOST_VALUES:
-        raise ValueError(f"more than {MOST_VALUES} values; do its aliases multiply?")
-    if isinstance(node, yaml.ScalarNode):
-        _check_text(node)
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            line = key.start_mark.line + 1
-            if not isinstance(key, yaml.ScalarNode):
-                raise ValueError(f"line {line}: a key is a {key.id}; write a name")
-            _check_text(key)
-            if (*at, key.value) in lines:
-                raise ValueError(f"line {line}: the key {key.value!r} appears twice; remove one of them")
-            lines[(*at, key.value)] = line
-            _find_lines(value, (*at, key.value), lines)
-    else:
-        for index, value in enumerate(node.value):
-            lines[(*at, str(index))] = value.start_mark.line + 1
-            _find_lines(value, (*at, str(index)), lines)
-
-
-def _check_text(node: yaml.ScalarNode) -> None:
-    try:
-        node.value.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"line {node.start_mark.line + 1}: half a character: an incomplete \\u escape") from error
