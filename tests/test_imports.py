@@ -19,7 +19,6 @@ clock
 config
 data, losses
 rollouts, clients, engines, engines.config, engines.model_folder
-engines.sampling
 engines.base
 persist
 policy

@@ -61,7 +61,7 @@ def evaluate_model(
     from cooper_rl.build import evaluate_model as evaluate  # noqa: PLC0415 - torch loads only when needed
     from cooper_rl.config_loading import load_config  # noqa: PLC0415
     from cooper_rl.data.config import ProblemsConfig  # noqa: PLC0415
-    from cooper_rl.engines.sampling import SamplingParams  # noqa: PLC0415
+    from cooper_rl.engines.config import SamplingParams  # noqa: PLC0415
     from cooper_rl.evaluation.accuracy import difference  # noqa: PLC0415
 
     if (model is None) == (run is None):
