@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config, Places, mapping_of, merge
-from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
@@ -21,6 +20,7 @@ from cooper_rl.rewards.kinds.plain import read_by
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds import RULES
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
+from cooper_rl.stage2.config import CooptimizationConfig
 
 RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
 
