@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_lab.arithmetic.arms import ASSETS, arm_settings, run_all
-from cooper_rl.config.settings import merge
+from cooper_rl.config.base import merge
 from cooper_rl.observe.run_record import read_metrics
 
 LABELLED = {"replay": {"labelled": str(ASSETS / "labelled.jsonl")}}

@@ -34,6 +34,7 @@ stage2
 evaluation
 observe
 run_config
+config_loading
 service
 adapters
 verifyrm

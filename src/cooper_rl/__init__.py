@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from cooper_rl.config.base import Config
-    from cooper_rl.config.registry import Kinds
+    from cooper_rl.config.base import Config, Kinds
+    from cooper_rl.config_loading import build_config, load_config
     from cooper_rl.data.problem import Problem
     from cooper_rl.data.text import fenced
     from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cooper_rl.rewards.kinds.plain import RuleReward, SumConfig, WeightedSum
     from cooper_rl.rollouts import Answer, AnswerGroup, Ragged, Rollouts
     from cooper_rl.rules.kinds.maths import RuleVerifier
-    from cooper_rl.run_config import RunConfig, build_config, load_config
+    from cooper_rl.run_config import RunConfig
     from cooper_rl.service.client import AsyncRewardClient, RewardClient
     from cooper_rl.stage2.cooper_reward import CooperReward
     from cooper_rl.stage2.open_step import Scored, Updated
@@ -46,7 +46,7 @@ _HOMES = {
     "InputError": "cooper_rl.errors",
     "JudgeRewardConfig": "cooper_rl.rewards.kinds.judge",
     "JudgedReward": "cooper_rl.rewards.kinds.judge",
-    "Kinds": "cooper_rl.config.registry",
+    "Kinds": "cooper_rl.config.base",
     "Learner": "cooper_rl.engines.base",
     "MissingExtraError": "cooper_rl.errors",
     "PolicyLearner": "cooper_rl.engines.base",
@@ -71,9 +71,9 @@ _HOMES = {
     "SumConfig": "cooper_rl.rewards.kinds.plain",
     "Updated": "cooper_rl.stage2.open_step",
     "WeightedSum": "cooper_rl.rewards.kinds.plain",
-    "build_config": "cooper_rl.run_config",
+    "build_config": "cooper_rl.config_loading",
     "fenced": "cooper_rl.data.text",
-    "load_config": "cooper_rl.run_config",
+    "load_config": "cooper_rl.config_loading",
     "load_run": "cooper_rl.observe.plots",
 }
 

@@ -1,4 +1,7 @@
-"""The two kinds of error that a user can act on."""
+"""The two kinds of error that a user can act on, and the remedy for a mistyped name."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class InputError(ValueError):
@@ -10,3 +13,9 @@ class InputError(ValueError):
 
 class MissingExtraError(ImportError):
     """An optional library is missing. The message says which extra to install."""
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
+    """The known name nearest to a mistyped one, as a question, or else another remedy."""
+    nearest = get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"did you mean {nearest[0]!r}?" if nearest else otherwise

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from cooper_rl import __version__, build_config, load_config
 from cooper_rl.cli.config import Command, _record
 from cooper_rl.cli.main import commands
+from cooper_rl.config.base import records_of
 from cooper_rl.config.explanation import explain
-from cooper_rl.config.nested import records_of
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from cooper_rl.config.event_loop import EventLoop
+from cooper_rl.config.user_functions import EventLoop
 
 COLLECTED = """
 import gc
 from concurrent.futures import thread
-from cooper_rl.config.event_loop import EventLoop
+from cooper_rl.config.user_functions import EventLoop
 
 async def nothing():
     return "ran"

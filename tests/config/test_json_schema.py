@@ -12,9 +12,7 @@ from typer.testing import CliRunner
 from cooper_rl import load_config
 from cooper_rl.cli.config import Command, _record
 from cooper_rl.cli.main import commands
-from cooper_rl.config.commented_yaml import commented_yaml
-from cooper_rl.config.explanation import explain
-from cooper_rl.config.json_schema import json_schema
+from cooper_rl.config.explanation import commented_yaml, explain, json_schema
 
 ROOT = Path(__file__).parents[2]
 COMMAND_OF = {"collect.yaml": Command.verifyrm_collect, "judge.yaml": Command.verifyrm_label}

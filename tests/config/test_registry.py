@@ -10,12 +10,10 @@ import pytest
 import yaml
 from pydantic import Field
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.commented_yaml import commented_yaml
-from cooper_rl.config.explanation import explain, narrow
-from cooper_rl.config.plugins import added
-from cooper_rl.config.registry import Kinds
-from cooper_rl.config.settings import Settings, check
+from cooper_rl.config.base import Config, Kinds
+from cooper_rl.config.explanation import commented_yaml, explain, narrow
+from cooper_rl.config.user_functions import added
+from cooper_rl.config_loading import Settings, check
 from cooper_rl.errors import InputError
 
 
@@ -55,7 +53,7 @@ def shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kinds:
     """A package of parts on disk with a square and a triangle, one file each, and a user-written module next to it."""
     package = f"shapes_{uuid4().hex}"
     (tmp_path / package).mkdir()
-    registry = f"from cooper_rl.config.registry import Kinds\nSHAPES = Kinds('shape', '{package}', ['area'])\n"
+    registry = f"from cooper_rl.config.base import Kinds\nSHAPES = Kinds('shape', '{package}', ['area'])\n"
     (tmp_path / package / "__init__.py").write_text(registry)
     for name, kind, factor in (("Square", "square", 1), ("Triangle", "triangle", 0.5)):
         part = PART.format(package=package, name=name, kind=kind, factor=factor)
@@ -84,7 +82,7 @@ def test_a_file_in_the_package_is_a_kind(shapes):
 
 def test_kinds_may_also_be_in_one_file(tmp_path, monkeypatch):
     module = f"flat_shapes_{uuid4().hex}"
-    registry = f"from cooper_rl.config.registry import Kinds\nSHAPES = Kinds('shape', '{module}', ['area'])\n"
+    registry = f"from cooper_rl.config.base import Kinds\nSHAPES = Kinds('shape', '{module}', ['area'])\n"
     parts = [PART.format(package=module, name=kind.title(), kind=kind, factor=1) for kind in ("square", "circle")]
     (tmp_path / f"{module}.py").write_text(registry + "".join(parts).replace(f"from {module} import SHAPES\n", ""))
     monkeypatch.syspath_prepend(str(tmp_path))

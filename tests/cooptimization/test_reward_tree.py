@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, StepContext, build_config, load_config
-from cooper_rl.config.commented_yaml import commented_yaml
+from cooper_rl.config.explanation import commented_yaml
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rewards.kinds.plain import RuleReward

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperTrainer, InputError, Problem, build_config, load_config
-from cooper_rl.config.commented_yaml import commented_yaml
+from cooper_rl.config.explanation import commented_yaml
 from cooper_rl.inputs import read_inputs
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rewards.base import ShapingConfig

@@ -7,7 +7,7 @@ import pytest
 
 import cooper_rl
 from cooper_lab.designs.ensemble import COMBINATIONS
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Kinds
 from cooper_rl.policy.process import PROCESS_CREDITS
 from cooper_rl.rewards.base import SHAPINGS
 

@@ -9,7 +9,7 @@ import pytest
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.config.settings import merge
+from cooper_rl.config.base import merge
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 LABELLED = str(ASSETS / "labelled.jsonl")

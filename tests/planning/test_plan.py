@@ -20,7 +20,6 @@ from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.models import load_policy, load_reward_model
 from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.errors import InputError
-from cooper_rl.run_config import load_config
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 H100 = DEVICES["h100"]

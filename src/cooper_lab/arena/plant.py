@@ -21,7 +21,7 @@ from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accumulate, batch
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
-from cooper_rl.config.settings import Settings, check
+from cooper_rl.config_loading import Settings, check
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig

@@ -48,7 +48,7 @@ def arena(
     from cooper_lab.arena.cells import plan as make_plan  # noqa: PLC0415
     from cooper_lab.arena.designs import built_in_designs, read_designs  # noqa: PLC0415
     from cooper_lab.arena.reports import write_hole_reports  # noqa: PLC0415
-    from cooper_rl.config.settings import with_overrides  # noqa: PLC0415
+    from cooper_rl.config_loading import with_overrides  # noqa: PLC0415
 
     all_designs = built_in_designs() | (read_designs(designs) if designs else {})
     all_holes = built_in_holes() | (read_holes(holes) if holes else {})

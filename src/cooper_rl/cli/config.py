@@ -64,8 +64,11 @@ def show_config(
 
     cooper config --json-schema: the JSON Schema of such a file, for editors.
     """
-    from cooper_rl.config.commented_yaml import commented_yaml  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.config.explanation import explain, narrow  # noqa: PLC0415
+    from cooper_rl.config.explanation import (  # noqa: PLC0415
+        commented_yaml,
+        explain,
+        narrow,
+    )
 
     given = what or []
     names, overrides = [one for one in given if "=" not in one], [one for one in given if "=" in one]
@@ -94,8 +97,7 @@ def _record(command: Command) -> "type[Config]":
 
 
 def _resolved(command: Command, record: "type[Config]", files: Sequence[str], overrides: Sequence[str]) -> "Config":
-    from cooper_rl.config.settings import Settings, check, read_settings, with_overrides  # noqa: PLC0415
-    from cooper_rl.run_config import build_config, load_config  # noqa: PLC0415
+    from cooper_rl.config_loading import Settings, build_config, check, load_config, read_settings, with_overrides  # noqa: PLC0415  # noqa: PLC0415
 
     if command is Command.train:
         return load_config(files[0], overrides) if files else build_config(with_overrides({}, overrides))
@@ -107,7 +109,7 @@ def _resolved(command: Command, record: "type[Config]", files: Sequence[str], ov
 
 
 def _show_schema(command: Command, record: "type[Config]") -> None:
-    from cooper_rl.config.json_schema import json_schema  # noqa: PLC0415
+    from cooper_rl.config.explanation import json_schema  # noqa: PLC0415
 
     typer.echo(json.dumps(json_schema(record, f"Settings of cooper {command.replace('-', ' ')}"), indent=1))
 

@@ -15,7 +15,7 @@ from cooper_rl.cli.runs import report, runs, watch
 from cooper_rl.cli.train import train
 from cooper_rl.cli.verify import verify
 from cooper_rl.cli.verifyrm import verifyrm
-from cooper_rl.config.plugins import added
+from cooper_rl.config.user_functions import added
 from cooper_rl.errors import InputError, MissingExtraError
 
 

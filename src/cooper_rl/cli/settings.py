@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cooper_rl.config.settings import Record, Settings, check, with_overrides
 from cooper_rl.config.strict_yaml import parse_yaml
+from cooper_rl.config_loading import Record, Settings, check, with_overrides
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:

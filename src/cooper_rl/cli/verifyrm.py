@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cooper_rl.cli.console import console, progress
 from cooper_rl.cli.settings import RuleOption, named_models, record_from, rule_from
-from cooper_rl.config.plugins import added, load_added
+from cooper_rl.config.user_functions import added, load_added
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def collect_completions(
     overrides: Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")] = None,
 ) -> None:
     """Sample completions from several models on several datasets. Run it again to continue after an interruption."""
-    from cooper_rl.config.settings import check, read_settings  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.config_loading import check, read_settings  # noqa: PLC0415 - `cooper --help` stays quick
     from cooper_rl.verifyrm.config import CollectConfig  # noqa: PLC0415
 
     settings = check(CollectConfig, read_settings(config, overrides or []))
@@ -185,7 +185,7 @@ for name, entry in added("verifyrm").items():
 
 
 def _judge_config(path: Path) -> "JudgeConfig":
-    from cooper_rl.config.settings import check, read_settings  # noqa: PLC0415
+    from cooper_rl.config_loading import check, read_settings  # noqa: PLC0415
     from cooper_rl.verifyrm.config import JudgeFile as Contents  # noqa: PLC0415
 
     return check(Contents, read_settings(path)).judge

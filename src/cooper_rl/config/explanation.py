@@ -1,19 +1,27 @@
-"""The meaning of every setting, read from the configuration records. The text under a field is its documentation."""
+"""What settings mean, for people and editors: explanations, a resolved configuration with comments, the JSON Schema."""
 
+import textwrap
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 from pydantic.fields import FieldInfo
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.nested import is_list, is_mapping, kinds_in, records_in, records_of, whole_annotation
-from cooper_rl.config.registry import Kinds
-from cooper_rl.errors import InputError
+from cooper_rl.config.base import (
+    Config,
+    Kinds,
+    is_list,
+    is_mapping,
+    kinds_in,
+    kinds_of,
+    records_in,
+    records_of,
+    whole_annotation,
+)
+from cooper_rl.errors import InputError, did_you_mean
 
 _WORDS = {int: "integer", float: "number", str: "text", bool: "true or false", Path: "path", Any: "anything"}
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below", "min_length": "length at least"}
@@ -76,8 +84,7 @@ def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
     found = whole or [one for one in settings if _plain(one.key).endswith(f".{key}")]
     if not found:
         names = dict.fromkeys(name for one in settings for name in (_plain(one.key), _plain(one.key).split(".")[-1]))
-        nearest = get_close_matches(key, names, n=1)
-        remedy = f"did you mean {nearest[0]!r}?" if nearest else "`cooper config` lists all settings"
+        remedy = did_you_mean(key, names, "`cooper config` lists all settings")
         raise InputError(f"{key}: neither a setting nor a configuration file; {remedy}")
     return found
 
@@ -153,3 +160,76 @@ def _kinds(annotation: Any) -> list[str]:
     if (kinds := kinds_in(annotation)) is not None:
         return [*(record.model_fields["kind"].default for record in records), kinds.outside]
     return [record.model_fields["kind"].default for record in records] if len(records) > 1 else []
+
+
+WIDTH = 100
+
+
+def commented_yaml(config: Config, comments: bool = True) -> str:
+    """YAML that reads back as `config`. Without `comments` it has only keys and values."""
+    return "".join(f"{line}\n" for line in _lines(config, 0, comments))
+
+
+def _lines(config: Config, depth: int, comments: bool) -> Iterator[str]:
+    indent = "  " * depth
+    for name, field in type(config).model_fields.items():
+        value = getattr(config, name)
+        if comments and len(get_args(field.annotation)) != 1:  # a `kind` with only one possible name needs no comment
+            yield from _comment(field.description or "", indent)
+        if isinstance(value, Config):
+            yield f"{indent}{name}:"
+            yield from _part(value, field, depth + 1, comments)
+        elif isinstance(value, tuple) and value and all(isinstance(one, Config) for one in value):
+            yield f"{indent}{name}:"
+            for one in value:
+                first, *rest = _part(one, field, depth + 2, comments=False)
+                yield from (f"{indent}  - {first.lstrip()}", *rest)
+        elif isinstance(value, dict) and value and all(isinstance(one, Config) for one in value.values()):
+            yield f"{indent}{name}:"
+            for key, one in value.items():
+                yield f"{indent}  {default_text(key)}:"
+                yield from _part(one, field, depth + 2, comments)
+        else:
+            default = field.get_default(call_default_factory=True)
+            changed = comments and not field.is_required() and default != value and not isinstance(default, Config)
+            note = f"  # default {default_text(default)}" if changed else ""
+            yield f"{indent}{name}: {default_text(value)}{note}"
+
+
+def _part(value: Config, field: FieldInfo, depth: int, comments: bool) -> Iterator[str]:
+    """The lines of a record inside another. A part begins with its `kind`, which is needed to read it back."""
+    kinds = kinds_of(field)
+    if kinds is None:
+        yield from _lines(value, depth, comments)
+        return
+    yield f"{'  ' * depth}kind: {default_text(kinds.kind_of(value))}"
+    yield from (line for line in _lines(value, depth, comments) if not line.startswith(f"{'  ' * depth}kind:"))
+
+
+def _comment(text: str, indent: str) -> list[str]:
+    return [f"{indent}# {line}" for line in textwrap.wrap(" ".join(text.split()), WIDTH - len(indent))]
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def json_schema(record: type[Config], title: str) -> dict[str, Any]:
+    """The schema of a file with these settings.
+
+    It knows names, types, bounds, defaults and kinds, and explains each setting with the text under its field. Parts
+    from outside the package, and rules about several settings at once, are checked only when the file is read.
+    """
+    schema = _readable(record.model_json_schema())
+    return {"$schema": DIALECT, "title": title, **schema}
+
+
+def _readable(schema: Any) -> Any:
+    """The schema without pydantic's titles, which repeat the names, and with each paragraph of text on one line."""
+    if isinstance(schema, list):
+        return [_readable(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _readable(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    if isinstance(text := kept.get("description"), str):
+        kept["description"] = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+    return kept

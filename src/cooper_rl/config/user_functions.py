@@ -1,11 +1,23 @@
-"""Loads what a configuration names as `package.module:name`, from installed packages or the working folder."""
+"""What a configuration names from elsewhere: functions and classes of the user's, and what installed packages add.
 
+Entry points are in the groups `cooper_rl.commands` (`arena`), `cooper_rl.verifyrm` (commands of `cooper verifyrm`),
+`cooper_rl.kinds` (`shaping.rank`: the noun of the parts, then the kind), `cooper_rl.problems` (the name that
+`problems.source` gives: a function of split, count and seed), and `cooper_rl.benchmarks` (for
+`cooper verifyrm bench --benchmark`).
+"""
+
+import asyncio
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from cooper_rl.errors import InputError
@@ -88,3 +100,65 @@ def _working_folder_first() -> Iterator[None]:
         sys.path.remove(folder)
         if folder not in sys.path:
             sys.path.append(folder)
+
+
+class EventLoop:
+    """An event loop in its own thread, so that it also works if the caller already runs in a loop (a notebook)."""
+
+    def __init__(self) -> None:
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        Thread(target=_serve, args=(started,), name="user-function", daemon=True).start()
+        self._loop, closing = started.result()
+        # Garbage collection may call this at any place of any thread, so it must not wait for a lock.
+        weakref.finalize(self, _close, self._loop, closing)
+
+    def run(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """The result of the coroutine that `start` creates. Raises what it raises."""
+
+        async def call() -> tuple[Any, BaseException | None]:
+            try:
+                return await start(), None
+            except BaseException as error:  # noqa: BLE001 - raised below; a SystemExit here would end the loop
+                return None, error
+
+        result, error = asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+        if error is not None:
+            raise error
+        return result
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling the function or callable object returns a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+async def gathered(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """The results of an `async def` for each tuple of arguments. All calls run concurrently."""
+    return await asyncio.gather(*(function(*arguments) for arguments in calls))
+
+
+def _serve(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
+    async def until_closed() -> None:
+        closing = asyncio.Event()
+        started.set_result((asyncio.get_running_loop(), closing))
+        await closing.wait()
+
+    asyncio.run(until_closed())
+
+
+def _close(loop: asyncio.AbstractEventLoop, closing: asyncio.Event) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(closing.set)
+
+
+@cache
+def added(group: str) -> dict[str, EntryPoint]:
+    """The entry points of a group by name, sorted. Loading one imports its module."""
+    return {one.name: one for one in sorted(entry_points(group=f"cooper_rl.{group}"), key=lambda one: one.name)}
+
+
+def load_added(group: str, name: str) -> Any:
+    """The object behind one entry point. Raises InputError if no installed package adds it."""
+    if name not in added(group):
+        raise InputError(f"{name}: no installed package adds it to cooper_rl.{group}; reinstall cooper-rl")
+    return added(group)[name].load()

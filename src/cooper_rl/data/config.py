@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.config.plugins import added
+from cooper_rl.config.user_functions import added
 
 Format = Literal["gsm8k", "svamp", "asdiv", "mawps", "math", "math500", "olympiadbench", "math_odyssey", "deepmath"]
 SourceKind = Literal["file", "made", "hub"]

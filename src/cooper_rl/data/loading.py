@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from cooper_rl.config.plugins import load_added
+from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.mappings import BadValue, Mapping, map_row
 from cooper_rl.data.problem import Problem

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, did_you_mean
 
 _DEMAND = "set problems.format, or problems.question and problems.answer"
 _RULE_DEMAND = "choose another problems.rule_field, or write null in rows that leave the rule to the run"
@@ -100,8 +99,7 @@ def _answer_if_any(row: Row, mapping: Mapping) -> str:
 
 def _read(row: Row, name: str, read: Callable[[Any], str], demand: str = _DEMAND) -> str:
     if name not in row.fields:
-        close = get_close_matches(name, row.fields, n=1)
-        remedy = f"did you mean {close[0]!r}?" if close else f"the row has {', '.join(map(repr, row.fields))};"
+        remedy = did_you_mean(name, row.fields, f"the row has {', '.join(map(repr, row.fields))};")
         raise InputError(f"{row.location}: field {name!r} is missing; {remedy} {demand}")
     try:
         return read(row.fields[name]).strip()

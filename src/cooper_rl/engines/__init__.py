@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
 
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Kinds
 
 if TYPE_CHECKING:
     from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from jaxtyping import Bool, Float
 from pydantic import Field
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 from cooper_rl.losses.kl import KLConfig, clamp_log_ratio, kl_estimate
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from jaxtyping import Float
 from pydantic import Field
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, runtim
 
 from pydantic import Field
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

@@ -6,8 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 from pydantic import Field
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 
 AGGREGATIONS = Kinds("aggregation", "cooper_rl.policy.aggregation", ["token_weights"])
 """The kinds of `algorithm.aggregation`."""

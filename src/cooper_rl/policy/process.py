@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 
 if TYPE_CHECKING:
     from jaxtyping import Float

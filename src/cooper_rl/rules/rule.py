@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content
 from cooper_rl.data.validation import boxed

@@ -1,14 +1,13 @@
 """One verifier for all rules of a run: each problem may name its own rule."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from threading import Lock
 from typing import Self
 
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.validation import location
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, did_you_mean
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict
 
@@ -98,8 +97,7 @@ class Verifier(Rule):
 
     def _unknown(self, name: str) -> str:
         known = list(dict.fromkeys([*self._settings, *RULES.records]))
-        nearest = get_close_matches(name, known, n=1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(known)}"
+        hint = did_you_mean(name, known, f"there are {', '.join(known)}")
         if ":" in name:
             hint = f"data cannot name a function; give the rule a name, rules: {{my_rule: {{kind: {name!r}}}}}"
         return f"rule {name!r} is neither configured under rules nor a kind; {hint}"

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 from pydantic import Field
 
 from cooper_rl.clients.chat import ChatConfig, ChatReply, Message
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import fenced, has_content, normalise

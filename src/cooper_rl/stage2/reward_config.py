@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from cooper_rl.config.base import Config, Places, mapping_of
-from cooper_rl.config.settings import merge
+from cooper_rl.config.base import Config, Places, mapping_of, merge
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 from cooper_rl.engines.vllm import VllmConfig
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import httpx
 import torch
 
-from cooper_rl.config.event_loop import EventLoop
+from cooper_rl.config.user_functions import EventLoop
 from cooper_rl.engines.base import EngineLost
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.model_folder import local_folder

@@ -12,8 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from cooper_rl.config.base import Config
-from cooper_rl.config.registry import Kinds
+from cooper_rl.config.base import Config, Kinds
 from cooper_rl.errors import MissingExtraError
 from cooper_rl.persist.durable import write_text
 

@@ -6,8 +6,7 @@ import math
 import reprlib
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from cooper_rl.config.event_loop import EventLoop, gathered, is_async
-from cooper_rl.config.user_functions import load_function
+from cooper_rl.config.user_functions import EventLoop, gathered, is_async, load_function
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, RewardConfig, Scores
 

@@ -8,8 +8,7 @@ from typing import Any, get_args
 from pydantic import Field
 
 from cooper_rl.config.base import Config
-from cooper_rl.config.event_loop import EventLoop, gathered, is_async
-from cooper_rl.config.user_functions import load_function
+from cooper_rl.config.user_functions import EventLoop, gathered, is_async, load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.validation import boxed
 from cooper_rl.errors import InputError

@@ -1,19 +1,19 @@
 """Turns a YAML file and `key=value` overrides into a checked record, with error messages that name the remedy."""
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from cooper_rl.config.base import Config, Places
-from cooper_rl.config.nested import default_kind, is_mapping, record_of_kind, records_of
-from cooper_rl.config.registry import NESTED
+from cooper_rl.config.base import NESTED, Config, Places, default_kind, is_mapping, record_of_kind, records_of
 from cooper_rl.config.strict_yaml import Lines, parse_yaml
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from cooper_rl.run_config import RunConfig
 
 Record = TypeVar("Record", bound=Config)
 
@@ -25,6 +25,24 @@ class Settings:
     values: dict[str, Any]
     source: str = "config"
     lines: Lines = field(default_factory=dict)
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> "RunConfig":
+    """Read a run's configuration.
+
+    `overrides` ("policy.learning_rate=1e-5") win over the file, the file over the preset, the preset over the defaults.
+    Raises InputError for anything that does not fit; it names the file, line and key, and the nearest known key.
+    """
+    from cooper_rl.run_config import RunConfig  # noqa: PLC0415 - `cooper --help` stays quick
+
+    return check(RunConfig, read_settings(path, overrides))
+
+
+def build_config(settings: dict[str, Any]) -> "RunConfig":
+    """Check plain settings against the schema. Raises InputError like `load_config`."""
+    from cooper_rl.run_config import RunConfig  # noqa: PLC0415 - as above
+
+    return check(RunConfig, Settings(settings))
 
 
 def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
@@ -73,17 +91,6 @@ def check(record: type[Record], settings: Settings) -> Record:
     except ValidationError as error:
         issues = _unfolded(error.errors())
         raise InputError("\n".join(_describe(issue, source, lines, places) for issue in issues)) from error
-
-
-def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """`settings` merged into `defaults` key by key. A mapping of another `kind` replaces the default mapping."""
-    merged = dict(defaults)
-    for key, value in settings.items():
-        default = merged.get(key)
-        if isinstance(default, dict) and isinstance(value, dict) and value.get("kind") in (None, default.get("kind")):
-            value = merge(default, value)
-        merged[key] = value
-    return merged
 
 
 def _apply_override(settings: dict[str, Any], override: str) -> None:
@@ -149,8 +156,7 @@ def _unknown_key_message(key_path: tuple[str, ...], record: type[Config]) -> str
     if key_path[-1] in record.renamed:
         return f"{'.'.join(key_path)} has moved; write {'.'.join((*key_path[:-1], record.renamed[key_path[-1]]))}"
     known = list(record.model_fields)
-    nearest = difflib.get_close_matches(key_path[-1], known, n=1, cutoff=0.5)
-    remedy = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
+    remedy = did_you_mean(key_path[-1], known, f"known keys: {', '.join(known)}", cutoff=0.5)
     return f"unknown key {'.'.join(key_path)!r}; {remedy}"
 
 
