@@ -19,8 +19,8 @@ from cooper_rl.observe.token_logprobs import token_logprobs
 from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.rollouts import Ragged, Rollouts
 from cooper_rl.run_config import RunConfig
-from cooper_rl.stage2.open_step import Scored
 from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.scored import Scored
 
 logger = logging.getLogger(__name__)
 
