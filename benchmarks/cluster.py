@@ -15,11 +15,10 @@ import torch
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl.engines.base import PairBatch, PolicyBatch
-from cooper_rl.engines.cluster import ClusterEngine
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local import LocalEngine
-from cooper_rl.engines.local.shards import whole
-from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.engines.local.adapter import whole
+from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.losses.kl import KLConfig
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.losses.reward_model import PairwiseLoss

@@ -51,7 +51,7 @@ class RolloutSource:
         waiting, self._pending = self._pending, None
         rollouts = None if waiting is None else _finished(waiting)  # weights change when nothing is being drawn
         if rollouts is None or ahead:
-            self._sampler.load_weights(policy)
+            self._sampler.sync_weights(policy)
         if rollouts is None:
             problems, prompts = self._batch()
             samples = self._sampler.sample(prompts, self._config.n, self._config, seed)

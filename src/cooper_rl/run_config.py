@@ -1,21 +1,21 @@
 """The configuration of one training run: every setting, its default and its meaning."""
 
-from pathlib import PurePath
-from typing import Annotated, Literal, Self
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config
+from cooper_rl.config.base import Config, Places, mapping_of
+from cooper_rl.config.settings import Settings, check, read_settings
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.token_logprobs import RecordConfig
 from cooper_rl.observe.watch.rules import WatchRule
-from cooper_rl.policy.config import AlgorithmConfig, OverlongConfig
-from cooper_rl.rewards.shaping.overlong import Overlong
-from cooper_rl.rewards.without_effect import check_effect, check_outliers
+from cooper_rl.policy.config import AlgorithmConfig, check_outliers
+from cooper_rl.rewards.shaping import check_effect
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
 
@@ -73,9 +73,6 @@ class RunConfig(CooperRewardConfig):
     """Folder of the run inside `output_dir`. Nested folders such as `sweep/first` are allowed."""
     output_dir: str = "runs"
     """Folder in which runs are written."""
-    preset: Literal["cooper", "cooper_light", "paper"] = "cooper"
-    """Defaults of stage 2 and of the algorithm: ours (`cooper`), ours with fewer pairs and updates (`cooper_light`), or
-    the paper's published behaviour (`paper`). Explicit settings win."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work. The default is OMP_NUM_THREADS or, if that is not set, the number of cores this
     process may use."""
@@ -111,6 +108,20 @@ class RunConfig(CooperRewardConfig):
     """Further places that metrics are sent to, besides the run's folder and, if it is installed, TensorBoard."""
     watch: tuple[WatchRule, ...] = ()
     """Rules, in addition to the default ones, that say what counts as a training fault and what to do about it."""
+
+    @classmethod
+    def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
+        """Preset, short forms, and `algorithm.overlong: {kind: penalise}`, which stands for a shaping."""
+        settings, places = super().expand(settings)
+        algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())
+        overlong = mapping_of(mapping_of(algorithm).get("overlong"))
+        if overlong.get("kind") != "penalise" or not isinstance(shaping, list | tuple):
+            return settings, places
+        limit = mapping_of(settings.get("rollout")).get("max_tokens", RolloutConfig().max_tokens)
+        penalty = {**overlong, "kind": "overlong", "max_tokens": limit}
+        places["shaping", str(len(shaping))] = ("algorithm", "overlong")
+        kept = {name: value for name, value in mapping_of(algorithm).items() if name != "overlong"}
+        return {**settings, "shaping": [*shaping, penalty], "algorithm": kept}, places
 
     @field_validator("name")
     @classmethod
@@ -192,25 +203,22 @@ class RunConfig(CooperRewardConfig):
                 "correct for; set algorithm.loss.truncated_importance_sampling: 2 and "
                 "algorithm.recompute_old_logprobs: true, or rollout.lag: 0"
             )
-        overlong = self.algorithm.overlong
-        if overlong.kind == "penalise" and overlong.buffer > self.rollout.max_tokens:
-            raise ValueError(
-                f"algorithm.overlong.buffer: {overlong.buffer} exceeds rollout.max_tokens: {self.rollout.max_tokens}; "
-                "the penalty starts that many tokens before the limit"
-            )
-        self._move_overlong_penalty()
         check_effect(self.shaping, self.algorithm)
         check_outliers(self.algorithm, self.problems_per_step, self.rollout.n)
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self
 
-    def _move_overlong_penalty(self) -> None:
-        """Replace `algorithm.overlong.kind: penalise`, a short form, by the shaping that it stands for."""
-        overlong = self.algorithm.overlong
-        if overlong.kind != "penalise":
-            return
-        limit = self.rollout.max_tokens
-        penalty = Overlong(max_tokens=limit, buffer=overlong.buffer, factor=overlong.factor)
-        kept = self.algorithm.model_copy(update={"overlong": OverlongConfig()})
-        vars(self).update(shaping=(*self.shaping, penalty), algorithm=kept)
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a run's configuration.
+
+    `overrides` ("policy.learning_rate=1e-5") win over the file, the file over the preset, the preset over the defaults.
+    Raises InputError for anything that does not fit; it names the file, line and key, and the nearest known key.
+    """
+    return check(RunConfig, read_settings(path, overrides))
+
+
+def build_config(settings: dict[str, Any]) -> RunConfig:
+    """Check plain settings against the schema. Raises InputError like `load_config`."""
+    return check(RunConfig, Settings(settings))

@@ -18,7 +18,7 @@ def test_an_error_about_a_moved_module_gives_its_new_name(name: str, parameters:
 
 
 def test_an_error_about_a_part_that_imports_a_moved_module_gives_its_new_name(tmp_path, monkeypatch):
-    (tmp_path / "my_old_loss.py").write_text("from cooper_rl.losses.policy import PolicyLoss\n")
+    (tmp_path / "my_old_loss.py").write_text("from cooper_rl.policy.losses import PolicyLoss\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(InputError, match=r"my_old_loss:Own: .*policy\.losses fails; write cooper_rl\.losses\.policy"):
         load_object("my_old_loss:Own")

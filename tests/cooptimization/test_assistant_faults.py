@@ -13,7 +13,7 @@ from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.stage2.assistant import ChatAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.presets import PAPER
+from cooper_rl.stage2.reward_config import PAPER
 from cooper_rl.stage2.stage2 import Cooptimizer
 from faulty_assistant import QUICK, FaultyAssistant
 

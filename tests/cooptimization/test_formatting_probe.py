@@ -13,7 +13,7 @@ from chat_server import ChatServer, completion  # pyright: ignore[reportMissingI
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.stage2.assistant import ChatAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.presets import PAPER
+from cooper_rl.stage2.reward_config import PAPER
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 PROBLEMS = 300

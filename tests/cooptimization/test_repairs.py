@@ -15,7 +15,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.presets import LIGHT
+from cooper_rl.stage2.reward_config import LIGHT
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 

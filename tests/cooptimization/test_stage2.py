@@ -15,7 +15,7 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.rewards.context import RewardModel
 from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.presets import LIGHT, PAPER
+from cooper_rl.stage2.reward_config import LIGHT, PAPER
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 RIGHT, WRONG = answer_text(7), answer_text(9, work="Guessing.")

@@ -16,7 +16,6 @@ from html_page import executable_parts
 
 from chat_server import ChatServer, HttpAnswer
 from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply
-from cooper_rl.config_loading import load_config
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.data.loading import read_problems
@@ -26,13 +25,13 @@ from cooper_rl.errors import InputError
 from cooper_rl.observe.report.page import SCRIPTS
 from cooper_rl.observe.report.report import write_report
 from cooper_rl.persist.journal import Journal
-from cooper_rl.rewards.judging.verdict import Judgement
-from cooper_rl.rewards.judging.verdict_prompt import parse_reply
+from cooper_rl.rewards.kinds.judge import Judgement, parse_reply
 from cooper_rl.rewards.rule.fast_path import fast_verdict
 from cooper_rl.rewards.rule.maths import maths_verdict
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.verdict_file import verify_file
 from cooper_rl.rewards.rule.verifier import RuleVerifier
+from cooper_rl.run_config import load_config
 from cooper_rl.stage2.assistant import unframe
 from cooper_rl.verifyrm.bench import read_bench
 from cooper_rl.verifyrm.config import ChatJudgeConfig

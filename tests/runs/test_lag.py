@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.clock import MEASURED
 from cooper_rl.engines.base import sample_at_once
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.observe.record import read_metrics
 from in_process import model_of
 
@@ -126,7 +126,7 @@ def test_a_failure_is_told_when_the_completions_are_wanted():
         def sample(self, prompts, n, params, seed):
             raise FloatingPointError("diverged")
 
-        def load_weights(self, learner): ...
+        def sync_weights(self, learner): ...
 
     future = sample_at_once(Failing(), [[1]], 1, SamplingParams(), 0)
     with pytest.raises(FloatingPointError, match="diverged"):

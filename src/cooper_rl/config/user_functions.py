@@ -16,6 +16,11 @@ MOVED = {
     "cooper_rl.data.arithmetic.problems": "cooper_lab.arithmetic.problems",
     "cooper_rl.data.arithmetic.corruption": "cooper_lab.arithmetic.corruption",
     "cooper_rl.policy.losses": "cooper_rl.losses.policy",
+    "cooper_rl.engines.cluster": "cooper_rl.engines.ray",
+    "cooper_rl.engines.sampling": "cooper_rl.engines.config",
+    "cooper_rl.cooptimization.negatives.rewriting": "cooper_rl.stage2.assistant",
+    "cooper_rl.cooptimization.pairs": "cooper_rl.stage2.pairs",
+    "cooper_rl.cooptimization.cooper_reward": "cooper_rl.stage2.cooper_reward",
 }
 """Modules that configurations and parts of earlier versions name, and their present names."""
 

@@ -1,11 +1,47 @@
-"""Settings of one learner."""
+"""Settings of one learner, and of how a sampler draws tokens."""
 
+from importlib.util import find_spec
 from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.errors import MissingExtraError
+
+StopReason = Literal["stop", "length"]
+
+
+class LoraConfig(Config):
+    """LoRA (Hu et al. 2021, arXiv 2106.09685): weights stay as they are, and the product of two thin matrices, B A
+    times `alpha / rank`, is trained beside each of them. B starts at zero, so training starts at the model itself.
+
+    A reward model's head is trained whole. LoRA wants about ten times the learning rate of full training.
+    """
+
+    rank: int = Field(default=32, ge=1)
+    """Columns of B and rows of A."""
+    alpha: float = Field(default=64.0, gt=0)
+    """The product is multiplied by `alpha / rank`."""
+    rslora: bool = False
+    """Multiply by `alpha / sqrt(rank)` instead (rank-stabilised LoRA, arXiv 2312.03732); for large ranks."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the adapter's inputs dropped in training passes. A policy takes 0 only: its log-probabilities have to
+    be those of the sampler."""
+    target_modules: tuple[str, ...] = ()
+    """Linear layers that get an adapter, by the last part of their name (`q_proj`); empty takes all but the head."""
+    load_in_4bit: bool = False
+    """Hold the frozen weights in 4-bit NormalFloat (QLoRA, arXiv 2305.14314). Needs bitsandbytes on this device."""
+    seed: int = Field(default=0, ge=0)
+    """Seeds A."""
+
+    def check(self) -> None:
+        """Raises MissingExtraError, before any model is loaded, where a library that this needs is missing."""
+        if find_spec("peft") is None:
+            raise MissingExtraError("lora: needs peft (the extra `lora`): pip install peft")
+        if self.load_in_4bit and find_spec("bitsandbytes") is None:
+            raise MissingExtraError(
+                "lora.load_in_4bit: needs bitsandbytes: pip install bitsandbytes, or set load_in_4bit: false"
+            )
 
 
 class LearnerConfig(Config):
@@ -48,3 +84,37 @@ class LearnerConfig(Config):
     def for_updates(self, per_step: int) -> Self:
         """The settings of a learner with so many updates `per_step`. A learner counts its warm-up in updates."""
         return self.model_copy(update={"warmup_steps": self.warmup_steps * per_step})
+
+
+class SamplingParams(Config):
+    """How tokens are drawn. The defaults sample from the model's own distribution."""
+
+    temperature: float = Field(default=1.0, ge=0)
+    """Divides the logits; 0 always takes the most likely token."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Keep the smallest set of most likely tokens whose total probability reaches this."""
+    top_k: int = Field(default=0, ge=0)
+    """Keep this many most likely tokens; 0 keeps all."""
+    min_p: float = Field(default=0.0, ge=0, le=1)
+    """Drop tokens whose probability is below this fraction of that of the most likely token."""
+    max_tokens: int = Field(default=512, ge=1)
+    """Longest completion. One that reaches this many tokens ends with the stop reason `length`."""
+    min_tokens: int = Field(default=0, ge=0)
+    """No stop token is drawn before this many tokens. Stop strings still end a completion."""
+    stop: tuple[str, ...] = ()
+    """A completion ends before the first of these strings."""
+    stop_token_ids: tuple[int, ...] = ()
+    """A completion ends with the first of these tokens or of the model's own end-of-sequence tokens."""
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> Self:
+        if self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens: {self.min_tokens} exceeds max_tokens: {self.max_tokens}")
+        return self
+
+    @property
+    def truncations(self) -> list[str]:
+        """The settings under which some tokens cannot be drawn at all, as "name: value"."""
+        names = ("top_p", "top_k", "min_p", "min_tokens")
+        values = {name: getattr(self, name) for name in names}
+        return [f"{name}: {value}" for name, value in values.items() if value != type(self).model_fields[name].default]

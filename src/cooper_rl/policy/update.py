@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.losses.kl import KLConfig, kl_estimate
 from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.policy.advantages import (
@@ -142,20 +142,19 @@ def _logprobs(
     """Log-probabilities before the step's update. The policy's are the sampler's unless the settings recompute them."""
     temperature = sampling.temperature
     recomputed = config.recompute_old_logprobs
-    return StepLogprobs(
-        temperature=temperature,
-        old=_learner_logprobs(learner, rollouts, rows, temperature) if recomputed else rollouts.logprobs,
-        reference=None if reference is None else _learner_logprobs(reference, rollouts, rows, temperature),
-    )
+    old = _learner_logprobs(learner, rollouts, rows, temperature) if recomputed else rollouts.logprobs
+    if reference is None:
+        return StepLogprobs(temperature, old, None)
+    return StepLogprobs(temperature, old, _learner_logprobs(reference, rollouts, rows, temperature, adapter=False))
 
 
 def _learner_logprobs(
-    learner: PolicyLearner, rollouts: Rollouts, rows: Int[np.ndarray, " R"], temperature: float
+    learner: PolicyLearner, rollouts: Rollouts, rows: Int[np.ndarray, " R"], temperature: float, adapter: bool = True
 ) -> Float[np.ndarray, " tokens"]:
     """The learner's log-probabilities (nats) of these completions; NaN at the tokens of all others."""
     if not len(rows):
         return np.full(len(rollouts.logprobs), np.nan)
-    found = learner.logprobs(rollouts.sequences(rows), rollouts.token_ids.lengths[rows], temperature)
+    found = learner.logprobs(rollouts.sequences(rows), rollouts.token_ids.lengths[rows], temperature, adapter)
     everywhere = np.full(len(rollouts.logprobs), np.nan, found.dtype)
     everywhere[rollouts.token_ids.places(rows)] = found
     return everywhere

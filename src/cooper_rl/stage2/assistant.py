@@ -21,9 +21,8 @@ from cooper_rl.config.base import Config
 from cooper_rl.config.registry import Kinds
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.text import has_content, normalise
+from cooper_rl.data.text import fenced, has_content, normalise
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.judging.fence import fenced
 
 if TYPE_CHECKING:
     from cooper_rl.clients.chat import ChatClient

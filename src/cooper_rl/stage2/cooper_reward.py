@@ -15,15 +15,15 @@ from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Closes, Remembers, Scores
 from cooper_rl.rewards.context import RewardModel, StepContext
-from cooper_rl.rewards.kinds.sum import build_sum, read_by
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.rewards.kinds.plain import build_sum, read_by
 from cooper_rl.rewards.rule.routing import Verifier
-from cooper_rl.rewards.shaped import shaped
+from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rollouts import AnswerGroup, Ragged
 from cooper_rl.stage2.health import ProbeSet
 from cooper_rl.stage2.pairs import Pair
-from cooper_rl.stage2.reward_config import CooperRewardConfig
-from cooper_rl.stage2.reward_inputs import RewardInputs, check_outline, outline, read_reward_inputs
+from cooper_rl.stage2.reward_config import CooperRewardConfig, check_outline, outline
+from cooper_rl.stage2.reward_inputs import RewardInputs, read_reward_inputs
 from cooper_rl.stage2.scored import OpenStep, Scored, ScoredGroup, Updated
 from cooper_rl.stage2.stage2 import Cooptimizer
 from cooper_rl.stage2.update import without_hardest

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.base import Scores
+from cooper_rl.rewards.base import Scores, reward_metrics
 from cooper_rl.rewards.context import StepContext
-from cooper_rl.rewards.metrics import reward_metrics
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
 from cooper_rl.stage2.health import step_health

@@ -15,7 +15,7 @@ from torch import Tensor
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.errors import InputError
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, RewardLoss, TieLoss, bce_loss, pair_loss
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, RewardLoss, TieLoss, bce_loss
 from cooper_rl.rewards.context import RewardModel
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair, pair_weights
@@ -127,10 +127,7 @@ def _parts(
     ties = [item for item in pairs if item[0].label == "tie"]
     if ranked:
         weights = pair_weights([pair for pair, _, _ in ranked], config.weighting)
-        loss = PairwiseLoss(
-            anchor=config.anchor, margin=config.margin, centring=config.centring, smoothing=config.smoothing
-        )
-        parts.append(Part("", _batch(ranked, weights, 1.0), loss))
+        parts.append(Part("", _batch(ranked, weights, 1.0), config.loss))
     if ties and config.tie_weight:
         parts.append(Part("tie_", _batch(ties, [1.0] * len(ties), config.tie_weight), TieLoss()))
     if labelled:
@@ -214,7 +211,7 @@ def pulls(part: Part, logits: Float[Tensor, " inputs"]) -> tuple[Float[Tensor, "
     else:
         assert not isinstance(part.loss, BinaryCrossEntropyLoss)
         positive, negative = logits.chunk(2)
-        outputs = pair_loss(part.loss, positive, negative, weights)
+        outputs = part.loss.pair_loss(positive, negative, weights)
     (gradient,) = torch.autograd.grad(outputs.loss, logits)
     means = {name: total.item() / len(weights) for name, total in outputs.metric_sums.items()}
     return gradient.abs().reshape(-1, len(weights)).sum(0), {"loss": outputs.loss.item()} | means

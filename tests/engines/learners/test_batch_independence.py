@@ -12,8 +12,7 @@ from transformers import PreTrainedModel
 
 from cooper_rl.engines.base import LabelledBatch, PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.linear import FastLinear
-from cooper_rl.engines.kernels.onednn import has_onednn
+from cooper_rl.engines.cpu.linear import FastLinear, has_onednn
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.kl import KLConfig

@@ -5,11 +5,10 @@ import pytest
 import torch
 
 from cooper_rl.engines.base import PolicyBatch
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.kept_decoder import compact_decoder
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
+from cooper_rl.engines.cpu.decoder import compact_decoder
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.rollouts import Column
 
@@ -50,7 +49,7 @@ def test_a_training_pass_gives_the_copy_up(learner):
 @pytest.mark.parametrize("change", ["optimizer step", "load", "in place"])
 def test_samples_follow_the_weights(learner, llama, tokenizer, tmp_path, change):
     sampler, params = NativeSampler(tokenizer), SamplingParams(max_tokens=6, min_tokens=6)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     learner.save(tmp_path)
     before = sampler.sample(PROMPTS, 2, params, seed=0)
     if change == "optimizer step":

@@ -12,17 +12,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.adapter import check_targets, four_bit
-from cooper_rl.engines.local.batches import length_mask, pad_tokens
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer, reward_model_shape
+from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.losses.reward_model import (
     BinaryCrossEntropyLoss,
-    PairwiseLoss,
+    PairLoss,
     RewardLoss,
     RewardLossOutputs,
-    TieLoss,
     bce_loss,
-    pair_loss,
 )
 from cooper_rl.rollouts import Column
 
@@ -67,10 +65,10 @@ class TorchRewardModelLearner(TorchLearner):
     def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and means over pairs (or rows).
 
-        A `PairBatch` goes with `PairwiseLoss` (`pair_accuracy`, `margin`) or `TieLoss` (`gap`), a `LabelledBatch` with
-        `BinaryCrossEntropyLoss` (`accuracy`). Several batches may share an optimizer step.
+        A `PairBatch` goes with a `PairLoss`, a `LabelledBatch` with `BinaryCrossEntropyLoss`; each loss names further
+        metrics. Several batches may share an optimizer step.
         """
-        if isinstance(batch, PairBatch) and isinstance(loss, PairwiseLoss | TieLoss):
+        if isinstance(batch, PairBatch) and isinstance(loss, PairLoss):
             positives, negatives = Column.of(batch.positives), Column.of(batch.negatives)
             microbatches = self.microbatches(positives, negatives)
             outputs = (self._pair_loss(positives, negatives, batch.weights, rows, loss) for rows in microbatches)
@@ -79,12 +77,7 @@ class TorchRewardModelLearner(TorchLearner):
             outputs = (self._labelled_loss(token_ids, batch, rows) for rows in self.microbatches(token_ids))
         else:
             raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
-        sums: dict[str, Tensor] = {}
-        for output in outputs:
-            self._backward(output.loss)
-            for name, value in {"loss": output.loss, **output.metric_sums}.items():
-                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
-        return {name: value.item() / (1 if name == "loss" else len(batch.weights)) for name, value in sums.items()}
+        return self._backward(outputs, len(batch.weights))
 
     def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
         """Logits, float32, on the CPU."""
@@ -96,12 +89,12 @@ class TorchRewardModelLearner(TorchLearner):
         return scores
 
     def _pair_loss(
-        self, positives: Column, negatives: Column, weights: list[float], rows: list[int], loss: PairwiseLoss | TieLoss
+        self, positives: Column, negatives: Column, weights: list[float], rows: list[int], loss: PairLoss
     ) -> RewardLossOutputs:
         with self._training_pass():
             logits = self.run(self._logits, [positives[i] for i in rows] + [negatives[i] for i in rows])
             positive, negative = logits.chunk(2)
-            return pair_loss(loss, positive, negative, logits.new_tensor([weights[i] for i in rows]))
+            return loss.pair_loss(positive, negative, logits.new_tensor([weights[i] for i in rows]))
 
     def _labelled_loss(self, token_ids: Column, batch: LabelledBatch, rows: list[int]) -> RewardLossOutputs:
         with self._training_pass():
