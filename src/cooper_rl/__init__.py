@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cooper_rl.run_config import RunConfig
     from cooper_rl.service.client import AsyncRewardClient, RewardClient
     from cooper_rl.stage2.cooper_reward import CooperReward
-    from cooper_rl.stage2.open_step import Scored, Updated
     from cooper_rl.stage2.reward_config import CooperRewardConfig
+    from cooper_rl.stage2.scored import Scored, Updated
     from cooper_rl.trainer import CooperTrainer
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
@@ -64,12 +64,12 @@ _HOMES = {
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",
     "SamplingParams": "cooper_rl.engines.config",
-    "Scored": "cooper_rl.stage2.open_step",
+    "Scored": "cooper_rl.stage2.scored",
     "Scores": "cooper_rl.rewards.base",
     "ShapingConfig": "cooper_rl.rewards.base",
     "StepContext": "cooper_rl.rewards.context",
     "SumConfig": "cooper_rl.rewards.kinds.plain",
-    "Updated": "cooper_rl.stage2.open_step",
+    "Updated": "cooper_rl.stage2.scored",
     "WeightedSum": "cooper_rl.rewards.kinds.plain",
     "build_config": "cooper_rl.config_loading",
     "fenced": "cooper_rl.data.text",

@@ -13,8 +13,8 @@ from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.process import score_steps
 from cooper_rl.rollouts import Ragged, Rollouts
 from cooper_rl.run_config import RunConfig
-from cooper_rl.stage2.open_step import Scored, Updated
 from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.scored import Scored, Updated
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def plugin(service):
 
     trainer = SimpleNamespace(model=torch.nn.Linear(1, 1))
     yield SimpleNamespace(reward=orms["cooper"](), callback=callbacks_map["cooper"](None, trainer), trainer=trainer)
-    adapter.CooperCallback.trainer_of_this_process = None
+    adapter.SwiftCallback.trainer_of_this_process = None
 
 
 def scored(plugin, problems, step: int, **missing):
@@ -70,6 +70,6 @@ def test_missing_columns_and_a_missing_callback_are_told(service, plugin, proble
         scored(plugin, problems, 1, question=True)
     import cooper_rl.adapters.swift as adapter
 
-    adapter.CooperCallback.trainer_of_this_process = None
+    adapter.SwiftCallback.trainer_of_this_process = None
     with pytest.raises(InputError, match="add --callbacks cooper"):
         scored(plugin, problems, 1)

@@ -2,8 +2,9 @@
 
     register_env("cooper", "cooper_rl.adapters.nemo_rl.CooperEnvironment")
 
-The data processor puts `question`, `answer` and `split` into `extra_env_info`. NeMo-RL names no step: start the service
-with `serve.commit=count:N`, N the answers of a step (`num_prompts_per_step` times `num_generations_per_prompt`).
+The data processor puts `question`, `answer` and `split` into `extra_env_info`. NeMo-RL sends no step, so the service
+counts answers: start it with `serve.commit=count:N`, where N is the number of answers in a step
+(`num_prompts_per_step` times `num_generations_per_prompt`).
 """
 
 # pyright: reportMissingImports=false
@@ -21,13 +22,16 @@ from cooper_rl.errors import InputError
 
 
 class ServedEnvironment(EnvironmentInterface[Any]):
-    """One turn: the last message is the answer. NeMo-RL does not say whether it was cut off, so it counts as ended."""
+    """An environment of one turn, whose answer is the last message.
+
+    NeMo-RL does not say whether an answer was cut off, so every answer counts as complete.
+    """
 
     def __init__(self, cfg: Any = None) -> None:
         self.cfg = cfg
 
     def step(self, message_log_batch: Sequence[Sequence[Any]], metadata: Sequence[Any]) -> EnvironmentReturn[Any]:
-        """Rewards [B]. Raises InputError for `extra_env_info` without question, answer or split."""
+        """Rewards [B]. Raises InputError if `extra_env_info` lacks question, answer or split."""
         rows = [read_row(row or {}, "extra_env_info") for row in metadata]
         if len({train for _, train in rows}) > 1:
             raise InputError("a batch has training and test rows; validate on a data set of its own")
@@ -48,7 +52,7 @@ class ServedEnvironment(EnvironmentInterface[Any]):
         )
 
     def global_post_process_and_metrics(self, batch: Any) -> tuple[Any, dict[str, float]]:
-        """The batch as it is, and the mean reward."""
+        """The batch unchanged, and the mean reward."""
         return batch, {"cooper/reward": batch["rewards"].float().mean().item()}
 
 

@@ -1,11 +1,11 @@
-"""OpenRLHF: the function of `--reward.remote_url reward.py`, where that file says
+"""OpenRLHF: the reward function for `--reward.remote_url reward.py`. That file contains
 
     from cooper_rl.adapters.openrlhf import reward_func
 
-A label is JSON text: `{"question": …, "answer": …,
-"split": "train"}`. OpenRLHF names no step, so the service counts: start it with `serve.commit=count:N`, N the answers
-of a step (`rollout.batch_size` times `rollout.n_samples_per_prompt`). COOPER_END_TOKEN is the policy's end-of-sequence
-token as text: an answer without it was cut off.
+A label is JSON text: `{"question": …, "answer": …, "split": "train"}`. OpenRLHF sends no step, so the service counts
+answers: start it with `serve.commit=count:N`, where N is the number of answers in a step (`rollout.batch_size` times
+`rollout.n_samples_per_prompt`). COOPER_END_TOKEN is the policy's end-of-sequence token as text; an answer without it
+counts as cut off.
 """
 
 import os
@@ -19,10 +19,10 @@ from cooper_rl.errors import InputError
 
 
 def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
-    """Rewards of these answers; `queries` are prompts with the answer behind. OpenRLHF sends them one by one.
+    """Rewards of these answers. A query is its prompt followed by the answer. OpenRLHF sends queries one by one.
 
-    Raises InputError for a label that is no JSON object with question, answer and split. OpenRLHF logs what is raised
-    and trains on without a reward, so look at its log after the first step.
+    Raises InputError if a label is not a JSON object with question, answer and split. OpenRLHF logs the error and
+    continues without a reward, so check its log after the first step.
     """
     rewards, versions = [], []
     for query, prompt, label in zip(queries, prompts, labels, strict=True):
@@ -39,7 +39,7 @@ def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence
 
 
 def _answer(query: str, prompt: str) -> tuple[str, bool]:
-    """The answer without its end-of-sequence token, and whether it ended by itself, which is True where unknown."""
+    """The answer without its end-of-sequence token, and whether it stopped by itself; True if that is unknown."""
     if not query.startswith(prompt):
         raise InputError(f"a query does not begin with its prompt: {query[:60]!r}, {prompt[:60]!r}")
     text, end = query.removeprefix(prompt), os.environ.get("COOPER_END_TOKEN")

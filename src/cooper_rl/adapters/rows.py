@@ -11,16 +11,18 @@ from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
 
+FOLDER = "cooper_reward"
+"""Where the reward is saved inside a trainer's checkpoint."""
 _REMEDY = "; name the columns that you have, as in Columns(question='problem', answer='final_answer')"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of columns, or of the keys of whatever a trainer hands on of a row.
+    """Names of the columns of a data set, or of the keys of the rows that a trainer passes on.
 
-    The prompt is not the question: it has a system message or a chat template around it, which no reward model should
-    read. So the data set needs a column of its own for each. What is None is read from the column of its own name
-    where there is one, and may be missing; a column that is named must be there.
+    The prompt is not the question: it wraps it in a system message or a chat template, which no reward model should
+    read. So the data set needs a column for each. A column that is named must exist. A field that is None is read from
+    the column of the field's name, which may be missing.
     """
 
     question: str = "question"
@@ -29,21 +31,21 @@ class Columns:
     solution: str | None = None
     """A reference solution that ends in the answer."""
     id: str | None = None
-    """A name that is unique in the data set. Without it, question and answer make one."""
+    """An id that is unique in the data set; by default a hash of question and answer."""
     rule: str | None = None
     """The rule for this row, as `problems.rule_field`."""
     metadata: str | None = None
-    """What a rule or an assistant of your own reads: an object, or its JSON."""
+    """Data for a rule or an assistant of your own: an object, or its JSON."""
 
     def check(self, present: Collection[str], where: str = "the data set") -> None:
-        """Raises InputError where a column is missing, naming those that are there."""
+        """Raises InputError if a column is missing, naming those that exist."""
         for name in filter(None, vars(self).values()):
             if name not in present:
                 there = ", ".join(map(repr, present)) or "none"
                 raise InputError(f"{where} has no column {name!r} (its columns: {there}){_REMEDY}")
 
     def problem(self, row: Mapping[str, Any], where: str = "the row") -> Problem:
-        """The problem of a row. Raises InputError for a column that is missing, empty, or no text."""
+        """The problem of a row. Raises InputError if a column is missing, empty or not text."""
         self.check(row.keys(), where)
         question, answer = self._text(row, "question", where), self._text(row, "answer", where)
         for name, value in ((self.question, question), (self.answer, answer)):
@@ -86,7 +88,7 @@ Row = tuple[Problem, Answer]
 
 
 def consecutive(rows: Sequence[Row], size: int, first: int = 0) -> list[AnswerGroup]:
-    """Every `size` rows as one group, numbered from `first`. Raises InputError where they are no group."""
+    """Groups of `size` consecutive rows, numbered from `first`. Raises InputError if their problems differ."""
     groups = []
     for start in range(0, len(rows), size):
         problems, answers = zip(*rows[start : start + size], strict=True)
@@ -100,7 +102,7 @@ def consecutive(rows: Sequence[Row], size: int, first: int = 0) -> list[AnswerGr
 
 
 def joined(rows: Sequence[AnswerGroup]) -> list[AnswerGroup]:
-    """One group for every id, in the order in which they first come. Raises InputError for an id of two problems."""
+    """One group per id, in order of appearance. Raises InputError if an id has two problems."""
     problems = {row.id: row.problem for row in reversed(rows)}
     answers: dict[str, list[Answer]] = {row.id: [] for row in rows}
     for row in rows:
@@ -111,7 +113,7 @@ def joined(rows: Sequence[AnswerGroup]) -> list[AnswerGroup]:
 
 
 def by_row(rows: Sequence[AnswerGroup], rewards: Sequence[Sequence[float]]) -> list[float]:
-    """The rewards of `joined(rows)`, one for every row; a row is a group with one answer."""
+    """The rewards of `joined(rows)` in the order of the rows, each a group with one answer."""
     left = {group.id: iter(found) for group, found in zip(joined(rows), rewards, strict=True)}
     return [next(left[row.id]) for row in rows]
 
@@ -139,9 +141,9 @@ def gathered(rows: list[T], processes: int) -> list[T]:
 
 
 def on_first(work: Callable[[], T], rank: int, processes: int) -> T:
-    """What `work` returns in the first process, in all of them.
+    """Call `work` in the first process and return its result in all of them.
 
-    An error there is raised in all, or the others would wait for a result for ever. Every process must call it.
+    Its error is raised in all, or the others would wait for ever. Every process must call it.
     """
     if processes == 1:
         return work()

@@ -1,5 +1,4 @@
-"""What the trainers of many processes have in common: the service, named by the environment, and rows that know
-their split."""
+"""The service's clients of this process, configured by environment variables, and rows with a split."""
 
 import asyncio
 import json
@@ -24,12 +23,12 @@ _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRewardClient] = Weak
 
 @cache
 def client() -> RewardClient:
-    """The service's client of this process. Raises InputError where COOPER_URL is not set."""
+    """The service's client of this process. Raises InputError if COOPER_URL is not set."""
     return RewardClient(_url(), os.environ.get(TOKEN), run=os.environ.get(RUN))
 
 
 def async_client() -> AsyncRewardClient:
-    """The same for asynchronous code; one for every event loop, as connections belong to theirs."""
+    """The same for asynchronous code, one per event loop, because connections belong to their loop."""
     loop = asyncio.get_running_loop()
     if loop not in _of_loop:
         _of_loop[loop] = AsyncRewardClient(_url(), os.environ.get(TOKEN), run=os.environ.get(RUN))
@@ -38,7 +37,7 @@ def async_client() -> AsyncRewardClient:
 
 @cache
 def columns() -> Columns:
-    """The names in COOPER_COLUMNS, or the usual ones. Raises InputError for what `Columns` does not have."""
+    """The column names in COOPER_COLUMNS, or the defaults. Raises InputError for an unknown field."""
     text = os.environ.get(COLUMNS, "{}")
     try:
         return Columns(**json.loads(text))
@@ -47,10 +46,10 @@ def columns() -> Columns:
 
 
 def read_row(row: Mapping[str, Any], where: str) -> tuple[Problem, bool]:
-    """A row's problem, and whether it may be trained on: where its `split` is `train`.
+    """A row's problem, and whether its answers may be trained on: those of the split `train`.
 
-    These trainers send the answers of an evaluation without a word, so every row has to say which it is. Raises
-    InputError for what is missing.
+    These trainers do not mark the answers of an evaluation, so every row must have its split. Raises InputError if a
+    column is missing.
     """
     problem = columns().problem(row, where)
     if "split" not in row:
@@ -62,7 +61,7 @@ def read_row(row: Mapping[str, Any], where: str) -> tuple[Problem, bool]:
 
 
 def single(problem: Problem, text: str, stopped: bool, group: str | None = None, id: str | None = None) -> AnswerGroup:
-    """One answer as a part of its group: by default that of its problem, under a name that no other answer has."""
+    """One answer as part of a group, by default its problem's, with a unique id."""
     return AnswerGroup(group or problem.id, problem, [Answer(text, stopped, id or uuid4().hex)])
 
 

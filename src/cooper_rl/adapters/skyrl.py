@@ -15,15 +15,15 @@ from cooper_rl.adapters.served import client, read_row, single
 
 
 class CooperEnv(BaseTextEnv):
-    """Asks the service for the reward of the first answer, which ends the episode."""
+    """An episode of one answer, which the service rewards."""
 
     def __init__(self, env_config: Any = None, extras: dict[str, Any] | None = None) -> None:
-        """Raises InputError for a row without question, answer or split, before anything is sampled for it."""
+        """Raises InputError if a row lacks question, answer or split, before anything is sampled for it."""
         super().__init__()
         self.problem, self.train = read_row(extras or {}, "a row's extras")
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """`action` is the answer. SkyRL does not say whether it was cut off, so it counts as ended."""
+        """Reward the answer `action`. SkyRL does not say whether it was cut off, so it counts as complete."""
         scored = client().score([single(self.problem, action, stopped=True)], train=self.train, partial=True)
         metadata = {"verdict": scored.verdicts[0][0], "version": scored.version}
         return BaseTextEnvStepOutput(observations=[], reward=scored.rewards[0][0], done=True, metadata=metadata)

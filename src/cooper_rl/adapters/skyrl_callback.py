@@ -1,7 +1,7 @@
 """SkyRL: the end of the service's steps, and checkpoints: `RayPPOTrainer(…, callbacks=[CooperCallback()])`.
 
-The fully asynchronous trainer takes no callback: start the service with `serve.commit=count:N` there, N the answers of
-a step.
+The fully asynchronous trainer takes no callback. There, start the service with `serve.commit=count:N`, where N is the
+number of answers in a step.
 """
 
 # pyright: reportMissingImports=false
@@ -11,16 +11,15 @@ from typing import Any
 
 from skyrl.train.utils.callbacks import TrainingCallback
 
+from cooper_rl.adapters.rows import FOLDER
 from cooper_rl.adapters.served import client
-
-FOLDER = "cooper_reward"
 
 
 class CooperCallback(TrainingCallback):
-    """Ends the service's step with SkyRL's, and saves and restores both together."""
+    """Ends the service's step with SkyRL's, and saves and restores the reward with SkyRL's checkpoints."""
 
     def on_train_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
-        """Where SkyRL has resumed, take the service back to that checkpoint."""
+        """Restore the service's checkpoint if SkyRL has resumed."""
         if callback_input.global_step:
             settings = trainer.cfg.trainer
             last = Path(settings.ckpt_path) / f"global_step_{callback_input.global_step}"
@@ -34,5 +33,5 @@ class CooperCallback(TrainingCallback):
             client().update(opened["step"])
 
     def on_save(self, trainer: Any, callback_input: Any, control: Any) -> None:
-        """Save the service's reward beside what SkyRL has saved."""
+        """Save the service's reward in SkyRL's checkpoint."""
         client().save(Path(callback_input.ckpt_path) / FOLDER)

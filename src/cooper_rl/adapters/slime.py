@@ -4,7 +4,7 @@
     --custom-rollout-log-function-path cooper_rl.adapters.slime.end_of_rollout
     --data-source-path cooper_rl.adapters.slime.CooperDataSource
 
-A row's metadata (`--metadata-key`) needs `question`, `answer` and `split`; where there is a label, it is the answer.
+A row's metadata (`--metadata-key`) needs `question`, `answer` and `split`. A label replaces the answer.
 """
 
 # pyright: reportMissingImports=false
@@ -20,11 +20,11 @@ from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
 
 _scored: set[str] = set()
-"""Groups of the step under way; slime scores and ends a rollout in the same process."""
+"""Ids of the step's groups. slime scores and ends a rollout in the same process."""
 
 
 async def reward(args: Any, sample: Any, **unused: Any) -> Any:
-    """The reward of one sample, or the rewards of a group. Raises InputError for metadata that lack something."""
+    """The reward of one sample, or the rewards of a group. Raises InputError if the metadata lack a field."""
     samples = sample if isinstance(sample, list) else [sample]
     rows = [_row(one) for one in samples]
     if len({train for _, train in rows}) > 1:
@@ -38,7 +38,7 @@ async def reward(args: Any, sample: Any, **unused: Any) -> Any:
 
 
 def end_of_rollout(rollout_id: int, args: Any, samples: Any, metrics: Any, seconds: float) -> bool:
-    """Train on the rollout's groups; what slime filtered out is left out. False lets slime log as it does."""
+    """Train the reward model on the groups that slime kept. Returns False, so that slime logs the rollout itself."""
     opened = client().info()["open"]
     if opened is not None:
         kept = {_row(sample)[0].id for sample in _flat(samples)}
@@ -48,15 +48,14 @@ def end_of_rollout(rollout_id: int, args: Any, samples: Any, metrics: Any, secon
 
 
 class CooperDataSource(RolloutDataSourceWithBuffer):
-    """slime's own data source, which slime saves and loads with its checkpoints: the service goes with it."""
+    """slime's data source. slime saves and loads it with its checkpoints, and the service's reward with it."""
 
     def save(self, rollout_id: Any) -> None:
-        """Save both."""
         super().save(rollout_id)
         client().save(_folder(self.args.save, rollout_id))
 
     def load(self, rollout_id: Any = None) -> None:
-        """Load both, where slime resumes."""
+        """Load both if slime resumes."""
         super().load(rollout_id)
         if self.args.load is not None and rollout_id is not None and rollout_id >= 0:
             client().load(_folder(self.args.load, rollout_id))

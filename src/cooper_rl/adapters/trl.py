@@ -1,42 +1,48 @@
-"""TRL's GRPOTrainer with a reward model that learns: one object is the reward function and brings the callback."""
+"""TRL's GRPOTrainer with a reward model that learns: one object is the reward function and has the callback."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import Columns, Row, completion_text, consecutive, gathered, on_first
-from cooper_rl.adapters.scorer import Scorer
+from cooper_rl.adapters.rows import FOLDER, Columns, Row, completion_text, consecutive, gathered, on_first
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer
+from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.reward_config import CooperRewardConfig
+from cooper_rl.stage2.scored import Scored, Updated
 
-FOLDER = "cooper_reward"
-"""Where the reward is saved inside TRL's `checkpoint-N`."""
+
+class LearningReward(Protocol):
+    """The verbs of `CooperReward`, which the service's client has too."""
+
+    def score(self, groups: Sequence[AnswerGroup], *, step: int | None = None, train: bool = True) -> Scored: ...
+    def update(self, step: int, keep: Collection[str] | None = None) -> Updated: ...
+    def save(self, folder: str | Path) -> Any: ...
+    def load(self, folder: str | Path) -> Any: ...
 
 
 class GRPOReward:
     """`GRPOTrainer(reward_funcs=[reward], callbacks=[reward.callback], …)`.
 
-    A step of the reward is one optimizer step for which TRL sampled: one version of the reward model scores all its
-    completions, and its end trains the reward model. Where TRL uses a generation for several optimizer steps, the first
-    of them does. Evaluation is scored and never trained on. With several processes the first owns the reward and scores
-    for all. Checkpoints and `resume_from_checkpoint` are TRL's own.
+    A step of the reward is an optimizer step for which TRL sampled. One version of the reward model scores all of its
+    completions, and the reward model is trained when it ends. If TRL uses a generation for several optimizer steps, the
+    first of them counts. Evaluation is scored and never trained on. With several processes, the first owns the reward
+    and scores for all. The reward is saved in TRL's checkpoints, and `resume_from_checkpoint` restores it.
     """
 
     __name__ = "cooper"  # under which TRL logs the reward
 
     def __init__(
-        self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
+        self, scorer: LearningReward | None, columns: Columns | None = None, resume_from: str | Path | None = None
     ) -> None:
         """`scorer` is a `CooperReward` or the service's client; only the first process needs one.
 
-        `resume_from` is the checkpoint that TRL resumes from, where it is not in `output_dir`.
+        `resume_from` is the checkpoint that TRL resumes from, if it is not in `output_dir`.
         """
         self.scorer = scorer
         self.columns = columns or Columns()
@@ -51,7 +57,7 @@ class GRPOReward:
     def from_config(
         cls, config: CooperRewardConfig, columns: Columns | None = None, total_steps: int | None = None
     ) -> Self:
-        """Load the reward in this process; of several, in the first alone. `total_steps` as in `CooperReward`."""
+        """Load the reward, with several processes only in the first. For `total_steps` see `CooperReward`."""
         first = int(os.environ.get("RANK", "0")) == 0  # what launchers set, before anything has started
         return cls(CooperReward.from_config(config, total_steps) if first else None, columns)
 
@@ -64,7 +70,7 @@ class GRPOReward:
         log_metric: Callable[[str, float], None],
         **columns: Any,
     ) -> list[float | None]:
-        """One reward for every completion. Raises InputError for missing columns, and rows that are no whole groups."""
+        """One reward per completion. Raises InputError if a column is missing or the rows are not whole groups."""
         args, model = self.callback.args, self.callback.model
         if args is None:
             raise InputError("GRPOTrainer got the reward without its callback; add callbacks=[reward.callback]")
@@ -84,7 +90,7 @@ class GRPOReward:
         return [*rewards[args.process_index * len(own) :][: len(own)]]
 
     def update(self) -> None:
-        """Train the reward model on what was scored since the last update, if anything was."""
+        """Train the reward model on the answers scored since the last update, if there are any."""
         if self._open is not None and self.scorer is not None:
             start = perf_counter()
             learned = self.scorer.update(self._open)
@@ -105,7 +111,7 @@ class GRPOReward:
 
 
 class GRPOCallback(TrainerCallback):
-    """What `GRPOReward` has to know of the trainer, and does at its events."""
+    """The trainer's state that `GRPOReward` needs, and its work at the trainer's events."""
 
     def __init__(self, reward: GRPOReward) -> None:
         self.reward = reward
@@ -121,7 +127,7 @@ class GRPOCallback(TrainerCallback):
         self.end_tokens = {tokenizer.eos_token_id, *(more if isinstance(more, list) else [more])} - {None}
 
     def on_train_begin(self, args, state, control, model=None, train_dataloader=None, **kwargs):
-        """Check the columns before the first sample; where TRL resumes, load the reward."""
+        """Check the columns before the first sample, and load the reward if TRL resumes."""
         self.model = model
         columns = getattr(getattr(train_dataloader, "dataset", None), "column_names", None)
         if columns:
@@ -131,17 +137,17 @@ class GRPOCallback(TrainerCallback):
             self.reward.scorer.load(Path(checkpoint) / FOLDER)
 
     def on_step_end(self, args, state, control, **kwargs):
-        """Train the reward model, once for every generation."""
+        """Train the reward model, once per generation."""
         self.reward.update()
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        """Put the update's metrics into their own step's row; by `log_metric`, trackers have them one step late."""
+        """Put the update's metrics into their own step's row; `log_metric` gives them to trackers one step late."""
         if logs is not None and "loss" in logs:
             found = {f"{self.reward.__name__}/{name}": value for name, value in self.reward.learned.items()}
             logs |= found
             state.log_history[-1] |= found
 
     def on_save(self, args, state, control, **kwargs):
-        """Save the reward beside what TRL has saved."""
+        """Save the reward in TRL's checkpoint."""
         if args.process_index == 0 and self.reward.scorer is not None:
             self.reward.scorer.save(Path(str(args.output_dir)) / f"checkpoint-{state.global_step}" / FOLDER)

@@ -1,4 +1,4 @@
-"""TRL's AsyncGRPOTrainer: the reward is sent to a process of its own, and the service's client goes with it.
+"""TRL's AsyncGRPOTrainer: it sends the reward, with the service's client, to a process of its own.
 
 reward = AsyncGRPOReward(RewardClient(url), commit="count:1024")
 AsyncGRPOTrainer(reward_funcs=reward, callbacks=[reward.callback], …)
@@ -11,18 +11,16 @@ from uuid import uuid4
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import Columns, completion_text
+from cooper_rl.adapters.rows import FOLDER, Columns, completion_text
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.client import RewardClient
 
-FOLDER = "cooper_reward"
-
 
 class AsyncGRPOReward:
-    """Scores a whole group at a time, by the version of the moment: steps overlap, so the service counts its own.
+    """Scores one whole group per call with the current version of the reward model.
 
-    `commit` says after how many answers it trains. A group is scored by one version; those of one optimizer step may be
-    of several.
+    Steps overlap in this trainer, so the service counts its own; `commit` says after how many answers it trains. Groups
+    of one optimizer step may be scored by different versions.
     """
 
     __name__ = "cooper"
@@ -30,7 +28,7 @@ class AsyncGRPOReward:
     def __init__(
         self, client: RewardClient, commit: str, end_tokens: Sequence[int] = (), columns: Columns | None = None
     ) -> None:
-        """`end_tokens` end a completion that was not cut off; without them none counts as cut off."""
+        """A completion that does not end in one of `end_tokens` was cut off; without them, none counts as cut off."""
         self.client = client
         self.commit = commit
         self.end_tokens = tuple(end_tokens)
@@ -39,7 +37,7 @@ class AsyncGRPOReward:
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Sequence[Any], **columns: Any
     ) -> list[float | None]:
-        """One reward for every completion of the group. Raises InputError for columns that are missing."""
+        """One reward per completion of the group. Raises InputError if a column is missing."""
         row = {name: values[0] for name, values in columns.items() if isinstance(values, list)}
         answers = [
             Answer(completion_text(text), not self.end_tokens or ids[-1] in self.end_tokens, tokens=len(ids))
@@ -51,7 +49,7 @@ class AsyncGRPOReward:
 
     @property
     def callback(self) -> TrainerCallback:
-        """Saves the service's reward with TRL's checkpoints, and loads it where TRL resumes."""
+        """Saves the service's reward with TRL's checkpoints, and loads it if TRL resumes."""
         return _Checkpoints(self.client)
 
 

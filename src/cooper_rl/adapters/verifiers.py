@@ -2,7 +2,7 @@
 
     class MyTask(CooperTask, vf.Task[MyData]): …
 
-prime-rl names no step: start the service with `serve.commit=count:N`, N the answers of a step.
+prime-rl sends no step: start the service with `serve.commit=count:N`, where N is the number of answers in a step.
 """
 
 # pyright: reportMissingImports=false
@@ -15,11 +15,11 @@ from cooper_rl.adapters.served import async_client, read_row, single
 
 
 class CooperTask:
-    """What a task of your own inherits beside `vf.Task`. Its data have the fields `question`, `answer`, `split`."""
+    """A mixin for tasks: inherit it beside `vf.Task`. The data need the fields `question`, `answer` and `split`."""
 
     @vf.reward
     async def cooper(self, task: Any, trace: vf.Trace) -> float:
-        """The service's reward of the last reply. Raises InputError for data without question, answer or split."""
+        """The service's reward of the last reply. Raises InputError if the data lack question, answer or split."""
         row = task.model_dump()
         problem, train = read_row(row, f"the data of task {task.name or task.idx}")
         stopped = not trace.is_truncated

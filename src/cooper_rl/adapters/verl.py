@@ -17,17 +17,15 @@ from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 
+from cooper_rl.adapters.rows import FOLDER
 from cooper_rl.adapters.served import async_client, client, read_row, single
 from cooper_rl.errors import InputError
-
-FOLDER = "cooper_reward"
-"""Where a checkpoint of verl notes that of the service."""
 
 
 class CooperRewardManager(RewardManagerBase):
     """Scores one answer at a time, in any of verl's reward workers.
 
-    The first answer of a step ends the step before: verl has no hook for that which all its trainers call.
+    The first answer of a step ends the previous step, because verl has no hook that all its trainers call at the end.
     """
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any, **unused: Any) -> None:
@@ -35,7 +33,7 @@ class CooperRewardManager(RewardManagerBase):
         self._step = 0
 
     async def run_single(self, data: Any) -> dict[str, Any]:
-        """The reward of the last of these sequences. Raises InputError for a row without question, answer or split."""
+        """The reward of the last of these sequences. Raises InputError if a row lacks question, answer or split."""
         item = data[-1:][0]
         fields = item.non_tensor_batch
         if "global_steps" not in fields or "uid" not in fields:
@@ -53,7 +51,7 @@ class CooperRewardManager(RewardManagerBase):
         return {"reward_score": scored.rewards[0][0], "reward_extra_info": extra}
 
     def _read(self, item: Any) -> tuple[str, bool]:
-        """Text of the answer, and whether it ended by itself."""
+        """The answer's text, and whether it stopped by itself."""
         ids = item.batch["responses"]
         ids = ids[: int(item.batch["attention_mask"][-len(ids) :].sum())]
         limit = self.config.actor_rollout_ref.rollout.response_length
@@ -70,7 +68,7 @@ class CooperRewardManager(RewardManagerBase):
 
 
 class CooperCheckpoint(CheckpointCallback):
-    """Saves the service's reward with verl's checkpoint, and takes it back there when verl resumes."""
+    """Saves the service's reward with verl's checkpoint, and restores it if verl resumes."""
 
     def __init__(self, config: Any = None) -> None:
         super().__init__(config)
@@ -78,7 +76,7 @@ class CooperCheckpoint(CheckpointCallback):
             client().load(folder / FOLDER)
 
     def on_save(self, trainer: Any, global_step: int, checkpoint_dir: str, **unused: Any) -> None:
-        """End the step, for verl saves before it does, and save."""
+        """End the step, because verl saves before the step ends, and save."""
         opened = client().info()["open"]
         if opened is not None:
             client().update(opened["step"])
@@ -86,7 +84,7 @@ class CooperCheckpoint(CheckpointCallback):
 
 
 def _resumed(trainer: Any) -> Path | None:
-    """The checkpoint that verl is going to load, found as it finds it."""
+    """The checkpoint that verl will load."""
     if trainer.resume_mode == "resume_path":
         return Path(trainer.resume_from_path).absolute()
     if trainer.resume_mode != "auto":
@@ -96,5 +94,5 @@ def _resumed(trainer: Any) -> Path | None:
 
 
 def _first(verdicts: list[list[Any]]) -> dict[str, Any]:
-    """verl wants the same keys from every answer."""
+    """verl requires the same keys from every answer."""
     return {"cooper_verdict": verdicts[0][0]}

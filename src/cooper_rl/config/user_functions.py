@@ -39,6 +39,9 @@ MOVED = {
     "cooper_rl.clients.chat_config": "cooper_rl.clients.chat",
     "cooper_rl.clients.chat_reply": "cooper_rl.clients.chat",
     "cooper_rl.observe.watch.rules": "cooper_rl.observe.watch",
+    "cooper_rl.cooptimization.negatives.rewriting": "cooper_rl.stage2.assistant",
+    "cooper_rl.cooptimization.pairs": "cooper_rl.stage2.pairs",
+    "cooper_rl.cooptimization.cooper_reward": "cooper_rl.stage2.cooper_reward",
 }
 """Modules that configurations and parts of earlier versions name, and their present names."""
 

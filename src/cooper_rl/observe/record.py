@@ -33,8 +33,8 @@ from cooper_rl.rollouts import Ragged, Rollouts
 if TYPE_CHECKING:
     from cooper_rl.rules.rule import Verdict
     from cooper_rl.run_config import RunConfig
-    from cooper_rl.stage2.open_step import Scored
     from cooper_rl.stage2.pairs import Pair
+    from cooper_rl.stage2.scored import Scored
 
 logger = logging.getLogger(__name__)
 PACKAGES = ("torch", "transformers", "numpy")

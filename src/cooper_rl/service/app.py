@@ -16,7 +16,7 @@ from cooper_rl import __version__
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer
 from cooper_rl.service.config import CommitPolicy, ServeConfig, read_policy
-from cooper_rl.service.training import Asked, Refusal, ScoreAsk, ScoreReply, StepView, check_limits, needs_whole_groups
+from cooper_rl.service.training import Refusal, ScoreAsk, check_limits, needs_whole_groups
 from cooper_rl.service.wire import (
     Body,
     CheckpointBody,
@@ -40,6 +40,7 @@ from cooper_rl.service.wire import (
     step_view,
 )
 from cooper_rl.service.worker import Meters, Worker
+from cooper_rl.stage2.scored import Scored, Updated
 
 LONGEST_WAIT_S = 60.0
 T = TypeVar("T")
@@ -55,11 +56,11 @@ class Service:
         self.stopping = False
         self.needs_whole_groups = needs_whole_groups(config.rewards)
 
-    async def score(self, asks: list[ScoreAsk]) -> list[ScoreReply]:
+    async def score(self, asks: list[ScoreAsk]) -> list[Scored]:
         """Score requests, perhaps in a batch with those of others. Raises the exception of the first that failed."""
         for ask in asks:
             check_limits(ask, self.config.serve)
-            if self.needs_whole_groups and any(one.partial for one in ask.groups):
+            if self.needs_whole_groups and ask.partial:
                 raise Refusal(422, "this server's reward compares the answers of a group; send whole groups")
         return list(await asyncio.gather(*(result_of(self.worker.score(ask)) for ask in asks)))
 
@@ -71,17 +72,17 @@ class Service:
         except ValueError as error:
             raise Refusal(422, str(error)) from error
 
-    def view(self, step: int) -> StepView:
+    def view(self, step: int) -> Updated:
         """The state of a step. Raises Refusal (404) for an unknown step."""
         training = self.worker.training
         if step in training.steps:
             return training.steps[step]
-        if training.book is not None and training.book.step == step:
-            return StepView(step, "open", training.reward.version)
+        if training.open_step is not None and training.open_step.number == step:
+            return Updated(step, training.reward.version, state="open")
         why = "its results are not kept any more" if step <= training.last_step else "nothing was scored in it"
         raise Refusal(404, f"step {step}: {why}; the server is at step {training.last_step}")
 
-    async def settled(self, step: int, wait_s: float) -> StepView:
+    async def settled(self, step: int, wait_s: float) -> Updated:
         """`view` after the end of an update, or after `wait_s` seconds."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(wait_s, LONGEST_WAIT_S)
@@ -91,14 +92,16 @@ class Service:
 
     def info(self) -> dict[str, Any]:
         """The server's state and limits."""
-        training, book = self.worker.training, self.worker.training.book
+        training, opened = self.worker.training, self.worker.training.open_step
         limits = ("batch_rows", "max_pending", "max_pending_mb", "max_body_mb", "max_rows", "max_characters")
         return {
             "cooper": __version__,
             "run": training.run,
             "version": training.reward.version,
             "last_step": training.last_step,
-            "open": None if book is None else {"step": book.step, "groups": len(book.groups), "answers": book.rows},
+            "open": None
+            if opened is None
+            else {"step": opened.number, "groups": len(opened.groups), "answers": opened.rows},
             "checkpoints": training.history.checkpoints(),
             "history": training.digest,
             "kind": self.config.kind,
@@ -153,10 +156,10 @@ def training_routes(service: Service) -> APIRouter:
         groups = groups_of(body)
         if commit is not None and body.step is not None:
             raise Refusal(422, "commit: it is for answers without a step; leave out one of the two")
-        asked = [Asked(group, one.partial) for group, one in zip(groups, body.groups, strict=True)]
+        partial = frozenset(one.id for one in body.groups if one.partial)
         policy = service.policy(commit) if body.step is None else None
-        (found,) = await service.score([ScoreAsk(asked, body.step, body.phase == "train", body.run, policy)])
-        return reply(scores(found))
+        (found,) = await service.score([ScoreAsk(groups, body.step, body.phase == "train", body.run, policy, partial)])
+        return reply(scores(found, groups))
 
     @routes.post("/v1/steps/{step}/commit", status_code=202)
     async def commit(request: Request, step: int) -> Response:
@@ -218,7 +221,7 @@ def shim_routes(service: Service) -> APIRouter:
     """`?commit=count:1024` or `?commit=idle:5s` in the URL says when to train."""
     routes = APIRouter()
 
-    async def score(answers: list[tuple[Label, Answer]], commit: str | None) -> list[ScoreReply]:
+    async def score(answers: list[tuple[Label, Answer]], commit: str | None) -> list[Scored]:
         return await service.score(asks_of(answers, service.policy(commit)))
 
     @routes.post("/get_reward")
@@ -227,7 +230,7 @@ def shim_routes(service: Service) -> APIRouter:
         found = await score(openrlhf_answers(await read_body(request, OpenRLHFBody)), commit)
         rewards = [first_reward(one) for one in found]
         logs = {
-            "correct": [float(one.groups[0].verdicts[0] == "correct") for one in found],
+            "correct": [float(one.verdicts[0][0] == "correct") for one in found],
             "reward_model_version": [float(one.version) for one in found],
         }
         return reply({"rewards": rewards, "scores": rewards, "extra_logs": logs})

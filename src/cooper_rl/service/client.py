@@ -12,8 +12,8 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.rollouts import AnswerGroup
-from cooper_rl.rules.rule import Verdict
 from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.scored import Scored, Updated
 
 if TYPE_CHECKING:
     import httpx
@@ -50,32 +50,6 @@ class ServiceFailedError(RuntimeError):
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
-
-
-@dataclass(frozen=True)
-class ServedScores:
-    """The results of `CooperReward.score` (`Scored`) that are sent over HTTP.
-
-    One list per group, one entry per answer; `logits` is None if the server has no reward model. NaN and infinity both
-    arrive as NaN. `step` is the step that the groups belong to, None for an evaluation.
-    """
-
-    rewards: list[list[float]]
-    logits: list[list[float]] | None
-    verdicts: list[list[Verdict]]
-    version: int
-    step: int | None
-    metrics: Metrics
-
-
-@dataclass(frozen=True)
-class ServedUpdate:
-    """What `CooperReward.update` did (`Updated`): the step's pairs with the logits before and after."""
-
-    step: int
-    version: int
-    pairs: list[Pair]
-    metrics: Metrics
 
 
 @dataclass(frozen=True)
@@ -149,11 +123,11 @@ def read_answer(response: "httpx.Response") -> dict[str, Any]:
     raise RefusedError(response.status_code, message)
 
 
-def read_scores(answer: dict[str, Any]) -> ServedScores:
+def read_scores(answer: dict[str, Any]) -> Scored:
     """The answer to `score_call`."""
     groups = answer["groups"]
     has_logits = bool(groups) and groups[0]["logits"] is not None
-    return ServedScores(
+    return Scored(
         rewards=[_numbers(group["rewards"]) for group in groups],
         logits=[_numbers(group["logits"]) for group in groups] if has_logits else None,
         verdicts=[group["verdicts"] for group in groups],
@@ -163,13 +137,13 @@ def read_scores(answer: dict[str, Any]) -> ServedScores:
     )
 
 
-def read_update(answer: dict[str, Any]) -> ServedUpdate:
+def read_update(answer: dict[str, Any]) -> Updated:
     """The reply to `state_call` after the update. Raises ServiceFailedError unless the step is done."""
     if answer["state"] != "done":
         why = answer["error"] or "it was taken back by a restore"
         raise ServiceFailedError(f"step {answer['step']}: nothing was learned: {why}", 500)
     pairs = [Pair(**pair) for pair in answer["pairs"]]
-    return ServedUpdate(answer["step"], answer["version"], pairs, _metrics(answer["metrics"]))
+    return Updated(answer["step"], answer["version"], pairs, _metrics(answer["metrics"]))
 
 
 @dataclass(frozen=True)
@@ -275,7 +249,7 @@ class RewardClient(_Connection):
         train: bool = True,
         partial: bool = False,
         commit: str | None = None,
-    ) -> ServedScores:
+    ) -> Scored:
         """Rewards of these groups; see `CooperReward.score`.
 
         With `partial`, other calls may add answers to these groups, and the commit closes them; every answer then
@@ -284,7 +258,7 @@ class RewardClient(_Connection):
         """
         return read_scores(self._send(score_call(groups, step, train, self.run, partial, commit)))
 
-    def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> ServedUpdate:
+    def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> Updated:
         """Train on the step's groups, once, and wait for it; see `CooperReward.update`.
 
         With `expected` the server refuses to train unless exactly that many groups were scored.
@@ -351,11 +325,11 @@ class AsyncRewardClient(_Connection):
         train: bool = True,
         partial: bool = False,
         commit: str | None = None,
-    ) -> ServedScores:
+    ) -> Scored:
         """See `RewardClient.score`."""
         return read_scores(await self._send(score_call(groups, step, train, self.run, partial, commit)))
 
-    async def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> ServedUpdate:
+    async def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> Updated:
         """See `RewardClient.update`."""
         await self._send(commit_call(step, keep, expected, self.run))
         while (answer := await self._send(state_call(step)))["state"] == "updating":

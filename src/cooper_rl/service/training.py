@@ -4,21 +4,17 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from cooper_rl.data.problem import Problem
-from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS
-from cooper_rl.rollouts import Answer, AnswerGroup
-from cooper_rl.rules.rule import Verdict
+from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.service.config import CommitPolicy, ServerConfig
 from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone
 from cooper_rl.stage2.cooper_reward import CooperReward
-from cooper_rl.stage2.open_step import Scored, Updated
-from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.scored import OpenStep, OtherContentError, Scored, ScoredGroup, Updated
 
 
 class Refusal(Exception):
@@ -31,157 +27,26 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A group in a request. A partial group may get more answers from other requests."""
-
-    group: AnswerGroup
-    partial: bool = False
-
-
-@dataclass(frozen=True)
-class ScoredGroup:
-    """A group with one verdict, reward and logit per answer; logits are by the model's name."""
-
-    group: AnswerGroup
-    partial: bool
-    verdicts: list[Verdict]
-    rewards: list[float]
-    logits: dict[str, list[float]]
-
-    def pick(self, places: Sequence[int]) -> Self:
-        """The answers at these places, in this order."""
-        return replace(
-            self,
-            group=replace(self.group, answers=[self.group.answers[i] for i in places]),
-            verdicts=[self.verdicts[i] for i in places],
-            rewards=[self.rewards[i] for i in places],
-            logits={name: [row[i] for i in places] for name, row in self.logits.items()},
-        )
-
-    def joined(self, other: "ScoredGroup") -> Self:
-        """With the answers of `other` appended."""
-        return replace(
-            self,
-            group=replace(self.group, answers=[*self.group.answers, *other.group.answers]),
-            verdicts=self.verdicts + other.verdicts,
-            rewards=self.rewards + other.rewards,
-            logits={name: row + other.logits[name] for name, row in self.logits.items()},
-        )
-
-    def closed(self) -> Self:
-        """With the answers of a partial group sorted by id, so that the order of arrival does not matter."""
-        if not self.partial:
-            return self
-        answers = self.group.answers
-        return self.pick(sorted(range(len(answers)), key=lambda i: answers[i].id or ""))
-
-    def record(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, record: dict[str, Any]) -> Self:
-        """From what `record` returned."""
-        group = record["group"]
-        answers = [Answer(**answer) for answer in group["answers"]]
-        return cls(**{**record, "group": AnswerGroup(group["id"], Problem(**group["problem"]), answers)})
-
-
-@dataclass(frozen=True)
 class ScoreAsk:
     """One request to score. `policy` says when to train, for requests without a step."""
 
-    groups: list[Asked]
+    groups: list[AnswerGroup]
     step: int | None = None
     train: bool = True
     run: str | None = None
     policy: CommitPolicy | None = None
+    partial: frozenset[str] = frozenset()
+    """Ids of the groups that may get more answers from other requests."""
 
     @property
     def rows(self) -> int:
         """Number of answers."""
-        return sum(len(one.group.answers) for one in self.groups)
+        return sum(len(group.answers) for group in self.groups)
 
     @property
     def names(self) -> set[str]:
         """Groups that it adds to the step."""
-        return {one.group.id for one in self.groups} if self.train else set()
-
-
-@dataclass(frozen=True)
-class ScoreReply:
-    """One entry per group of the request; the metrics cover new groups only."""
-
-    step: int | None
-    version: int
-    groups: list[ScoredGroup]
-    metrics: Metrics
-
-
-@dataclass(frozen=True)
-class StepView:
-    """The state of a step: `open`, `updating`, `done` or `failed`."""
-
-    step: int
-    state: str
-    version: int
-    metrics: Metrics = field(default_factory=dict)
-    pairs: list[Pair] = field(default_factory=list)
-    error: str | None = None
-
-
-@dataclass
-class Book:
-    """The groups of one step by id. `arrived` counts the answers received, including repeats."""
-
-    step: int
-    groups: dict[str, ScoredGroup] = field(default_factory=dict)
-    arrived: int = 0
-    rows: int = 0
-    """Answers in all groups."""
-
-    def unseen(self, asked: Asked) -> AnswerGroup | None:
-        """The part of a group that has no results yet. Raises Refusal (409) if it contradicts the part that has."""
-        known, group = self.groups.get(asked.group.id), asked.group
-        if known is None:
-            return group
-        same = (known.partial, known.group.problem) == (asked.partial, group.problem)
-        if not asked.partial:
-            if not same or list(known.group.answers) != list(group.answers):
-                raise self._contradiction(group.id)
-            return None
-        before = {answer.id: answer for answer in known.group.answers}
-        if not same or any(before.get(answer.id, answer) != answer for answer in group.answers):
-            raise self._contradiction(group.id)
-        new = [answer for answer in group.answers if answer.id not in before]
-        return replace(group, answers=new) if new else None
-
-    def add(self, scored: ScoredGroup) -> None:
-        """Add a group, or more answers of a partial group."""
-        name = scored.group.id
-        self.rows += len(scored.rewards)
-        self.groups[name] = self.groups[name].joined(scored) if name in self.groups else scored
-
-    def found(self, asked: Asked) -> ScoredGroup:
-        """The results for a group that has been added, in the order of its answers."""
-        known = self.groups[asked.group.id]
-        if not asked.partial:
-            return known
-        places = {answer.id: i for i, answer in enumerate(known.group.answers)}
-        return known.pick([places[answer.id] for answer in asked.group.answers])
-
-    def digest(self, before: str, keep: Sequence[str] | None) -> str:
-        """Identifies the training up to this step's commit; `before` identifies it up to the previous one."""
-        groups = [self.groups[name].closed().record() for name in sorted(self.groups)]
-        content = json.dumps([before, self.step, keep, groups], sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()[:32]
-
-    def _contradiction(self, name: str) -> Refusal:
-        return Refusal(
-            409,
-            f"group {name}: step {self.step} has scored other content under this id; give every group of a step an id "
-            "of its own, or, if the trainer has gone back, restore a checkpoint first (POST /v1/restore)",
-        )
+        return {group.id for group in self.groups} if self.train else set()
 
 
 def check_run(current: str | None, run: str | None) -> None:
@@ -190,34 +55,36 @@ def check_run(current: str | None, run: str | None) -> None:
         raise Refusal(409, f"this server trains for the run {current!r}, not for {run!r}; start another server")
 
 
-def step_of(step: int | None, book: Book | None, last: int) -> int:
-    """The step that answers sent for `step` belong to; `book` is the open step, `last` the last committed one.
+def step_of(step: int | None, opened: OpenStep | None, last: int) -> int:
+    """The step that answers sent for `step` belong to; `opened` is the step under way, `last` the last committed one.
 
     Raises Refusal: 425 for a step ahead of the open one, 409 for a step behind.
     """
     if step is None:
-        return book.step if book is not None else last + 1
+        return opened.number if opened is not None else last + 1
     if step <= last:
         raise Refusal(
             409,
             f"step {step} is not ahead of step {last}, the last committed step; if the trainer has gone back, "
             "restore a checkpoint first (POST /v1/restore)",
         )
-    if book is not None and step > book.step:
-        message = f"step {step} waits for step {book.step}, which is scored but not committed"
+    if opened is not None and step > opened.number:
+        message = f"step {step} waits for step {opened.number}, which is scored but not committed"
         raise Refusal(425, message, {"Retry-After": "1"})
-    if book is not None and step < book.step:
-        raise Refusal(409, f"step {step} is behind step {book.step}, which is under way")
+    if opened is not None and step < opened.number:
+        raise Refusal(409, f"step {step} is behind step {opened.number}, which is under way")
     return step
 
 
-def check_commit(book: Book | None, last: int, step: int, keep: Sequence[str] | None, expected: int | None) -> None:
+def check_commit(
+    opened: OpenStep | None, last: int, step: int, keep: Sequence[str] | None, expected: int | None
+) -> None:
     """Raises Refusal (409) for a step other than the one under way, and for groups that are not in it."""
     if step <= last:
         raise Refusal(409, f"step {step} is behind step {last}, the last committed step")
-    if book is not None and book.step != step:
-        raise Refusal(409, f"step {step}: step {book.step} is scored but not committed; commit it first")
-    groups = book.groups if book is not None else {}
+    if opened is not None and opened.number != step:
+        raise Refusal(409, f"step {step}: step {opened.number} is scored but not committed; commit it first")
+    groups = opened.groups if opened is not None else {}
     if expected is None and not groups:
         raise Refusal(409, f'step {step}: nothing was scored in it; to commit it without answers, send "expected": 0')
     if expected not in (None, len(groups)):
@@ -236,13 +103,13 @@ def check_limits(ask: ScoreAsk, config: ServerConfig) -> None:
         raise Refusal(
             413, f"{ask.rows} answers in one request, of {config.max_rows} allowed (serve.max_rows); split it"
         )
-    for one in ask.groups:
-        problem, limit = one.group.problem, config.max_characters
-        texts = [answer.text for answer in one.group.answers]
+    for group in ask.groups:
+        problem, limit = group.problem, config.max_characters
+        texts = [answer.text for answer in group.answers]
         longest = max(map(len, [*texts, problem.question, problem.answer, problem.solution or ""]))
         if longest > limit:
             raise Refusal(
-                413, f"group {one.group.id}: a text of {longest} characters, {limit} allowed (serve.max_characters)"
+                413, f"group {group.id}: a text of {longest} characters, {limit} allowed (serve.max_characters)"
             )
 
 
@@ -280,9 +147,10 @@ class Training:
         """`assistant` is the one that `reward` was made with."""
         self.reward = reward
         self.history = history
-        self.steps: dict[int, StepView] = {}
+        self.steps: dict[int, Updated] = {}
         """The last steps that were committed, or whose commit failed."""
-        self.book: Book | None = None
+        self.arrived = 0
+        """Answers received in the step under way, including repeats."""
         self.run: str | None = None
         self.digest = ""
         """Identifies the training so far."""
@@ -297,35 +165,36 @@ class Training:
             self._write_checkpoint()
         self.recover()
 
-    def score(self, asks: Sequence[ScoreAsk]) -> list[ScoreReply | Exception]:
-        """Score requests in one batch. No two training requests may contain the same group."""
-        replies: list[ScoreReply | Exception] = []
+    def score(self, asks: Sequence[ScoreAsk]) -> list[Scored | Exception]:
+        """Score requests in one batch. No two training requests may contain the same group.
+
+        A result has every group of its request; its metrics are those of the new groups.
+        """
+        opened = self.open_step
+        replies: list[Scored | Exception] = []
         new: list[list[AnswerGroup]] = []
         for ask in asks:
             try:
-                step = step_of(ask.step, self.book, self.last_step) if ask.train else None
-                new.append(self._unseen(ask))
+                step = step_of(ask.step, opened, self.last_step) if ask.train else None
+                new.append(self._unseen(ask, opened))
                 if step is not None:
-                    self.book = self.book or Book(step)
-                replies.append(ScoreReply(step, self.reward.version, [], {}))
+                    opened = opened or OpenStep(step)
+                replies.append(Scored([], None, [], self.reward.version, {}, step))
             except (Refusal, InputError) as error:
                 new.append([])
                 replies.append(error)
         working = [i for i, groups in enumerate(new) if groups]
+        added: dict[int, list[ScoredGroup]] = {}
         for i, scored in zip(working, self._score([new[i] for i in working]), strict=True):
-            reply = replies[i]
-            if isinstance(scored, Exception):
-                replies[i] = scored
-            elif isinstance(reply, ScoreReply):
-                replies[i] = replace(reply, groups=_scored_groups(scored, asks[i]), metrics=scored.metrics)
-        replies = self._enter(asks, replies)
-        if self.book is not None and not self.book.groups:
-            self.book = None  # every request that would have opened the step failed
-        return replies
+            reply, replies[i] = replies[i], scored
+            if isinstance(scored, Scored) and isinstance(reply, Scored):
+                added[i] = scored.by_group(list(self.reward.models), asks[i].partial)
+                replies[i] = replace(scored, step=reply.step)
+        return self._enter(asks, replies, added)
 
     def begin_commit(
         self, step: int, keep: Sequence[str] | None = None, expected: int | None = None, run: str | None = None
-    ) -> StepView:
+    ) -> Updated:
         """Journal the commit of a step; `finish_commit` trains. A repeat returns the current state.
 
         Raises Refusal: 409 if the step cannot be committed in this way, 507 for a full disk.
@@ -336,12 +205,13 @@ class Training:
             if self._committed != commit:
                 raise Refusal(409, f"step {step} is already committed with another keep; nothing was changed")
             return self.steps[step]
-        check_commit(self.book, self.last_step, step, commit["keep"], expected)
-        digest = (self.book or Book(step)).digest(self.digest, commit["keep"])
+        opened = self.open_step
+        check_commit(opened, self.last_step, step, commit["keep"], expected)
+        digest = _digest(self.digest, step, commit["keep"], opened.groups if opened is not None else {})
         record = {"kind": "commit", **commit, "run": run, "digest": digest}
         self._append([*self._undone, record], durable=True)
         self._undone, self._committing = [], record
-        return self._note(StepView(step, "updating", self.reward.version))
+        return self._note(Updated(step, self.reward.version, state="updating"))
 
     def finish_commit(self) -> None:
         """Do the update that `begin_commit` journaled. If it fails, nothing is learned and the step stays open."""
@@ -403,9 +273,9 @@ class Training:
         folder, state = latest
         self.reward.load(folder)
         self.run, self.digest, self._committed = state["run"], state["digest"], state["committed"]
-        self.book, self._open_records = None, []
+        self.arrived, self._open_records = 0, []
         if self._committed:
-            self._note(_done(self.reward.update(self.last_step)))  # what the last update found, from the checkpoint
+            self._note(self.reward.update(self.last_step))  # what the last update found, from the checkpoint
         records = not_undone([*self.history.records(state["step"]), *self._undone])
         for record in records:
             if record["kind"] == "rewrites" and self._assistant is not None:
@@ -426,26 +296,38 @@ class Training:
         self.reward.close()
 
     @property
+    def open_step(self) -> OpenStep | None:
+        """The step under way, if there is one."""
+        return self.reward.open_step
+
+    @property
     def last_step(self) -> int:
         """The last step that was updated."""
         return self.reward.last_step
 
-    def _unseen(self, ask: ScoreAsk) -> list[AnswerGroup]:
+    def _unseen(self, ask: ScoreAsk, opened: OpenStep | None) -> list[AnswerGroup]:
         """The parts of a request that have no results yet."""
         check_run(self.run, ask.run)
-        groups = [one.group for one in ask.groups]
-        self.reward.verifier.check([group.problem for group in groups])
-        if not ask.train or self.book is None:
-            return groups
-        new = [unseen for one in ask.groups if (unseen := self.book.unseen(one)) is not None]
-        if self.book.rows + sum(len(group.answers) for group in new) > self._max_step_rows:
-            raise Refusal(409, f"step {self.book.step} has {self.book.rows} answers already; commit it first")
+        self.reward.verifier.check([group.problem for group in ask.groups])
+        if not ask.train or opened is None:
+            return ask.groups
+        try:
+            new = opened.unseen(ask.groups, ask.partial)
+        except OtherContentError as error:
+            raise Refusal(
+                409,
+                f"group {error.group}: step {opened.number} has scored other content under this id; give every group "
+                "of a step an id of its own, or, if the trainer has gone back, restore a checkpoint first "
+                "(POST /v1/restore)",
+            ) from error
+        if opened.rows + sum(len(group.answers) for group in new) > self._max_step_rows:
+            raise Refusal(409, f"step {opened.number} has {opened.rows} answers already; commit it first")
         return new
 
     def _score(self, calls: Sequence[list[AnswerGroup]]) -> list[Scored | Exception]:
         """In one batch or, if that fails, each call separately."""
         try:
-            return [*self.reward.evaluate(calls)] if calls else []
+            return [*self.reward.score_calls(calls)] if calls else []
         except Exception as error:
             if len(calls) == 1:
                 if not isinstance(error, InputError):
@@ -453,55 +335,55 @@ class Training:
                 return [error]
             return [found for call in calls for found in self._score([call])]
 
-    def _enter(self, asks: Sequence[ScoreAsk], replies: list[ScoreReply | Exception]) -> list[ScoreReply | Exception]:
+    def _enter(
+        self, asks: Sequence[ScoreAsk], replies: list[Scored | Exception], added: Mapping[int, list[ScoredGroup]]
+    ) -> list[Scored | Exception]:
         """Journal the results and add them to the step; every reply gets the results for its whole request."""
-        entered = [(i, reply) for i, reply in enumerate(replies) if asks[i].train and isinstance(reply, ScoreReply)]
+        entered = [(i, one) for i, one in enumerate(replies) if asks[i].train and isinstance(one, Scored)]
         records = [
             {
                 "kind": "scored",
                 "step": reply.step,
                 "run": asks[i].run,
                 "arrived": asks[i].rows,
-                "groups": [one.record() for one in reply.groups],
+                "groups": [one.record() for one in added.get(i, [])],
             }
             for i, reply in entered
+            if i in added or asks[i].policy
         ]
-        news = [record for record, (i, _) in zip(records, entered, strict=True) if record["groups"] or asks[i].policy]
         try:
-            self._append(news, durable=False)
+            self._append(records, durable=False)
         except Refusal as refusal:
-            return [refusal if asks[i].train and isinstance(one, ScoreReply) else one for i, one in enumerate(replies)]
-        for record in news:
+            return [refusal if asks[i].train and isinstance(one, Scored) else one for i, one in enumerate(replies)]
+        for record in records:
             self._apply(record)
-        book = self.book
         for i, reply in entered:
-            assert book is not None
-            replies[i] = replace(reply, groups=[book.found(one) for one in asks[i].groups])
+            assert self.open_step is not None
+            found = [self.open_step.found(group) for group in asks[i].groups]
+            logits = [next(iter(one.logits.values())) for one in found] if self.reward.models else None
+            verdicts = [one.verdicts for one in found]
+            replies[i] = replace(
+                reply, rewards=[one.rewards for one in found], logits=logits, verdicts=verdicts, breakdown=None
+            )
         return replies
 
     def _apply(self, record: Record) -> None:
         """Add results to the step. Overlapping journals may contain them twice."""
-        self.book = book = self.book or Book(record["step"])
-        scored_groups = [ScoredGroup.of(one) for one in record["groups"]]
-        new = [one for one in scored_groups if book.unseen(Asked(one.group, one.partial)) is not None]
-        if scored_groups and not new:
+        opened, groups = self.open_step or OpenStep(record["step"]), [ScoredGroup.of(one) for one in record["groups"]]
+        new = [one for one in groups if opened.unseen([one.group], {one.group.id} if one.partial else ())]
+        if groups and not new:
             return
-        for one in new:
-            book.add(one)
-        book.arrived += record["arrived"]
+        if new:
+            self.reward.admit(record["step"], new)
+        self.arrived += record["arrived"]
         self.run = self.run or record["run"]
         self._open_records.append(record)
-        self._admit([one for one in new if not one.partial])
-
-    def _admit(self, scored_groups: Sequence[ScoredGroup]) -> None:
-        if scored_groups and self.book is not None:
-            logits = {name: [one.logits[name] for one in scored_groups] for name in self.reward.models}
-            groups, verdicts = [one.group for one in scored_groups], [one.verdicts for one in scored_groups]
-            self.reward.admit(self.book.step, groups, verdicts, logits, [one.rewards for one in scored_groups])
 
     def _update(self, commit: Record) -> None:
-        step, book = commit["step"], self.book or Book(commit["step"])
-        self._admit([book.groups[name].closed() for name in sorted(book.groups) if book.groups[name].partial])
+        step, opened = commit["step"], self.open_step
+        groups = opened.groups if opened is not None else {}
+        if partial := [groups[name].in_order() for name in sorted(groups) if groups[name].partial]:
+            self.reward.admit(step, [replace(one, partial=False) for one in partial])
         if self._assistant is not None:
             rewrites = [{"kind": "rewrites", "step": step, **one} for one in self._assistant.new_records()]
             self._append(rewrites, durable=True)
@@ -511,8 +393,8 @@ class Training:
             self._assistant.forget_used()
         self._committed, self.digest = {"step": step, "keep": commit["keep"]}, commit["digest"]
         self.run = self.run or commit["run"]
-        self.book, self._open_records = None, []
-        self._note(_done(updated))
+        self.arrived, self._open_records = 0, []
+        self._note(updated)
 
     def _take_back(self, commit: Record, error: Exception) -> None:
         """An update failed and may have changed part of the model: go back to the state before it."""
@@ -524,7 +406,7 @@ class Training:
             logger.error("step %d: that its commit failed is not on disk yet", commit["step"])
         self.recover()
         message = f"{type(error).__name__}: {error}"
-        self._note(StepView(commit["step"], "failed", self.reward.version, error=message))
+        self._note(Updated(commit["step"], self.reward.version, state="failed", error=message))
 
     def _replay(self, record: Record, again: bool) -> None:
         """Replay a record; `again` says that it succeeded before."""
@@ -546,7 +428,7 @@ class Training:
         except OSError as error:
             raise full(error) from error
 
-    def _note(self, view: StepView) -> StepView:
+    def _note(self, view: Updated) -> Updated:
         self.steps[view.step] = view
         for old in sorted(self.steps)[:-STEPS_REMEMBERED]:
             del self.steps[old]
@@ -554,28 +436,14 @@ class Training:
 
     def _write_checkpoint(self) -> None:
         def write(folder: Path) -> dict[str, Any]:
-            self.reward.save(folder, while_open=True)
+            self.reward.save(folder)
             return {"run": self.run, "digest": self.digest, "committed": self._committed}
 
         self.history.checkpoint(self.last_step, write, self._open_records)
 
 
-def _scored_groups(scored: Scored, ask: ScoreAsk) -> list[ScoredGroup]:
-    """One entry per group."""
-    context = scored.context
-    logits = {name: context.logits(name).rows() for name in context.model_names}
-    partial = {one.group.id: one.partial for one in ask.groups}
-    return [
-        ScoredGroup(
-            group,
-            partial[group.id],
-            scored.verdicts[p],
-            scored.rewards[p],
-            {name: rows[p] for name, rows in logits.items()},
-        )
-        for p, group in enumerate(context.groups)
-    ]
-
-
-def _done(updated: Updated) -> StepView:
-    return StepView(updated.step, "done", updated.version, updated.metrics, updated.pairs)
+def _digest(before: str, step: int, keep: Sequence[str] | None, groups: Mapping[str, ScoredGroup]) -> str:
+    """Identifies the training up to this step's commit; `before` identifies it up to the previous one."""
+    records = [groups[name].in_order().record() for name in sorted(groups)]
+    content = json.dumps([before, step, keep, records], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -24,8 +24,10 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines.base import Metrics
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.rule import Verdict
 from cooper_rl.service.config import CommitPolicy
-from cooper_rl.service.training import Asked, Refusal, ScoreAsk, ScoredGroup, ScoreReply, StepView
+from cooper_rl.service.training import Refusal, ScoreAsk
+from cooper_rl.stage2.scored import Scored, Updated
 
 
 class Body(BaseModel):
@@ -171,17 +173,19 @@ def reply(content: Any, status: int = 200) -> Response:
     return Response(json.dumps(content, allow_nan=False), status, media_type="application/json")
 
 
-def scores(found: ScoreReply) -> dict[str, Any]:
-    """The reply to `/v1/score`."""
+def scores(found: Scored, groups: Sequence[AnswerGroup]) -> dict[str, Any]:
+    """The reply to `/v1/score`, which had these groups."""
+    logits = found.logits or [None] * len(groups)
+    rows = zip(groups, found.rewards, logits, found.verdicts, strict=True)
     return {
         "step": found.step,
         "version": found.version,
-        "groups": [_scored(one) for one in found.groups],
+        "groups": [_scored(*row) for row in rows],
         "metrics": _metrics(found.metrics),
     }
 
 
-def step_view(view: StepView, pairs: bool) -> dict[str, Any]:
+def step_view(view: Updated, pairs: bool) -> dict[str, Any]:
     """The state of a step, with the pairs it was trained on if `pairs`."""
     content = {
         "step": view.step,
@@ -200,18 +204,14 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def first_logits(group: ScoredGroup) -> list[float] | None:
-    """Logits of the reward model that learns, or else of the first one used."""
-    return next(iter(group.logits.values()), None)
-
-
-def _scored(group: ScoredGroup) -> dict[str, Any]:
-    logits = first_logits(group)
+def _scored(
+    group: AnswerGroup, rewards: Sequence[float], logits: Sequence[float] | None, verdicts: Sequence[Verdict]
+) -> dict[str, Any]:
     return {
-        "id": group.group.id,
-        "rewards": [finite(reward) for reward in group.rewards],
+        "id": group.id,
+        "rewards": [finite(reward) for reward in rewards],
         "logits": None if logits is None else [finite(logit) for logit in logits],
-        "verdicts": group.verdicts,
+        "verdicts": verdicts,
     }
 
 
@@ -305,8 +305,8 @@ def asks_of(answers: Sequence[tuple[Label, Answer]], policy: CommitPolicy | None
         name = answer.id or (f"{content}-{equal[group, content]}" if equal[group, content] else content)
         equal[group, content] += answer.id is None
         problem = Problem(group, label.question, label.answer, label.solution, rule=label.rule)
-        asked = Asked(AnswerGroup(group, problem, [Answer(answer.text, answer.stopped, name)]), partial=True)
-        asks.append(ScoreAsk([asked], train=label.split == "train", policy=policy))
+        asked = AnswerGroup(group, problem, [Answer(answer.text, answer.stopped, name)])
+        asks.append(ScoreAsk([asked], train=label.split == "train", policy=policy, partial=frozenset([group])))
     return asks
 
 
@@ -324,11 +324,10 @@ def _name(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:20]
 
 
-def first_reward(found: ScoreReply) -> float | None:
-    return finite(found.groups[0].rewards[0])
+def first_reward(found: Scored) -> float | None:
+    return finite(found.rewards[0][0])
 
 
-def classified(index: int, found: ScoreReply, activated: bool) -> dict[str, Any]:
-    logits = first_logits(found.groups[0])
-    value = first_reward(found) if activated or logits is None else finite(logits[0])
+def classified(index: int, found: Scored, activated: bool) -> dict[str, Any]:
+    value = first_reward(found) if activated or found.logits is None else finite(found.logits[0][0])
     return {"index": index, "label": "LABEL_0", "probs": [value], "num_classes": 1}

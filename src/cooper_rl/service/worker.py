@@ -19,7 +19,8 @@ from prometheus_client import (
 )
 
 from cooper_rl.service.config import CommitPolicy
-from cooper_rl.service.training import Refusal, ScoreAsk, ScoreReply, StepView, Training
+from cooper_rl.service.training import Refusal, ScoreAsk, Training
+from cooper_rl.stage2.scored import Scored, Updated
 
 ROWS = (1, 4, 16, 64, 256, 1024, 4096)
 
@@ -51,7 +52,7 @@ class Meters:
         self.batch_rows.observe(sum(ask.rows for ask in asks))
         self.batch_seconds.observe(seconds)
 
-    def committed(self, view: StepView, seconds: float) -> None:
+    def committed(self, view: Updated, seconds: float) -> None:
         """A commit is done, or has failed."""
         self.commits.labels(view.state).inc()
         self.update_seconds.observe(seconds)
@@ -60,10 +61,10 @@ class Meters:
 
     def page(self, training: Training) -> bytes:
         """The page in Prometheus' text format."""
-        book = training.book
+        opened = training.open_step
         self.version.set(training.reward.version)
         self.step.set(training.last_step)
-        self.open_answers.set(book.rows if book is not None else 0)
+        self.open_answers.set(opened.rows if opened is not None else 0)
         return generate_latest(self.registry)
 
 
@@ -95,13 +96,11 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="reward", daemon=True)
         self._thread.start()
 
-    def score(self, ask: ScoreAsk) -> "Future[ScoreReply]":
+    def score(self, ask: ScoreAsk) -> "Future[Scored]":
         """Score; see `Training.score`."""
         return self._submit(Job(ask))
 
-    def commit(
-        self, step: int, keep: Sequence[str] | None, expected: int | None, run: str | None
-    ) -> "Future[StepView]":
+    def commit(self, step: int, keep: Sequence[str] | None, expected: int | None, run: str | None) -> "Future[Updated]":
         """Commit a step; the future is done when the commit is durable, before the model is trained."""
 
         def work(future: "Future[Any]") -> None:
@@ -156,7 +155,7 @@ class Worker:
     def _score(self, asks: list[ScoreAsk], jobs: Sequence[Job]) -> None:
         start = time.perf_counter()
         replies = self.training.score(asks)
-        done = [ask for ask, reply in zip(asks, replies, strict=True) if isinstance(reply, ScoreReply)]
+        done = [ask for ask, reply in zip(asks, replies, strict=True) if isinstance(reply, Scored)]
         self._meters.scored(done, time.perf_counter() - start)
         for job, reply in zip(jobs, replies, strict=True):
             if isinstance(reply, Exception):
@@ -166,13 +165,12 @@ class Worker:
         self._plan_commit([ask.policy for ask in done if ask.train and ask.policy is not None])
 
     def _plan_commit(self, policies: Sequence[CommitPolicy]) -> None:
-        book = self.training.book
-        if not policies or book is None:
+        if not policies or self.training.open_step is None:
             return
         policy = policies[-1]
         if policy.idle_s is not None:
             self._commit_at = time.monotonic() + policy.idle_s
-        elif book.arrived >= (policy.rows or 0):
+        elif self.training.arrived >= (policy.rows or 0):
             self._commit_at = time.monotonic()
             self._commit_if_due()
 
@@ -181,12 +179,13 @@ class Worker:
         if self._commit_at is None or time.monotonic() < self._commit_at:
             return
         self._commit_at = None
-        if self.training.book is not None:
+        opened = self.training.open_step
+        if opened is not None:
             try:
-                self._commit(self.training.book.step, None, None, None, Future())
+                self._commit(opened.number, None, None, None, Future())
             except Refusal as error:  # a full disk; the next answer tries again
                 self._meters.failures.labels("commit").inc()
-                logger.error("step %d is not committed: %s", self.training.book.step, error)
+                logger.error("step %d is not committed: %s", opened.number, error)
 
     def _commit(
         self, step: int, keep: Sequence[str] | None, expected: int | None, run: str | None, future: "Future[Any]"
@@ -237,8 +236,7 @@ class Worker:
     def _rows_to_commit(self, asks: Sequence[ScoreAsk]) -> float:
         """Answers left until the step is committed; later answers belong to the next version."""
         counts = [ask.policy.rows for ask in asks if ask.policy is not None and ask.policy.rows is not None]
-        arrived = self.training.book.arrived if self.training.book is not None else 0
-        return counts[-1] - arrived if counts else float("inf")
+        return counts[-1] - self.training.arrived if counts else float("inf")
 
 
 def _fail(jobs: Sequence[Job], error: Exception) -> None:

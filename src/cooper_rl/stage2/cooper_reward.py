@@ -1,7 +1,7 @@
 """The co-trained reward as one object: it scores answers and learns from them once per step."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from threading import RLock
@@ -13,19 +13,18 @@ from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import MEASURED, Clock
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.base import Closes, Remembers, Scores, reward_metrics
+from cooper_rl.rewards.base import Closes, Remembers, Scores
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.kinds.plain import build_sum, read_by
 from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rollouts import AnswerGroup, Ragged
-from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.verifier import Verifier
-from cooper_rl.stage2.health import ProbeSet, step_health
-from cooper_rl.stage2.open_step import Evaluated, OpenStep, Scored, Updated
+from cooper_rl.stage2.health import ProbeSet
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import CooperRewardConfig, check_outline, outline
 from cooper_rl.stage2.reward_inputs import RewardInputs, read_reward_inputs
+from cooper_rl.stage2.scored import OpenStep, Scored, ScoredGroup, Updated
 from cooper_rl.stage2.stage2 import Cooptimizer
 from cooper_rl.stage2.update import without_hardest
 
@@ -98,6 +97,11 @@ class CooperReward:
         return cls(config, inputs, models, gold)
 
     @property
+    def open_step(self) -> OpenStep | None:
+        """The step under way, if there is one."""
+        return self._open
+
+    @property
     def learning(self) -> RewardModel | None:
         """The reward model that learns, if there is one."""
         name = self.config.learning_model
@@ -114,44 +118,52 @@ class CooperReward:
         """
         with self._lock:
             if not train:
-                return self._scored(self._evaluate(groups))
+                return self._pay(self._verified(groups, Clock()))
             opened = self._opened(step)
             if not groups:
                 raise InputError(f"step {opened.number}: there are no groups to score")
             clock = Clock()
             if new := opened.unseen(groups):
-                self._add(opened, self._evaluate(new, clock))
-            return self._scored(opened.evaluated(groups), clock.parts())
+                context = self._verified(new, clock)
+                with clock.measure("reward"):
+                    scored = self._pay(context, opened.number)
+                self._add(opened, scored, scored.by_group())
+                opened.journaled = False
+            found = opened.scored(groups)
+            return replace(found, metrics=found.metrics | clock.parts())
 
-    def evaluate(self, calls: Sequence[Sequence[AnswerGroup]]) -> list[Scored]:
+    def score_calls(self, calls: Sequence[Sequence[AnswerGroup]]) -> list[Scored]:
         """What `score(groups, train=False)` returns for the groups of every call, computed in one batch.
 
-        Logits may differ in the last bits from those of separate calls.
+        The answers of a call are weighted together, as in `score`, so a batch is more than one long call. Logits may
+        differ in the last bits from those of separate calls.
         """
         with self._lock:
             together = self._context([group for groups in calls for group in groups])
             _ = together.verdicts, [together.logits(name) for name in together.model_names]
             places = iter(range(len(together.groups)))
             contexts = [StepContext.joined([(together, next(places)) for _ in groups]) for groups in calls]
-            return [self._scored(self._paid(context)) for context in contexts]
+            return [self._pay(context) for context in contexts]
 
-    def admit(
-        self,
-        step: int,
-        groups: Sequence[AnswerGroup],
-        verdicts: list[list[Verdict]],
-        logits: Mapping[str, Sequence[Sequence[float]]],
-        rewards: Sequence[Sequence[float]],
-    ) -> None:
-        """Add new groups to the step with the results of an earlier `evaluate`; the assistant starts to write.
+    def admit(self, step: int, groups: Sequence[ScoredGroup]) -> None:
+        """Add new groups to the step with results of `score_calls` that the caller has written to a journal.
 
-        `logits` are those of every model, by name. Raises InputError as `score` does.
+        The assistant starts to write for whole groups. A partial group waits until it is admitted as a whole. Raises
+        InputError as `score` does.
         """
         with self._lock:
             opened = self._opened(step)
-            context = self._context(groups)
-            context.recall(verdicts, logits)
-            self._add(opened, Evaluated(context, Scores(Ragged.of(rewards, torch.float32))))
+            whole = [one for one in groups if not one.partial]
+            for one in groups:
+                if one.partial:
+                    opened.add_group(one)
+            self._open = opened
+            if whole:
+                context = self._context([one.group for one in whole])
+                logits = {name: [one.logits[name] for one in whole] for name in self.models}
+                context.recall([one.verdicts for one in whole], logits)
+                scores = Scores(Ragged.of([one.rewards for one in whole], torch.float32))
+                self._add(opened, Scored.of(context, scores, self.version, opened.number), whole)
 
     def update(self, step: int, keep: Collection[str] | None = None) -> Updated:
         """Wait for the assistant, then train the reward model on the step's pairs. A step is updated only once.
@@ -184,20 +196,21 @@ class CooperReward:
         with self._lock:
             opened = self._opened(step)
             metrics, pairs = self._train(opened, None)
-            paid = opened.paid_again(self._paid)
+            paid = opened.paid_again(lambda context: self._pay(context, step))
             updated = self._finished(paid, metrics, pairs)
-            found = self._scored(paid.evaluated(paid.groups))
+            found = paid.scored(paid.answered)
         of_models = {name: value for name, value in found.metrics.items() if not name.startswith(OF_ANSWERS)}
-        return updated, replace(found, metrics={f"{name}_after": value for name, value in of_models.items()})
+        metrics = {f"{name}_after": value for name, value in of_models.items()}
+        return updated, replace(found, version=updated.version, metrics=metrics)
 
-    def save(self, folder: str | Path, *, while_open: bool = False) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
 
-        Raises InputError while a step is under way, because a checkpoint does not store its groups; with `while_open`
-        the caller stores them.
+        Raises InputError while a step is under way, because a checkpoint does not store its groups, unless all of them
+        came through `admit` and so are in a journal.
         """
         with self._lock:
-            if self._open is not None and not while_open:
+            if self._open is not None and not self._open.journaled:
                 raise InputError(f"step {self._open.number} is under way; call update({self._open.number}), then save")
             folder = Path(folder)
             folder.mkdir(parents=True, exist_ok=True)
@@ -264,33 +277,34 @@ class CooperReward:
     def _context(self, groups: Sequence[AnswerGroup]) -> StepContext:
         return StepContext(groups, self.verifier, self.models, self._gold)
 
-    def _evaluate(self, groups: Sequence[AnswerGroup], clock: Clock | None = None) -> Evaluated:
-        clock = clock or Clock()
+    def _verified(self, groups: Sequence[AnswerGroup], clock: Clock) -> StepContext:
         context = self._context(groups)
         with clock.measure("verify"):
             _ = context.verdicts
-        with clock.measure("reward"):
-            return self._paid(context)
+        return context
 
-    def _paid(self, context: StepContext) -> Evaluated:
+    def _pay(self, context: StepContext, step: int | None = None) -> Scored:
         if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
             context.logits(context.model_names[0])
         scores = self._reward.score(context)
         parts = dict(scores.parts)
         for name in dict.fromkeys([*filter(None, [self.config.learning_model]), *read_by(self.config.shaping)]):
             parts |= context.model_parts(name)
-        return Evaluated(context, shaped(Scores(scores.rewards, parts, scores.metrics), self._shaping, context))
+        final = shaped(Scores(scores.rewards, parts, scores.metrics), self._shaping, context)
+        return Scored.of(context, final, self.version, step)
 
-    def _add(self, opened: OpenStep, evaluated: Evaluated) -> None:
-        """Add newly evaluated groups to the step and set the assistant to work on them."""
+    def _add(self, opened: OpenStep, scored: Scored, groups: Sequence[ScoredGroup]) -> None:
+        """Add newly scored groups to the step and set the assistant to work on them."""
         if self._cooptimizer is not None:
-            context = evaluated.context
+            context = scored.context
             logits = context.logits(context.model_names[0]).rows()
             trusted = self._trusted(context)
             opened.stage2.append(
                 self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number, trusted)
             )
-        opened.add(evaluated)
+        opened.add_call(scored)
+        for one in groups:
+            opened.add_group(one)
         self._open = opened
 
     def _trusted(self, context: StepContext) -> list[list[bool]] | None:
@@ -303,12 +317,6 @@ class CooperReward:
             return None
         asked = [context.logits(name).flat > 0 for name in (context.model_names[0], *names)]
         return [[bool(value) for value in row] for row in context.ragged(torch.stack(asked).all(dim=0)).rows()]
-
-    def _scored(self, evaluated: Evaluated, times: Metrics | None = None) -> Scored:
-        context, scores = evaluated.context, evaluated.scores
-        metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores.parts) | (times or {})
-        logits = context.logits(context.model_names[0]).rows() if context.model_names else None
-        return Scored(scores.rewards.rows(), logits, context.verdicts, self.version, metrics, scores, context)
 
     def _finished(self, opened: OpenStep, metrics: Metrics, pairs: list[Pair]) -> Updated:
         """End the step. `opened` holds the answers as they were paid, by which state across steps moves."""
@@ -331,7 +339,7 @@ class CooperReward:
                 pairs, picked = without_hardest(pairs, self.models[peer.model], peer.noise)
             pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
         with clock.measure("probe"):
-            metrics |= self._probes.measure(model.learner, model.encoder, opened.groups)
+            metrics |= self._probes.measure(model.learner, model.encoder, opened.answered)
         return metrics | picked | clock.parts(), pairs
 
     def _state(self) -> dict[str, Any]:
@@ -353,4 +361,5 @@ class CooperReward:
 def _without_measured(updated: Updated) -> dict[str, Any]:
     """The update as JSON values. Times and memory are left out, so that equal runs write equal checkpoints."""
     metrics = {name: value for name, value in updated.metrics.items() if not name.startswith(MEASURED)}
-    return asdict(updated) | {"metrics": metrics}
+    pairs = [asdict(pair) for pair in updated.pairs]
+    return {"step": updated.step, "version": updated.version, "pairs": pairs, "metrics": metrics}

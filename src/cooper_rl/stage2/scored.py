@@ -1,0 +1,257 @@
+"""A step's scored answers: what scoring returns, the step under way, and what its update returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from cooper_rl.data.problem import Problem
+from cooper_rl.engines.base import Metrics
+from cooper_rl.errors import InputError
+from cooper_rl.rewards.base import Scores, reward_metrics
+from cooper_rl.rewards.context import StepContext
+from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
+from cooper_rl.rules.rule import Verdict
+from cooper_rl.stage2.health import step_health
+from cooper_rl.stage2.pairs import Pair
+
+if TYPE_CHECKING:
+    from cooper_rl.stage2.stage2 import Stage2
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The result of a `score` call, in this process or by the service: one list per group, one entry per answer.
+
+    `rewards` are the final rewards, after shaping. `logits` come from the reward model that learns, else from the first
+    one used in a reward; they are None if there is no reward model. `version` is the version of the model that scored.
+    `step` is the step that the groups belong to, None if they are not trained on. The service sends NaN for infinity.
+    """
+
+    rewards: list[list[float]]
+    logits: list[list[float]] | None
+    verdicts: list[list[Verdict]]
+    version: int
+    metrics: Metrics
+    step: int | None = None
+    breakdown: tuple[StepContext, Scores] | None = field(default=None, repr=False, compare=False)
+    """`context` and `scores`; the service does not send them."""
+
+    @classmethod
+    def of(cls, context: StepContext, scores: Scores, version: int, step: int | None = None) -> Self:
+        """The answers of `context` with their rewards and metrics."""
+        logits = context.logits(context.model_names[0]).rows() if context.model_names else None
+        metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores.parts)
+        return cls(scores.rewards.rows(), logits, context.verdicts, version, metrics, step, (context, scores))
+
+    @property
+    def context(self) -> StepContext:
+        """Verdicts, scores and gold labels of the answers. Raises InputError for answers that the service scored."""
+        return self._whole_breakdown[0]
+
+    @property
+    def scores(self) -> Scores:
+        """The same rewards with all their parts. Raises InputError for answers that the service scored."""
+        return self._whole_breakdown[1]
+
+    def by_group(self, models: Sequence[str] = (), partial: Collection[str] = ()) -> list[ScoredGroup]:
+        """Each group with its own results, and with the logits of these models.
+
+        `partial` holds the ids of the groups that may get more answers.
+        """
+        context = self.context
+        logits = {name: context.logits(name).rows() for name in models}
+        return [
+            ScoredGroup(
+                group,
+                group.id in partial,
+                self.verdicts[p],
+                self.rewards[p],
+                {name: rows[p] for name, rows in logits.items()},
+            )
+            for p, group in enumerate(context.groups)
+        ]
+
+    @property
+    def _whole_breakdown(self) -> tuple[StepContext, Scores]:
+        if self.breakdown is None:
+            raise InputError("the service sends rewards, logits and verdicts only; score in this process for the rest")
+        return self.breakdown
+
+
+@dataclass(frozen=True)
+class Updated:
+    """The result of an update: the step's pairs, with their logits before and after it.
+
+    The service also has steps whose `state` is `open`, `updating` or `failed`, the last with an `error`.
+    """
+
+    step: int
+    version: int
+    pairs: list[Pair] = field(default_factory=list)
+    metrics: Metrics = field(default_factory=dict)
+    state: Literal["open", "updating", "done", "failed"] = "done"
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class ScoredGroup:
+    """A group with one verdict, reward and logit per answer; logits are by the model's name."""
+
+    group: AnswerGroup
+    partial: bool
+    """Whether further answers may come."""
+    verdicts: list[Verdict]
+    rewards: list[float]
+    logits: dict[str, list[float]]
+
+    def picked(self, places: Sequence[int]) -> Self:
+        """The answers at these places, in this order."""
+        return replace(
+            self,
+            group=replace(self.group, answers=[self.group.answers[i] for i in places]),
+            verdicts=[self.verdicts[i] for i in places],
+            rewards=[self.rewards[i] for i in places],
+            logits={name: [row[i] for i in places] for name, row in self.logits.items()},
+        )
+
+    def extended(self, other: ScoredGroup) -> Self:
+        """With the answers of `other` appended."""
+        return replace(
+            self,
+            group=replace(self.group, answers=[*self.group.answers, *other.group.answers]),
+            verdicts=self.verdicts + other.verdicts,
+            rewards=self.rewards + other.rewards,
+            logits={name: row + other.logits[name] for name, row in self.logits.items()},
+        )
+
+    def in_order(self) -> Self:
+        """With the answers of a partial group sorted by id, so that the order of arrival does not matter."""
+        if not self.partial:
+            return self
+        answers = self.group.answers
+        return self.picked(sorted(range(len(answers)), key=lambda i: answers[i].id or ""))
+
+    def record(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> Self:
+        """From what `record` returned."""
+        group = record["group"]
+        answers = [Answer(**answer) for answer in group["answers"]]
+        return cls(**{**record, "group": AnswerGroup(group["id"], Problem(**group["problem"]), answers)})
+
+
+class OtherContentError(InputError):
+    """A group of a step comes back under the same id with other content."""
+
+    def __init__(self, group: str, step: int) -> None:
+        super().__init__(
+            f"group {group}: step {step} has already scored a group with this id but other content; "
+            "give every group of a step its own id"
+        )
+        self.group = group
+
+
+@dataclass
+class OpenStep:
+    """The step under way: every answer scored in it, once.
+
+    A partial group is in no call until it is added again as a whole.
+    """
+
+    number: int
+    groups: dict[str, ScoredGroup] = field(default_factory=dict)
+    """Every group by its id."""
+    calls: list[Scored] = field(default_factory=list)
+    """The same answers, as they were scored together."""
+    stage2: list[Stage2] = field(default_factory=list)
+    journaled: bool = True
+    """Whether the caller has written down all groups."""
+    rows: int = 0
+    """Answers in all groups."""
+    _places: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def unseen(self, groups: Sequence[AnswerGroup], partial: Collection[str] = ()) -> list[AnswerGroup]:
+        """The groups, and of those with an id in `partial` the answers, that are new in this step.
+
+        Raises OtherContentError for a group that contradicts what is known.
+        """
+        new: dict[str, AnswerGroup] = {}
+        for group in groups:
+            found = self.groups.get(group.id)
+            before = found.group if found is not None else new.get(group.id)
+            if before is None:
+                new[group.id] = group
+                continue
+            more = group.id in partial
+            known = {answer.id: answer for answer in before.answers}
+            same = before.problem == group.problem and (found is None or found.partial == more)
+            if more:
+                same = same and all(known.get(answer.id, answer) == answer for answer in group.answers)
+                if left := [answer for answer in group.answers if answer.id not in known]:
+                    new[group.id] = replace(group, answers=left)
+            else:
+                same = same and list(before.answers) == list(group.answers)
+            if not same:
+                raise OtherContentError(group.id, self.number)
+        return list(new.values())
+
+    def add_group(self, scored: ScoredGroup) -> None:
+        """Add a group or more answers of a partial group, or replace a partial group by the whole."""
+        known = self.groups.get(scored.group.id)
+        if known is not None and scored.partial:
+            scored = known.extended(scored)
+        self.groups[scored.group.id] = scored
+        self.rows += len(scored.rewards) - (len(known.rewards) if known is not None else 0)
+
+    def add_call(self, scored: Scored) -> None:
+        """Add whole groups that were scored together."""
+        self._places |= {group.id: (len(self.calls), p) for p, group in enumerate(scored.context.groups)}
+        self.calls.append(scored)
+
+    def found(self, group: AnswerGroup) -> ScoredGroup:
+        """The results of a group that has been added, in the order of its answers."""
+        known = self.groups[group.id]
+        if not known.partial:
+            return known
+        places = {answer.id: i for i, answer in enumerate(known.group.answers)}
+        return known.picked([places[answer.id] for answer in group.answers])
+
+    def scored(self, groups: Sequence[AnswerGroup]) -> Scored:
+        """The results of these groups, all of which have been added in calls."""
+        places = [self._places[group.id] for group in groups]
+        for call, one in enumerate(self.calls):
+            if places == [(call, p) for p in range(len(one.context.groups))]:
+                return one
+        picks = [(self.calls[call], p) for call, p in places]
+        context = StepContext.joined([(one.context, p) for one, p in picks])
+        metrics: Metrics = {}
+        for call in dict.fromkeys(call for call, _ in places):
+            metrics |= self.calls[call].scores.metrics
+
+        def joined(name: str | None) -> Ragged:
+            columns = [one.scores.rewards if name is None else one.scores.parts[name] for one, _ in picks]
+            return Ragged.of([column.groups()[p] for column, (_, p) in zip(columns, picks, strict=True)])
+
+        names = [name for name in picks[0][0].scores.parts if all(name in one.scores.parts for one, _ in picks)]
+        scores = Scores(joined(None), {name: joined(name) for name in names}, metrics)
+        return Scored.of(context, scores, picks[0][0].version, self.number)
+
+    def paid_again(self, pay: Callable[[StepContext], Scored]) -> Self:
+        """The same step with every answer paid again by the models as they are now. Verdicts and gold labels stay."""
+        return replace(self, calls=[pay(call.context.afresh()) for call in self.calls])
+
+    def check_ids(self, ids: Sequence[str]) -> None:
+        """Raises InputError if no group of the step has one of these ids."""
+        unknown = [name for name in ids if name not in self.groups]
+        if unknown:
+            raise InputError(f"step {self.number}: keep names groups that were not scored: {', '.join(unknown[:5])}")
+
+    @property
+    def answered(self) -> list[AnswerGroup]:
+        """The groups of all calls, in the order in which they were added."""
+        return [group for call in self.calls for group in call.context.groups]
