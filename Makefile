@@ -2,21 +2,32 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+DEMO := $(VENV)/.demo
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-slow test-vllm test-trackers docs crash-test fuzz endurance bench gpu-check lint format clean
+.PHONY: demo test quick test-slow test-vllm test-trackers docs crash-test fuzz endurance bench map gpu-check lint format clean
 
-$(INSTALLED): pyproject.toml constraints.txt
+# What a first look needs; the tests add the rest.
+$(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $(DEMO)
+
+$(INSTALLED): $(DEMO)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(INSTALLED)
 
-demo: $(INSTALLED)
+demo: $(DEMO)
 	$(BIN)/cooper demo
 
 test: lint docs
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+# The pure parts, for the inner loop: no model is trained, no server or process pool is started.
+QUICK := tests/losses tests/policy tests/rollouts tests/config tests/data tests/evaluation tests/test_imports.py
+quick: $(INSTALLED)
+	$(BIN)/python -m pytest -n auto $(QUICK)
 
 test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
@@ -75,6 +86,10 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	$(BIN)/python benchmarks/run.py $(BENCH)
 	$(BIN)/python benchmarks/growth.py
+
+# How much of the code a reader opens and a completion passes; see benchmarks/code_map.py.
+map: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/code_map.py
 
 # The engine on a GPU, into benchmarks/results/gpu.json; says so where there is none. GPU='--model FOLDER' takes a model.
 gpu-check: $(INSTALLED)

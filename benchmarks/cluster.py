@@ -14,17 +14,15 @@ import ray
 import torch
 
 from cooper_lab.arithmetic.arms import ASSETS
-from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.base import PairBatch, PolicyBatch
-from cooper_rl.engines.cluster import ClusterEngine
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local import LocalEngine
-from cooper_rl.engines.local.shards import whole
-from cooper_rl.engines.lora_config import LoraConfig
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.engines.local.adapter import whole
+from cooper_rl.engines.ray import ClusterEngine
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.rollouts import Column
 
 OBJECTIVES = {
     "policy": PolicyObjective(loss=PPOClip(), kl=KLConfig(coefficient=0.1)),

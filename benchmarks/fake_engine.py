@@ -18,11 +18,10 @@ from pydantic import PrivateAttr
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics
-from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.rollouts.columns import Column
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Column, Samples
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,9 @@ class FakeLearner:
 class FakePolicy(FakeLearner):
     name = "policy"
 
-    def logprobs(self, token_ids: Column, lengths: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    def logprobs(
+        self, token_ids: Column, lengths: np.ndarray, temperature: float = 1.0, adapter: bool = True
+    ) -> np.ndarray:
         self._engine.hand_over(token_ids, lengths)
         with noted("logprobs", self._engine.parts.logprobs):
             return self._random.normal(-1, 0.1, int(lengths.sum())).astype(np.float32)
@@ -166,7 +167,7 @@ class FakeSampler:
     def __init__(self, engine: FakeEngine):
         self._engine, self._thread = engine, ThreadPoolExecutor(max_workers=1)
 
-    def load_weights(self, learner: Any) -> None:
+    def sync_weights(self, learner: Any) -> None:
         with noted("push", self._engine.parts.push):
             pass
 

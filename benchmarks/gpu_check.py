@@ -30,9 +30,8 @@ from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.rollouts import Column
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
 SHAPES: dict[str, dict[str, int]] = {
@@ -97,7 +96,7 @@ def check(options: argparse.Namespace, policy: Path, reward_model: Path, autocas
     )
     learner = TorchPolicyLearner.from_config(settings, 100)
     sampler = NativeSampler(load_tokenizer(str(policy)), autocast=settings.autocast)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     vocabulary = learner.model.config.get_text_config().vocab_size
     random = np.random.default_rng(0)
     prompts = [random.integers(2, vocabulary, options.prompt_tokens) for _ in range(options.prompts)]

@@ -8,13 +8,12 @@ import torch
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.onednn import has_onednn
+from cooper_rl.engines.cpu.linear import has_onednn
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.rollouts import Column
 from measure import Meter, report
 from workload import arguments, model_folder
 

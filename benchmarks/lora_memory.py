@@ -27,25 +27,24 @@ def step(folder: str, settings: dict, completions: int, tokens: int) -> dict[str
     from cooper_rl.engines.config import LearnerConfig
     from cooper_rl.engines.local import LocalEngine
     from cooper_rl.engines.sampling import SamplingParams
-    from cooper_rl.policy.kl import KLConfig
-    from cooper_rl.policy.losses import PolicyObjective
-    from cooper_rl.policy.losses.clip import PPOClip
-    from cooper_rl.rollouts.columns import Column
+    from cooper_rl.losses.kl import KLConfig
+    from cooper_rl.losses.policy import PolicyObjective, PPOClip
+    from cooper_rl.rollouts import Column
 
     config = LearnerConfig.model_validate({"model": folder, "device": "cpu", "tokens_per_microbatch": 1024, **settings})
     engine = LocalEngine()
     policy = engine.policy(config, 10)
-    reference = policy.frozen_start() if config.lora else engine.policy(config, 0, trainable=False)
+    reference = policy if config.lora else engine.policy(config, 0, trainable=False)
     sampler = engine.sampler(config, 0)
     prompt = list(range(100, 132))
     for _ in range(2):
-        sampler.load_weights(policy)
+        sampler.sync_weights(policy)
         drawn = sampler.sample([prompt], completions, SamplingParams(max_tokens=tokens, min_tokens=tokens), seed=0)
         rows, lengths = Column.of([[*prompt, *row.tolist()] for row in drawn.token_ids]), drawn.token_ids.lengths
         count = int(lengths.sum())
         batch = PolicyBatch(
             rows, lengths, np.repeat(np.linspace(-1, 1, completions), lengths), np.full(count, 1 / count),
-            drawn.logprobs, drawn.logprobs, reference.logprobs(rows, lengths),
+            drawn.logprobs, drawn.logprobs, reference.logprobs(rows, lengths, adapter=False),
         )  # fmt: skip
         policy.forward_backward(batch, PolicyObjective(loss=PPOClip(), kl=KLConfig()))
         policy.optim_step()

@@ -16,16 +16,15 @@ import torch
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels import packed_attention
-from cooper_rl.engines.kernels.bfloat16_linear import BFloat16Linear, has_bfloat16
+from cooper_rl.engines.cpu.linear import BFloat16Linear, has_bfloat16
+from cooper_rl.engines.local import packing
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.rollouts import Column
 from measure import Meter, cpu_seconds, report
 from workload import arguments, model_folder, prompts
 
@@ -53,7 +52,7 @@ class Work:
         for module in self.learner.model.modules():
             if isinstance(module, BFloat16Linear):
                 module.keeps_packed = arm == "bfloat16"
-        packed_attention.has_bfloat16 = (lambda: False) if arm == "autocast" else has_bfloat16
+        packing.has_bfloat16 = (lambda: False) if arm == "autocast" else has_bfloat16
 
     def gradient(self) -> torch.Tensor:
         """Of the last run; empty for a model that does not learn."""

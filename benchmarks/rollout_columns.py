@@ -25,14 +25,13 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import learner as learner_module
 from cooper_rl.engines.local import policy as policy_module
-from cooper_rl.engines.local.drafts import Drafts
+from cooper_rl.engines.local.decoding import Drafts
 from cooper_rl.engines.local.policy import TorchPolicyLearner
-from cooper_rl.engines.local.stops import StopRule
+from cooper_rl.engines.local.sampling import StopRule
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.update import update_policy
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Ragged, Rollouts
 
 MODEL_SECONDS = [0.0]
 

@@ -18,7 +18,7 @@ from cooper_rl.observe.run_record import read_lines
 from cooper_rl.observe.step_metrics import unverified_advantage
 from cooper_rl.observe.watch.rules import DEFAULT_RULES
 from cooper_rl.observe.watch.watch import Watch
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import Ragged
 
 METRIC = "policy/unverified_advantage"
 [RULE] = [rule for rule in DEFAULT_RULES if rule.metric == METRIC]

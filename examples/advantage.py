@@ -14,7 +14,7 @@ class SignOfReward(Config):
     margin: float = Field(default=0.0, ge=0)
     """A reward this close to the mean, or closer, counts as average."""
 
-    def of(self, rewards: Ragged) -> Ragged:
+    def advantages(self, rewards: Ragged) -> Ragged:
         """The advantages of the step's usable groups, which may differ in size."""
         distance = rewards.flat - rewards.expand(rewards.mean())
         return rewards.like(distance.sign().where(distance.abs() > self.margin, 0.0))

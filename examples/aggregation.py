@@ -15,7 +15,7 @@ class PowerOfLength(Config):
     exponent: float = Field(default=0.5, ge=0, le=1)
     """The power."""
 
-    def weights(self, lengths: np.ndarray, counted: np.ndarray) -> np.ndarray:
+    def token_weights(self, lengths: np.ndarray, counted: np.ndarray) -> np.ndarray:
         """The weight of each token, for completions of these lengths; `counted` are the lengths in the denominator."""
         found = lengths ** (self.exponent - 1) / (counted**self.exponent).sum()
         print("own aggregation: weights of tokens", found.round(4)[:4])

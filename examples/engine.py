@@ -33,7 +33,7 @@ class CountingSampler:
     """Passes every call on to another sampler and prints the counts."""
 
     def __init__(self, inner: Sampler):
-        self.load_weights = inner.load_weights
+        self.sync_weights = inner.sync_weights
         self._inner = inner
 
     def sample(self, prompts: Any, n: int, params: Any, seed: int) -> Any:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cooper_rl.policy.losses import PolicyLoss, PolicyLossInputs
+from tiny_run import train
+
+from cooper_rl.losses.policy import PolicyLoss, PolicyLossInputs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,7 +21,7 @@ class Proximal(PolicyLoss):
     strength: float = 0.5
     """The weight of the squared log-ratio."""
 
-    def of_tokens(self, inputs: PolicyLossInputs, log_ratio: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Losses [B, T], and metrics of the same shape, which are averaged over the tokens."""
         distance = self.strength / 2 * log_ratio.square()
         return distance - inputs.advantages * log_ratio.exp(), {"distance": distance}

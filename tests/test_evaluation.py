@@ -13,8 +13,7 @@ from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.accuracy import avg_at_k, evaluate, pass_at_k, relabel
 from cooper_rl.evaluation.estimates import Estimate, wilson_interval
-from cooper_rl.rollouts.columns import Column
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Column, Samples
 
 
 def test_avg_at_k_is_the_share_of_right_completions():
@@ -59,7 +58,7 @@ class EvenSampler:
             texts=[str(number + draw % 2) for number, draw in draws],
         )
 
-    def load_weights(self, learner: PolicyLearner) -> None:
+    def sync_weights(self, learner: PolicyLearner) -> None:
         raise NotImplementedError
 
 

@@ -17,19 +17,20 @@ LAYERS = """
 errors, process_memory
 clock
 config
-data, engines.lora_config
-rollouts, clients, engines, engines.config, engines.model_source
-engines.sampling, engines.model_folder
+data, losses
+rollouts, clients, engines, engines.config, engines.model_folder
+engines.sampling
 engines.base
 persist
 policy
 rewards
-cooptimization.losses
-engines.kernels
+engines.kv_cache
+engines.cpu
 engines.local
 engines.vllm
 engines.fsdp2
-engines.cluster
+engines.ray
+engines.kinds
 cooptimization
 evaluation
 observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
@@ -95,6 +96,12 @@ def test_every_module_has_its_layer():
 def test_no_import_goes_back_up():
     back = sorted({arrow for arrow in arrows() if not is_allowed(*arrow)} - KNOWN.keys())
     assert back == [], "move what both need into the lower room, or see the table of layers in this file"
+
+
+def test_what_is_only_for_cpus_is_entered_by_one_door():
+    outside = [arrow for arrow in arrows() if not arrow[0].startswith("engines.cpu")]
+    assert [arrow for arrow in outside if arrow[1].startswith("engines.cpu.")] == []
+    assert [arrow for arrow in outside if arrow[1] == "engines.cpu"]
 
 
 def test_the_known_arrows_are_still_there_and_have_reasons():

@@ -11,7 +11,7 @@ from cooper_rl.observe.record import read_metrics
 from cooper_rl.rewards.rule.kinds.choice import ChoiceRule
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.routing import Verifier
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 FUNCTIONS = """
 def even_length(problem, completion_text):
@@ -86,6 +86,10 @@ def test_one_run_mixes_maths_choice_and_a_function_of_the_users(settings, tmp_pa
             if group["question"].startswith("say"):
                 even = len(completion["text"]) % 2 == 0
                 assert completion["verdict"] == ("correct" if even else "wrong")
+                assert completion["verify_s"] == 0  # only `maths` asks processes
+    costs = [completion["verify_s"] for group in recorded for completion in group["completions"]]
+    assert 0 < sum(costs) <= rows[0]["time/verify_cpu"] + 0.001 * len(costs)
+    assert rows[0]["rule/lost"] == 0
 
 
 def test_a_name_that_is_no_rule_is_reported_with_its_row(settings, tmp_path: Path):

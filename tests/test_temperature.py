@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 from cooper_rl.step import cooper_step
 from in_process import model_of
 

@@ -20,17 +20,15 @@ if TYPE_CHECKING:
     from cooper_rl.rewards.base import Reward, Scores
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.rule.verifier import RuleVerifier
-    from cooper_rl.rollouts.answers import Answer, AnswerGroup
-    from cooper_rl.rollouts.ragged import Ragged
-    from cooper_rl.rollouts.rollouts import Rollouts
+    from cooper_rl.rollouts import Answer, AnswerGroup, Ragged, Rollouts
     from cooper_rl.run_config import RunConfig
     from cooper_rl.service.client import AsyncRewardClient, RewardClient
     from cooper_rl.trainer import CooperTrainer
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
 _HOMES = {
-    "Answer": "cooper_rl.rollouts.answers",
-    "AnswerGroup": "cooper_rl.rollouts.answers",
+    "Answer": "cooper_rl.rollouts",
+    "AnswerGroup": "cooper_rl.rollouts",
     "AsyncRewardClient": "cooper_rl.service.client",
     "Config": "cooper_rl.config.base",
     "CooperReward": "cooper_rl.cooptimization.cooper_reward",
@@ -42,11 +40,11 @@ _HOMES = {
     "MissingExtraError": "cooper_rl.errors",
     "PolicyLearner": "cooper_rl.engines.base",
     "Problem": "cooper_rl.data.problem",
-    "Ragged": "cooper_rl.rollouts.ragged",
+    "Ragged": "cooper_rl.rollouts",
     "Reward": "cooper_rl.rewards.base",
     "RewardClient": "cooper_rl.service.client",
     "RewardModelLearner": "cooper_rl.engines.base",
-    "Rollouts": "cooper_rl.rollouts.rollouts",
+    "Rollouts": "cooper_rl.rollouts",
     "RuleVerifier": "cooper_rl.rewards.rule.verifier",
     "Run": "cooper_rl.observe.run_frames",
     "RunConfig": "cooper_rl.run_config",

@@ -15,7 +15,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import EngineConfig, LongLived
-from cooper_rl.engines.base import Measured, Metrics, PolicyLearner, Sampler
+from cooper_rl.engines.base import MeasuredSampler, Metrics, PolicyLearner, Sampler
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
@@ -101,7 +101,7 @@ class Parts:
 
     def sampler_metrics(self) -> Metrics:
         """What the sampler has counted and timed since it was asked last, where it does so."""
-        return self.sampler.take_metrics() if isinstance(self.sampler, Measured) else {}
+        return self.sampler.take_metrics() if isinstance(self.sampler, MeasuredSampler) else {}
 
     def close(self) -> None:
         """End the verifier's processes, the assistant's connections and what the engine has started."""
@@ -158,9 +158,9 @@ def _assemble(config: RunConfig, inputs: Inputs) -> Parts:
 
 
 def _reference(config: RunConfig, policy: PolicyLearner) -> PolicyLearner:
-    """The frozen start: a model of its own, or the policy without its adapter."""
+    """The frozen start: a model of its own, or the policy, which is asked without its adapter."""
     if config.policy.lora is not None:
-        return policy.frozen_start()
+        return policy
     return config.engine.policy(config.policy, 0, trainable=False)
 
 

@@ -6,8 +6,10 @@ from contextlib import contextmanager
 
 from cooper_rl.process_memory import forget_gpu_peak, gpu_peak_mib, peak_mib, resident_mib
 
-MEASURED = ("time/", "memory/", "gpu_memory/")
-"""How the names of a clock's metrics begin. Equal runs differ in these metrics and in no others."""
+MEASURED = ("time/", "memory/", "gpu_memory/", "rule/lost")
+"""How the names of metrics begin that tell of the machine. Equal runs differ in these metrics and in no others."""
+VERIFY_S = "verify_s"
+"""The field of a recorded completion that tells of the machine: the CPU seconds that its verdict cost."""
 
 
 class Clock:

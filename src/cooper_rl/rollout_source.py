@@ -9,8 +9,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines.base import AheadSampler, PolicyLearner, Sampler, sample_at_once
-from cooper_rl.rollouts.rollouts import Rollouts
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Rollouts, Samples
 from cooper_rl.run_config import RolloutConfig
 
 FILE = "pending_rollouts.safetensors"
@@ -52,7 +51,7 @@ class RolloutSource:
         waiting, self._pending = self._pending, None
         rollouts = None if waiting is None else _finished(waiting)  # weights change when nothing is being drawn
         if rollouts is None or ahead:
-            self._sampler.load_weights(policy)
+            self._sampler.sync_weights(policy)
         if rollouts is None:
             problems, prompts = self._batch()
             samples = self._sampler.sample(prompts, self._config.n, self._config, seed)

@@ -14,8 +14,7 @@ from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.token_logprobs import RecordConfig
 from cooper_rl.observe.watch.rules import WatchRule
-from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.overlong import OverlongConfig
+from cooper_rl.policy.config import AlgorithmConfig, OverlongConfig
 from cooper_rl.rewards.shaping.overlong import Overlong
 from cooper_rl.rewards.without_effect import check_effect, check_outliers
 

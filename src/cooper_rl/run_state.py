@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cooper_rl.cooptimization.outline import check_outline, outline
-from cooper_rl.engines.local.export import merge_folder
+from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.engines.model_folder import adapter_base
 from cooper_rl.errors import InputError
 from cooper_rl.exactness import changes, conditions

@@ -13,8 +13,7 @@ from cooper_rl.engines.base import Metrics
 from cooper_rl.observe.step_metrics import rollout_metrics, unverified_advantage
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.process import score_steps
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Ragged, Rollouts
 from cooper_rl.run_config import RunConfig
 
 

@@ -92,9 +92,9 @@ class CooperTrainer:
         # run that rolled back samples something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
-        decode = self.parts.prompt_encoder.decode
+        decode, verify_s = self.parts.prompt_encoder.decode, self.parts.reward.verifier.cpu_s_of
         rollouts = self.recorder.rollouts(
-            step, done.rollouts, done.scored, done.advantages, decode, done.after_kl, done.paid
+            step, done.rollouts, done.scored, done.advantages, decode, verify_s, done.after_kl, done.paid
         )
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
@@ -133,6 +133,7 @@ class CooperTrainer:
             metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
             metrics["engine/recoveries"] = float(len(self._lost_after))
             metrics |= self.parts.sampler_metrics() | self.recorder.sink_metrics()
+            metrics |= self.parts.reward.verifier.metrics()
             firings = self._record(self.completed_steps, metrics, on_step)
             if self._roll_back(firings):
                 continue
@@ -211,7 +212,7 @@ class CooperTrainer:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
         with clock.measure("evaluate"):
             parts.rollouts.settle()
-            parts.sampler.load_weights(parts.policy)
+            parts.sampler.sync_weights(parts.policy)
             for test_set in parts.test_sets:
                 metrics |= test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
         return metrics | clock.parts()

@@ -152,10 +152,11 @@ def test_two_holes_are_held_out_one_of_the_reward_model_and_one_that_the_rule_sh
     }
 
 
-def test_the_default_rule_computes_a_copied_question():
-    with RuleVerifier() as verifier:
-        verdicts = verifier.verify_many([(problem.answer, text) for problem, text in hacks("question_copy")[:60]])
-    assert 0.4 < sum(verdict == "correct" for verdict in verdicts) / 60 < 0.8
+def test_math_verifys_reading_computes_a_copied_question_and_the_default_rule_does_not():
+    for expressions, low, high in ((True, 0.4, 0.8), (False, 0, 0)):
+        with RuleVerifier(expressions=expressions) as verifier:
+            verdicts = verifier.verify_many([(problem.answer, text) for problem, text in hacks("question_copy")[:60]])
+        assert low <= sum(verdict == "correct" for verdict in verdicts) / 60 <= high
 
 
 def test_a_hole_that_cannot_be_planted_is_refused_with_what_it_lacks():

@@ -9,8 +9,8 @@ import yaml
 from cooper_rl.config.commented_yaml import commented_yaml
 from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.errors import InputError
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses.clip import GSPO
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import GSPO
 from cooper_rl.run_config import RunConfig
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
@@ -225,7 +225,7 @@ from cooper_rl.config.base import Config
 
 class Own(Config):
     scale: float = 1.0
-    def of(self, rewards):
+    def advantages(self, rewards):
         return rewards
 """
 

@@ -81,6 +81,19 @@ def test_a_file_in_the_package_is_a_kind(shapes):
     assert drawing.shape.area() == 8
 
 
+def test_kinds_may_also_be_in_one_file(tmp_path, monkeypatch):
+    module = f"flat_shapes_{uuid4().hex}"
+    registry = f"from cooper_rl.config.registry import Kinds\nSHAPES = Kinds('shape', '{module}', ['area'])\n"
+    parts = [PART.format(package=module, name=kind.title(), kind=kind, factor=1) for kind in ("square", "circle")]
+    (tmp_path / f"{module}.py").write_text(registry + "".join(parts).replace(f"from {module} import SHAPES\n", ""))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    flat = import_module(module).SHAPES
+    assert list(flat.records) == ["circle", "square"]
+    assert record_of(flat).model_validate({"shape": {"kind": "square", "side": 4}}).shape.area() == 16
+    with pytest.raises(InputError, match="no shape of kind 'triangle'; kinds: circle, square"):
+        flat.record("triangle")
+
+
 def test_records_from_outside_and_objects_are_accepted_as_parts(shapes):
     drawing = record_of(shapes).model_validate({"shape": {"kind": "my_shapes:Disc", "radius": 2}})
     assert drawing.shape.area() == 12

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 
 def cut_off(text: str) -> Answer:

@@ -14,7 +14,7 @@ from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
 from cooper_rl.cooptimization.presets import PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.rewards.rule.verifier import RuleVerifier
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 from faulty_assistant import QUICK, FaultyAssistant
 
 ENDLESS = [fault for fault in QUICK if "endless" in fault or "gigabyte" in fault]

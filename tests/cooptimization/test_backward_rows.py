@@ -9,13 +9,13 @@ from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImp
 
 from cooper_rl.cooptimization.backward_rows import Part, needed, pulls, without_negligible
 from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.presets import LIGHT
 from cooper_rl.cooptimization.update import spread_over_origins, update_reward_model
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
 
 LABELLED = [LabelledCompletion("What is 7 + 0?", "7", answer_text(n), float(n == 7)) for n in range(4, 10)]
 

@@ -14,7 +14,7 @@ from cooper_rl.cooptimization.pairs import Pair, pair_weights
 from cooper_rl.cooptimization.presets import LIGHT
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.problem import Problem
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 
 def cooptimizer(verifier, **settings) -> Cooptimizer:

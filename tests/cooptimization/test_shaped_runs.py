@@ -154,6 +154,7 @@ def test_an_affine_shaping_is_accepted_where_it_matters(settings):
     own = {"kind": "test_shaped_runs:Stretched"}
     build_config({**settings, "shaping": [own, {"kind": "clip", "high": 1.0}]})
     build_config({**settings, "shaping": [own], "algorithm": {"advantages": {"kind": "dr_grpo"}}})
+    build_config({**settings, "shaping": [own], "algorithm": {"advantages": {"kind": "grpo", "std_floor": 0.1}}})
     build_config({**settings, "shaping": [own], "algorithm": {"kl": {"coefficient": 0.1, "where": "reward"}}})
 
 

@@ -1,29 +1,47 @@
 """Tells which part of a run a stack belongs to."""
 
+import inspect
 import re
+from collections.abc import Callable
+from types import ModuleType
 
-PHASES = [
-    ("sample", "cooper_rl/rollout_source.py", "take"),
-    ("verify", "rewards/rule/routing.py", "verify_groups"),
-    ("health", "cooptimization/health.py", ""),
-    ("stage 1", "policy/update.py", "update_policy"),
-    ("stage 2", "cooptimization/stage2.py", ""),
-    ("stage 2", "cooptimization/cooper_reward.py", "update"),
-    ("reward", "cooptimization/cooper_reward.py", "score"),
-    ("evaluate", "cooper_rl/trainer.py", "evaluate"),
-    ("record", "observe/record.py", ""),
-    ("checkpoint", "persist/checkpoint.py", "save"),
-    ("restore", "cooper_rl/trainer.py", "_restore"),
-    ("load", "cooper_rl/build.py", ""),
-    ("report", "observe/report/report.py", ""),
+import cooper_rl.build
+import cooper_rl.cooptimization.health
+import cooper_rl.cooptimization.stage2
+import cooper_rl.observe.record
+import cooper_rl.observe.report.report
+from cooper_rl import CooperReward, CooperTrainer
+from cooper_rl.persist.checkpoint import CheckpointStore
+from cooper_rl.policy.update import update_policy
+from cooper_rl.rewards.rule.routing import Verifier
+from cooper_rl.rollout_source import RolloutSource
+
+PHASES: list[tuple[str, ModuleType | Callable]] = [
+    ("sample", RolloutSource.take),
+    ("verify", Verifier.verify_groups),
+    ("health", cooper_rl.cooptimization.health),
+    ("stage 1", update_policy),
+    ("stage 2", cooper_rl.cooptimization.stage2),
+    ("stage 2", CooperReward.update),
+    ("reward", CooperReward.score),
+    ("evaluate", CooperTrainer.evaluate),
+    ("record", cooper_rl.observe.record),
+    ("checkpoint", CheckpointStore.save),
+    ("restore", CooperTrainer._restore),
+    ("load", cooper_rl.build),
+    ("report", cooper_rl.observe.report.report),
 ]
-"""Name, file and function of each part; an empty function means any. The innermost match of a stack counts."""
+"""Name and function of each part, or the module of which any function counts. The innermost match of a stack counts."""
+
+_PLACES = [
+    (name, inspect.getsourcefile(part), "" if isinstance(part, ModuleType) else part.__name__) for name, part in PHASES
+]
 
 
 def phase_of(stack: str) -> str:
     """The part of the run that a stack belongs to. `faulthandler` writes stacks with the innermost frame first."""
     for file, function in re.findall(r'File "(.*)", line \d+ in (\S+)', stack):
-        for name, phase_file, phase_function in PHASES:
-            if "cooper_rl" in file and file.endswith(phase_file) and phase_function in ("", function):
+        for name, phase_file, phase_function in _PLACES:
+            if file == phase_file and phase_function in ("", function):
                 return name
     return "other"

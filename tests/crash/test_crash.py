@@ -1,12 +1,8 @@
 """A run that is killed again and again comes out like the run that was not killed."""
 
-from pathlib import Path
-
 import pytest
 
-import cooper_rl
 from crash.comparison import differences
-from crash.phases import PHASES
 from crash.trial import CrashTest
 
 
@@ -18,13 +14,16 @@ def test_a_killed_run_comes_out_equal_and_a_difference_would_be_seen(tmp_path):
     weights = next((run / "checkpoints").glob("*/policy/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"\xff")
     metrics = run / "metrics.jsonl"
-    lines = metrics.read_text().splitlines(keepends=True)
-    metrics.write_text("".join([*lines, lines[-1]]))
+    metrics.write_text(metrics.read_text().replace('"rule/wrong": ', '"rule/wrong": 1', 1))
+    rollouts = run / "rollouts" / "000002.jsonl"
+    text = rollouts.read_text().replace('"verify_s": ', '"verify_s": 7')  # a measurement, which may differ
+    rollouts.write_text(text.replace('"length"', '"stop"', 1))
     (run / "pairs" / "000001.jsonl").unlink()
     assert differences(reference, run) == [
         "pairs/000001.jsonl is in one run only",
         f"{weights.relative_to(run)} differs",
-        "metrics.jsonl differs",
+        "rollouts/000002.jsonl/0/completions/0/stop_reason: 'length' and 'stop'",
+        "metrics.jsonl/1/rule/wrong: 0.5833333333333334 and 10.583333333333334",
     ]
 
 
@@ -36,10 +35,3 @@ def test_a_hundred_kills_in_every_part_of_a_run(tmp_path, seed):
     assert (result.kills, result.equal) == (50, 50)
     assert {"load", "checkpoint"} <= result.phases.keys()
     assert len(result.phases) >= 5
-
-
-def test_every_part_of_a_run_is_where_the_counts_look_for_it():
-    source = Path(cooper_rl.__file__).parent
-    for name, file, function in PHASES:
-        text = (source.parent / file if file.startswith("cooper_rl/") else source / file).read_text(encoding="utf-8")
-        assert f"def {function}" in text, name

@@ -44,10 +44,11 @@ class Result:
 
 
 class CrashTest:
-    """Works in `folder`. Makes the uninterrupted run first."""
+    """Works in `folder`, where it makes the uninterrupted run first."""
 
-    def __init__(self, folder: Path, seed: int):
-        self.folder = folder
+    def __init__(self, folder: Path, seed: int, kept: Path | None = None):
+        """Runs that differ are copied to the folder `kept`, beside the one that was left alone."""
+        self.folder, self._kept = folder, kept
         self._rng = Random(seed)
         self._reference = self._configure("reference")
         process = self._begin("reference")
@@ -63,6 +64,9 @@ class CrashTest:
             phases = self._kill_and_resume("run", min(self._rng.randint(1, MOST_KILLS), kills - result.kills))
             found = differences(self._reference, self._directory("run"))
             logger.info("killed in %s: %s", ", ".join(phases) or "no part", "; ".join(found) or "equal")
+            if found and self._kept is not None:
+                for name in ("reference", "run"):
+                    shutil.copytree(self.folder / name, self._kept / f"after-{result.kills:04d}-kills" / name)
             result.kills += len(phases)
             result.equal += 0 if found else len(phases)
             result.phases.update(phases)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from cooper_rl.config_loading import load_config
-from cooper_rl.engines.cluster import ClusterEngine
+from cooper_rl.engines.ray import ClusterEngine
 
 FILES = Path(__file__).parents[2] / "examples" / "cluster"
 STUBS = {

@@ -72,7 +72,6 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_a_network(tm
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     pages = [*(tmp_path / "site").rglob("*.html"), *(tmp_path / "site").rglob("*.css")]
-    assert len(pages) > 50
     loading = {page.name: found[0] for page in pages if (found := LOADED.search(page.read_text(encoding="utf-8")))}
     assert loading == {}
     assert "var __index = " in (tmp_path / "site" / "search" / "search_index.js").read_text(encoding="utf-8")[:20]

@@ -46,4 +46,3 @@ def test_each_command_ends_with_the_message_below_it(snippet: Snippet, folder, m
 def test_each_advice_of_the_log_is_that_of_a_default_rule():
     advice = {" ".join(rule.advice.split()) for rule in DEFAULT_RULES}
     assert [one.place for one in ADVICE if " ".join(one.text.split()) not in advice] == []
-    assert len(ADVICE) == 9

@@ -27,27 +27,6 @@ def test_what_is_copied_exists_and_nothing_else_reaches_the_build(file: Path):
     assert all((ROOT / name).exists() for name in kept)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_versions_are_pinned_and_the_command_is_not_run_by_root(file: Path):
-    text = file.read_text()
-    installs = [line for line in text.replace("\\\n", " ").splitlines() if "pip install" in line]
-    assert len(installs) == 2
-    assert all("--constraint" in line for line in installs)
-    builds = [line for line in text.splitlines() if "-m build" in line]
-    assert all("PIP_CONSTRAINT=/src/constraints.txt" in line for line in builds), "hatchling is pinned as well"
-    assert re.findall(r"^USER (.*)$", text, flags=re.MULTILINE) == ["1000"]
-    assert 'ENTRYPOINT ["cooper"]' in text
-    pinned = (ROOT / "constraints.txt").read_text()
-    assert re.search(r"^torch==", pinned, flags=re.MULTILINE)
-    assert re.search(r"^build==", pinned, flags=re.MULTILINE)
-    assert re.search(r"^hatchling==", pinned, flags=re.MULTILINE)
-
-
-def test_both_build_the_wheel_in_the_same_way():
-    stages = {file.read_text().partition("AS build\n")[2].partition("\n\n")[0] for file in FILES}
-    assert len(stages) == 1
-
-
 @pytest.mark.slow
 def test_a_wheel_comes_of_the_files_that_are_copied(tmp_path):
     for name in _copied(FILES[0]):

@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 
 from cooper_lab.plan.advice import advice
 from cooper_lab.plan.devices import DEVICES, GB, device_called
-from cooper_lab.plan.memory import fits, kv_room, shares, states
+from cooper_lab.plan.memory import fits, kv_room, shares
 from cooper_lab.plan.setup import Layout, Learning, Setup, Work, layout_of, setup_of
 from cooper_lab.plan.shapes import known_models, shape_of
-from cooper_lab.plan.timing import parts, pushed_bytes
+from cooper_lab.plan.timing import parts
 from cooper_rl.cli.main import commands
 from cooper_rl.config_loading import load_config
-from cooper_rl.engines.cluster import ClusterEngine
+from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.models import load_policy, load_reward_model
-from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.errors import InputError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -33,37 +33,6 @@ def _setup(model: str, judge: str, **layout) -> Setup:
         return Learning(shape_of(name, reward_model), 8192, checkpointing=True, bfloat16=True)
 
     return Setup(learning(model), learning(judge, True), WORK, Layout(**layout, sampler_kind="vllm"))
-
-
-# The design's table for three layouts of H100: GB of states a device, seconds of the parts, GB and seconds of the push,
-# seconds of the step at lag 0 and at lag 1.
-PAPER = [
-    ("Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-1.5B", {"policy": 8}, (15.2, 3.1), (38, 3, 12, 43, 4), (15, 2), (102, None)),
-    (
-        "Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-1.5B", {"policy": 5, "sampler": 3, "lag": 1},
-        (24.4, 4.9), (101, 5, 20, 69, 6), (15, 2), (202, 103),
-    ),
-    (
-        "Qwen/Qwen2.5-72B", "Qwen/Qwen2.5-7B",
-        {"policy": 32, "reward_model": 8, "sampler": 24, "tensor_parallel": 4, "lag": 1},
-        (36.4, 14.1), (100, 13, 29, 102, 17), (145, 18), (262, 162),
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("policy", "judge", "layout", "gigabytes", "seconds", "push", "steps"), PAPER)
-def test_the_figures_of_the_design_come_out(policy, judge, layout, gigabytes, seconds, push, steps):
-    setup = _setup(policy, judge, **layout)
-    assert setup.reward_model is not None
-    held = states(setup.policy, setup.layout.policy), states(setup.reward_model, setup.layout.reward_model_devices)
-    assert tuple(round(each / GB, 1) for each in held) == gigabytes
-    found = parts(setup, H100)
-    times = (found.generation, found.scores, found.logprobs, found.policy_update, found.reward_model_update)
-    assert tuple(map(round, times)) == pytest.approx(seconds, abs=0.5)
-    assert (round(pushed_bytes(setup) / GB), round(found.push)) == push
-    assert round(found.lag_0) == steps[0]
-    assert steps[1] is None or round(found.lag_1) == steps[1]
-    assert fits(setup, H100)
 
 
 def test_what_is_left_for_the_cache_is_what_nobody_holds():

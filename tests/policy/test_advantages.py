@@ -6,9 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from cooper_rl.policy.advantages import AdvantageConfig, advantages, usable_groups
-from cooper_rl.policy.advantages.group_baseline import GRPO, RLOO, DrGRPO, MaxRL, ReinforcePPBaseline
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.policy.advantages import (
+    GRPO,
+    RLOO,
+    AdvantageConfig,
+    DrGRPO,
+    MaxRL,
+    ReinforcePPBaseline,
+    advantages,
+    usable_groups,
+)
+from cooper_rl.rollouts import Ragged
 
 ALL = [GRPO(), DrGRPO(), RLOO(), ReinforcePPBaseline(), MaxRL()]
 ONE_OF_FOUR = torch.tensor([[1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
@@ -60,6 +68,26 @@ def test_hand_computed_group(config, expected):
 
 def test_grpo_adds_eps_to_the_standard_deviation():
     torch.testing.assert_close(of_rows(ONE_OF_FOUR, GRPO(eps=0.5))[0, 0].item(), 0.75)
+
+
+ALL_WRONG = torch.tensor([[0.02, 0.0005, 0.0005, 0.0005, 0.0005, 0.0005, 0.0005, 0.0005]], dtype=torch.float64)
+
+
+def test_a_floor_under_the_std_keeps_a_group_without_right_answer_from_teaching_in_full():
+    assert usable_groups(ragged(ALL_WRONG), min_spread=0.01).all()
+    assert of_rows(ALL_WRONG, GRPO())[0, 0].item() == pytest.approx(2.4745, abs=1e-4)
+    with_floor = of_rows(ALL_WRONG, GRPO(eps=0, std_floor=0.1))[0]
+    # mean (0.02 + 7 * 0.0005) / 8 = 0.0029375; std 0.0195 / sqrt(8) = 0.0069, so the divisor is 0.1
+    expected = torch.tensor([0.170625, *[-0.024375] * 7], dtype=torch.float64)
+    torch.testing.assert_close(with_floor, expected, rtol=0, atol=1e-15)
+
+
+def test_a_floor_below_the_std_changes_nothing():
+    # One right answer among eight has the smallest std of a rule's rewards, 1 / sqrt(8) = 0.354.
+    rewards = torch.tensor([[1.0, *[0.0] * 7], [1.0] * 4 + [0.0] * 4], dtype=torch.float64)
+    assert of_rows(rewards, GRPO(std_floor=0.35)).tolist() == of_rows(rewards, GRPO()).tolist()
+    both = torch.cat([rewards, ALL_WRONG])
+    assert of_rows(both, GRPO(std_floor=0.35))[:2].tolist() == of_rows(rewards, GRPO()).tolist()
 
 
 def test_reinforce_pp_uses_one_standard_deviation_for_all_usable_groups():

@@ -6,8 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from cooper_rl.policy.aggregation import AggregationConfig, token_weights
-from cooper_rl.policy.aggregation.means import SequenceMeanTokenMean, SequenceMeanTokenSum, TokenMean
+from cooper_rl.policy.aggregation import (
+    AggregationConfig,
+    SequenceMeanTokenMean,
+    SequenceMeanTokenSum,
+    TokenMean,
+    token_weights,
+)
 
 ALL = [TokenMean(), SequenceMeanTokenMean(), SequenceMeanTokenSum(normaliser=10)]
 

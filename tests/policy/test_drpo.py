@@ -5,10 +5,9 @@ import torch
 
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.errors import InputError
-from cooper_rl.policy.advantages import Completions, advantages
-from cooper_rl.policy.advantages.drpo import DRPO
+from cooper_rl.policy.advantages import DRPO, Completions, advantages
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import Ragged
 
 
 def found(rewards, lengths, mean_logprobs, **settings):

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from cooper_rl import InputError, build_config
-from cooper_rl.policy.advantages.group_baseline import GRPO
-from cooper_rl.policy.outliers import without_outliers
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.policy.advantages import GRPO, without_outliers
+from cooper_rl.rollouts import Ragged
 
 ALL = torch.ones(1, dtype=torch.bool)
 
@@ -44,7 +43,7 @@ def run(estimator: str, z: float, n: int, **algorithm):
 def test_a_bound_that_no_advantage_of_a_group_can_exceed_is_refused():
     """sqrt(7) = 2.646: where one of eight is right in every group, grpo gives it that z."""
     rewards = torch.tensor([1.0] + 7 * [0.0]).double().repeat(4)
-    found = GRPO().of(Ragged(rewards, (8, 8, 8, 8)))
+    found = GRPO().advantages(Ragged(rewards, (8, 8, 8, 8)))
     shares = [without_outliers(found, torch.ones(4, dtype=torch.bool), z)[1].item() for z in (2.64, 2.65)]
     assert shares == [1 / 8, 0]
     run("grpo", 2.64, 8)

@@ -10,15 +10,12 @@ from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.errors import InputError
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.process.delta import Delta
-from cooper_rl.policy.process.min_form import MinForm
-from cooper_rl.policy.process.sum import Sum
-from cooper_rl.policy.process_advantages import Steps, process_advantages, process_metrics
+from cooper_rl.policy.process import Delta, MinForm, Steps, Sum, process_advantages, process_metrics
 from cooper_rl.rewards.process import split_steps, token_spans
 
 
 def of(config, *rewards):
-    return config.of(torch.tensor(rewards, dtype=torch.float64))
+    return config.credit(torch.tensor(rewards, dtype=torch.float64))
 
 
 def test_known_values_of_the_min_form():
@@ -30,7 +27,7 @@ def test_known_values_of_the_min_form():
 
 def test_returns_of_delta_are_the_steps_own_rewards():
     rewards = torch.rand(7, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) - 0.5
-    to_go = Delta().of(rewards).flip(0).cumsum(0).flip(0)
+    to_go = Delta().credit(rewards).flip(0).cumsum(0).flip(0)
     torch.testing.assert_close(to_go, rewards)
     assert of(Delta(), 0.3).tolist() == [0.3]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 
 @pytest.fixture

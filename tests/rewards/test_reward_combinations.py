@@ -19,7 +19,7 @@ from cooper_rl.rewards.kinds.reward_model import RewardModelReward
 from cooper_rl.rewards.kinds.sum import WeightedSum
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.verifier import RuleVerifier
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts import AnswerGroup
 
 MakeGroup = Callable[..., AnswerGroup]
 

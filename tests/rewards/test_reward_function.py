@@ -13,7 +13,7 @@ from cooper_rl.observe.record import read_events, read_metrics
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.function import FunctionReward
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts import AnswerGroup
 
 MakeGroup = Callable[..., AnswerGroup]
 

@@ -15,7 +15,7 @@ from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.kinds.earned import EarnedConfig, earned_weight
 from cooper_rl.rewards.kinds.rule_then_model import RuleThenModelReward
 from cooper_rl.rewards.rule.base import Verdict
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 
 class Spelled:

@@ -20,6 +20,8 @@ from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]
 SLOW_BUT_RIGHT = ("2x+2", r"\boxed{2(x+1)}")
+SLOWER_BUT_RIGHT = ("400", r"\boxed{" + "+".join(["1"] * 400) + "}")
+"""About half a second of CPU time."""
 
 
 @pytest.fixture(scope="module")
@@ -37,23 +39,41 @@ def _worker_pid(verifier: RuleVerifier) -> int:
 def test_inputs_that_stall_math_verify_time_out_and_the_next_one_is_answered():
     with RuleVerifier(timeout_s=0.7) as verifier:
         for bomb in STALLS:
-            verifier.verify(*SLOW_BUT_RIGHT)
-            started = time.perf_counter()
             assert verifier.verify("12", bomb) == "timeout"
-            assert time.perf_counter() - started < 10
+            assert 0.6 < verifier.cpu_s_of("12", bomb) < 2
         assert verifier.verify("y+12", r"\boxed{12+y}") == "correct"
         assert verifier.counts["timeout"] == verifier.counts["killed"] == len(STALLS)
 
 
-def test_a_process_that_dies_is_replaced():
+def test_a_right_answer_that_is_slow_on_a_busy_machine_is_right():
+    """The machine does something else for longer than the answer may take."""
+    with RuleVerifier(timeout_s=2, expressions=True) as verifier, ThreadPoolExecutor(1) as thread:
+        verifier.verify(*SLOW_BUT_RIGHT)
+        asked = thread.submit(verifier.verify, *SLOWER_BUT_RIGHT)
+        time.sleep(0.1)
+        os.killpg(_worker_pid(verifier), signal.SIGSTOP)
+        time.sleep(3)
+        os.killpg(_worker_pid(verifier), signal.SIGCONT)
+        assert asked.result() == "correct"
+        assert 0.05 < verifier.cpu_s_of(*SLOWER_BUT_RIGHT) < 2
+
+
+def test_a_process_that_does_nothing_is_replaced_and_asked_again():
+    with RuleVerifier(wall_s=5) as verifier:
+        verifier.verify(*SLOW_BUT_RIGHT)
+        os.killpg(_worker_pid(verifier), signal.SIGSTOP)
+        assert verifier.verify("y+1", r"\boxed{1+y}") == "correct"
+        assert verifier.counts["lost"] == 1
+
+
+def test_a_process_that_dies_is_replaced_and_asked_again():
     with RuleVerifier() as verifier:
         assert verifier.verify(*SLOW_BUT_RIGHT) == "correct"
         first = _worker_pid(verifier)
         os.kill(first, signal.SIGKILL)
-        assert verifier.verify("y+1", r"\boxed{1+y}") == "timeout"
         assert verifier.verify("y+1", r"\boxed{1+y}") == "correct"
         assert _worker_pid(verifier) != first
-        assert verifier.counts["crashed"] == 1
+        assert verifier.counts["lost"] == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="address-space limits are a Linux matter")
@@ -61,6 +81,13 @@ def test_an_answer_that_eats_memory_is_a_timeout_not_a_wrong_answer():
     with RuleVerifier(timeout_s=20, memory_mib=200) as verifier:
         assert verifier.verify("12", r"\boxed{2^{2^{27}}}") == "timeout"
         assert verifier.verify(*SLOW_BUT_RIGHT) == "correct"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address-space limits are a Linux matter")
+def test_memory_that_earlier_answers_took_does_not_count():
+    with RuleVerifier(timeout_s=20, memory_mib=400, cache_size=0) as verifier:
+        for _ in range(3):
+            assert [verifier.verify("12", rf"\boxed{{2^{{{10**8 + n}}}}}") for n in (0, 1, 2)] == ["wrong"] * 3
 
 
 def test_stalled_processes_do_not_outlive_the_verifier():

@@ -1,6 +1,8 @@
 """Columns hold ragged rows. Rollouts reach another process unchanged. Ragged groups stay ragged."""
 
 import multiprocessing
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,10 +10,7 @@ import torch
 from safetensors.numpy import load
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.rollouts.blocks import packed
-from cooper_rl.rollouts.columns import Column, offsets_of
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Column, Ragged, Rollouts, offsets_of, packed
 
 ROWS = [[3, 1, 4], [], [1, 5], [9]]
 
@@ -106,3 +105,11 @@ def test_ragged_numbers_are_never_reshaped_into_other_groups():
 
 def test_offsets_start_at_zero_and_end_with_the_total():
     assert offsets_of([2, 0, 3]).tolist() == [0, 2, 2, 5]
+
+
+def test_the_rewards_client_and_the_checks_of_an_input_start_without_torch():
+    program = (
+        "import sys, cooper_rl.rollouts, cooper_rl.service.client, cooper_rl.inputs; print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

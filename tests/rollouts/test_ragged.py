@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import Ragged
 
 ROWS = [[1.0, 2.0, 6.0, 7.0], [5.0, -1.0], [2.0, 2.0, 5.0], [3.0, 3.0]]
 

@@ -14,8 +14,8 @@ import yaml
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.clock import MEASURED
 from cooper_rl.engines.base import EngineLost
-from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.errors import MissingExtraError
 from cooper_rl.observe.record import read_metrics
 from cooper_rl.persist.folder_lock import FolderLock

@@ -126,7 +126,7 @@ def test_a_failure_is_told_when_the_completions_are_wanted():
         def sample(self, prompts, n, params, seed):
             raise FloatingPointError("diverged")
 
-        def load_weights(self, learner): ...
+        def sync_weights(self, learner): ...
 
     future = sample_at_once(Failing(), [[1]], 1, SamplingParams(), 0)
     with pytest.raises(FloatingPointError, match="diverged"):

@@ -5,7 +5,7 @@ import pytest
 from cooper_rl.observe.step_metrics import unverified_advantage
 from cooper_rl.observe.watch.watch import Watch
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import Ragged
 
 RIGHT_AND_WRONG: list[Verdict] = ["wrong", "correct"]
 ALL_WRONG: list[Verdict] = ["wrong", "unparsed", "timeout"]

@@ -79,6 +79,13 @@ def test_a_first_step_that_teaches_nothing_gives_a_warning_with_a_remedy(metrics
     assert Watch([]).observe(1, dict.fromkeys(metrics, 0.5))[0] == []
 
 
+def test_answers_that_cannot_be_checked_in_time_give_a_warning():
+    watch = Watch([])
+    fired = [watch.observe(step, {"rule/timeout": 0.05})[0] for step in (1, 2, 3)]
+    assert [len(firings) for firings in fired] == [0, 0, 1]
+    assert "rule.workers" in fired[2][0].message
+
+
 def test_a_resumed_watch_continues_like_an_uninterrupted_one():
     rows = [{"step": step, "reward/mean": 0.5, "policy/usable_groups": 0.0 if step > 2 else 1.0} for step in range(9)]
     whole = Watch([])

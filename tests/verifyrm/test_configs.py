@@ -7,7 +7,7 @@ import pytest
 from cooper_rl.config.settings import check, read_settings
 from cooper_rl.config_loading import load_config
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistantConfig
-from cooper_rl.policy.kl import KLConfig
+from cooper_rl.losses.kl import KLConfig
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))

@@ -130,9 +130,8 @@ def test_a_local_judge_reports_the_models_own_probability_whatever_else_is_in_th
             assert batched.probability == pytest.approx(expected.probability, abs=1e-5)
 
 
-def test_a_local_judge_that_writes_and_one_whose_question_does_not_fit(yes_no_model):
+def test_a_local_judge_is_not_asked_a_question_that_does_not_fit(yes_no_model):
     writes = build_judge(LocalJudgeConfig(model=str(yes_no_model), read="text", device="cpu", max_tokens=4))
-    assert all(j.verdict in ("yes", "no", "unreadable") for j in writes.judge(ROWS))
     long = LabelledCompletion("a " * 600, "7", "7", 1.0)
     assert [j.detail for j in writes.judge([long])] == ["the prompt exceeds the judge's context"]
 

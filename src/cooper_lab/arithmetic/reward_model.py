@@ -16,11 +16,11 @@ from transformers import LlamaForSequenceClassification, PreTrainedModel, PreTra
 
 from cooper_lab.arithmetic.warmup import IGNORED, small_llama
 from cooper_rl.config.base import Config
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import LabelledBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.rewards.model.input import RewardModelInput
 
 BATCHES_SORTED_TOGETHER = 16

@@ -12,10 +12,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceC
 from transformers.pytorch_utils import Conv1D
 
 from cooper_rl.data.strict_json import parse_json
+from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.adapter import target_names
-from cooper_rl.engines.lora_config import LoraConfig
-from cooper_rl.engines.model_folder import adapter_base
-from cooper_rl.engines.model_source import local_folder
+from cooper_rl.engines.model_folder import adapter_base, local_folder
 from cooper_rl.errors import InputError
 
 _INSTRUCT = "-Instruct"

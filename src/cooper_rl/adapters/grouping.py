@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 Row = tuple[Problem, Answer]
 

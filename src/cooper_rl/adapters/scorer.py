@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cooper_rl.engines.base import Metrics
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts import AnswerGroup
 
 
 class Rewarded(Protocol):

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from cooper_rl.adapters.columns import Columns
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.client import AsyncRewardClient, RewardClient
 
 URL, TOKEN, RUN, COLUMNS = "COOPER_URL", "COOPER_TOKEN", "COOPER_RUN", "COOPER_COLUMNS"

@@ -17,7 +17,7 @@ from slime.rollout.data_source import RolloutDataSourceWithBuffer
 from cooper_rl.adapters.grouping import by_row, joined
 from cooper_rl.adapters.served import async_client, client, read_row
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 _scored: set[str] = set()
 """Groups of the step under way; slime scores and ends a rollout in the same process."""

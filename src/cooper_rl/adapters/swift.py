@@ -19,7 +19,7 @@ from cooper_rl.adapters.grouping import by_row, joined
 from cooper_rl.adapters.served import client, columns
 from cooper_rl.adapters.texts import completion_text
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 FOLDER = "cooper_reward"
 

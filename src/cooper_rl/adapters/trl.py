@@ -17,7 +17,7 @@ from cooper_rl.cooptimization.cooper_reward import CooperReward
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.answers import Answer
+from cooper_rl.rollouts import Answer
 
 FOLDER = "cooper_reward"
 """Where the reward is saved inside TRL's `checkpoint-N`."""

@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 
 from cooper_rl.adapters.columns import Columns
 from cooper_rl.adapters.texts import completion_text
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.client import RewardClient
 
 FOLDER = "cooper_reward"

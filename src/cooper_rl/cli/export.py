@@ -11,6 +11,6 @@ def export(
     target: Annotated[Path, typer.Argument(help="The folder to write.")],
 ) -> None:
     """Merge an adapter into its base and write a plain Hugging Face folder."""
-    from cooper_rl.engines.local.export import merge_folder  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.engines.local.models import merge_folder  # noqa: PLC0415 - `cooper --help` stays quick
 
     merge_folder(str(source), target)

@@ -1,4 +1,4 @@
-"""Parts that a configuration selects by `kind`. Each is one file, found automatically in this package, or elsewhere."""
+"""Parts that a configuration selects by `kind`. They are found automatically in this package, or elsewhere."""
 
 import pkgutil
 from collections.abc import Callable, Sequence
@@ -23,8 +23,8 @@ class Kinds:
     """The registry of all kinds of one type of part, such as rewards.
 
     A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and fields in
-    `needs`. The kinds in `package` register themselves with the decorator `register`. Looking up one kind imports only
-    the module of that name, if it exists; listing all kinds imports every module of `package`.
+    `needs`. The kinds in `home` register themselves with the decorator `register`. `home` is one module, or a package:
+    then looking up one kind imports only the file of that name, if it exists, and listing all kinds imports every file.
     `kind: package.module:Class` selects a record from anywhere else. A field annotated `Annotated[Protocol, kinds]`
     reads any of these.
 
@@ -36,7 +36,7 @@ class Kinds:
     def __init__(
         self,
         noun: str,
-        package: str,
+        home: str,
         needs: Sequence[str],
         default: str | None = None,
         of_function: Callable[[], type[Config]] | None = None,
@@ -45,7 +45,7 @@ class Kinds:
         self.default = default
         self.outside = "package.module:Class" if of_function is None else "package.module:function"
         """The form of `kind` for a part from outside the package."""
-        self._package = package
+        self._home = home
         self._needs = needs
         self._of_function = of_function
         self._records: dict[str, type[Config]] = {}
@@ -64,11 +64,11 @@ class Kinds:
 
     @property
     def records(self) -> dict[str, type[Config]]:
-        """Every kind of the package, by name."""
+        """Every kind of our own, by name."""
         if not self._imported:
             self._imported = True
-            for module in pkgutil.iter_modules(import_module(self._package).__path__):
-                import_module(f"{self._package}.{module.name}")
+            for module in pkgutil.iter_modules(getattr(import_module(self._home), "__path__", [])):
+                import_module(f"{self._home}.{module.name}")
             self._records = dict(sorted(self._records.items()))  # independent of import order
         return self._records
 
@@ -121,10 +121,10 @@ class Kinds:
         )
 
     def _named(self, kind: str) -> type[Config] | None:
-        """The package's record of this kind, or None. Most files are named after their kind, so one import will do."""
-        module = f"{self._package}.{kind}"
-        if kind not in self._records and kind.isidentifier() and find_spec(module) is not None:
-            import_module(module)
+        """Our own record of this kind, or None. Most files of a package are named after their kind: one import does."""
+        is_package = hasattr(import_module(self._home), "__path__")
+        if is_package and kind not in self._records and kind.isidentifier() and find_spec(f"{self._home}.{kind}"):
+            import_module(f"{self._home}.{kind}")
         return self._records.get(kind) or self.records.get(kind)
 
     def _from_outside(self, path: str) -> type[Config]:

@@ -15,8 +15,10 @@ MOVED = {
     "cooper_rl.problems.arithmetic_corruption": "cooper_lab.arithmetic.corruption",
     "cooper_rl.data.arithmetic.problems": "cooper_lab.arithmetic.problems",
     "cooper_rl.data.arithmetic.corruption": "cooper_lab.arithmetic.corruption",
+    "cooper_rl.policy.losses": "cooper_rl.losses.policy",
+    "cooper_rl.engines.cluster": "cooper_rl.engines.ray",
 }
-"""Modules that configurations of earlier versions name, and their present names."""
+"""Modules that configurations and parts of earlier versions name, and their present names."""
 
 
 def load_object(path: str, noun: str = "object") -> Any:
@@ -35,6 +37,8 @@ def load_object(path: str, noun: str = "object") -> Any:
         with _working_folder_first():
             module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
+        if error.name in MOVED:
+            raise InputError(f"{path}: its import of {error.name} fails; write {MOVED[error.name]}") from error
         raise InputError(
             f"{path}: {error}; is the module installed, on PYTHONPATH or in the working folder {Path.cwd()}?"
         ) from error

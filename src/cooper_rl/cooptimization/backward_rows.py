@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, RewardLoss, bce_loss, pair_loss
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, RewardLoss, bce_loss, pair_loss
 
 
 @dataclass(frozen=True)

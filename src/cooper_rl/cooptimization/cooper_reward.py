@@ -30,8 +30,7 @@ from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.shaped import shaped
-from cooper_rl.rollouts.answers import AnswerGroup
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import AnswerGroup, Ragged
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 FALSE_ACCEPTS = "reward_model/false_accept_rate"

@@ -9,8 +9,7 @@ from torch import tensor
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.model.input import RewardModelInput
-from cooper_rl.rollouts.answers import AnswerGroup
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import AnswerGroup, Ragged
 
 PROBES = 64
 

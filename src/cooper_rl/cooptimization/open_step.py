@@ -9,8 +9,7 @@ from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
-from cooper_rl.rollouts.answers import AnswerGroup
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import AnswerGroup, Ragged
 
 
 @dataclass(frozen=True)

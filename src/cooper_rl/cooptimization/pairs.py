@@ -9,7 +9,7 @@ from typing import Literal
 from cooper_rl.cooptimization.config import NegativeOrigin, PositiveOrigin, TieOrigin, Weighting
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts import AnswerGroup
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from cooper_rl.cooptimization.update import PairEncoder, update_reward_model
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts import AnswerGroup
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from random import Random
 from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier
 from cooper_rl.cooptimization.pairs import Pair, Solved, choose_positives
 from cooper_rl.data.text import has_content, normalise
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts import AnswerGroup
 
 
 def two_right(group: AnswerGroup, verdicts: Sequence[str], count: int, random: Random) -> list[Pair]:

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from cooper_rl.cooptimization.backward_rows import Part, without_negligible
 from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
 from cooper_rl.cooptimization.pairs import Pair, pair_weights
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
 
 Encoded = tuple[Pair, list[int], list[int]]
 """A pair with the reward model's inputs: token ids of the positive and of the negative."""

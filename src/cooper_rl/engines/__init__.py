@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.config import LearnerConfig
 
-ENGINES = Kinds("engine", "cooper_rl.engines", ["policy", "reward_model", "sampler"])
-"""The kinds of `engine`."""
+ENGINES = Kinds("engine", "cooper_rl.engines.kinds", ["policy", "reward_model", "sampler"])
+"""The kinds of `engine`, listed in `kinds.py`."""
 
 
 class Engine(Protocol):
@@ -40,7 +40,7 @@ class Engine(Protocol):
 
 @runtime_checkable
 class LongLived(Protocol):
-    """What an engine has as well that needs processes or machines for the length of a run."""
+    """The further methods of an engine that holds processes or machines for the length of a run."""
 
     @property
     def learns_side_by_side(self) -> bool:

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.rollouts.columns import Column, offsets_of
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Column, Samples, offsets_of
 
 if TYPE_CHECKING:  # this module is also imported where settings are checked and explained, without torch
     from torch import Tensor
@@ -20,7 +19,7 @@ Metrics = dict[str, float]
 
 
 class EngineLost(RuntimeError):
-    """A process of the engine is dead or silent, and what it held is gone: open the engine again, load a checkpoint."""
+    """A process of the engine is dead or silent, and its state is gone: open the engine again, load a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -136,16 +135,28 @@ class PolicyLearner(Learner, Protocol):
     """A causal language model."""
 
     def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
     ) -> Float[np.ndarray, " N"]:
         """Log-probabilities (nats) of the last `lengths[i]` tokens of each row, row after row.
 
-        They are log softmax(logits / temperature): those of the distribution that is sampled at that temperature (> 0).
+        They are log softmax(logits / temperature), of the distribution that is sampled at that temperature (> 0).
+        Without `adapter` they are those of the model beside which a low-rank adapter is trained: the frozen start.
         """
         ...
 
-    def frozen_start(self) -> "PolicyLearner":
-        """The policy before training, in the same memory. Asked of a learner whose `config.lora` is set."""
+
+class WeightSender(Protocol):
+    """One process's end of a transfer of weights to samplers elsewhere.
+
+    Every process of a sharded policy has one. The first sends, and the others help to gather each weight.
+    """
+
+    def sync_weights(self, version: str) -> None:
+        """Send all weights as they are now; the samplers name `version` afterwards. Parameters may be DTensors."""
+        ...
+
+    def disconnect(self) -> None:
+        """Leave the transfer."""
         ...
 
 
@@ -167,11 +178,11 @@ class Sampler(Protocol):
         """
         ...
 
-    def load_weights(self, learner: PolicyLearner) -> None:
+    def sync_weights(self, learner: PolicyLearner) -> None:
         """Take over the learner's current weights. Called before each step's `sample`.
 
-        This is the one place where two engines meet: a sampler knows which learners it can take weights from, and
-        how. Raises TypeError, which names both, for any other learner.
+        Two engines meet only here: a sampler knows the learners whose weights it can take. Raises TypeError, which
+        names both, for any other learner.
         """
         ...
 
@@ -186,18 +197,18 @@ class AheadSampler(Sampler, Protocol):
 
 
 @runtime_checkable
-class Measured(Protocol):
-    """What a sampler has as well that counts faults, or takes time for something besides drawing."""
+class MeasuredSampler(Protocol):
+    """A sampler that counts faults, or spends time on something besides drawing."""
 
     def take_metrics(self) -> Metrics:
-        """Counts and seconds since this was called last, under their full names."""
+        """Counts and seconds since the last call, under their full names."""
         ...
 
 
 def sample_at_once(
     sampler: Sampler, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int
 ) -> "Future[Samples]":
-    """What a sampler without `submit` offers in its place: it has drawn when this returns."""
+    """`submit` for a sampler that has none: the completions are drawn when this returns."""
     future: Future[Samples] = Future()
     try:
         future.set_result(sampler.sample(prompts, n, params, seed))

@@ -13,7 +13,7 @@ from cooper_rl.engines.base import Sampler
 from cooper_rl.engines.sampling import SamplingParams, StopReason
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.estimates import Estimate, paired_difference
-from cooper_rl.rollouts.answers import Answer
+from cooper_rl.rollouts import Answer
 
 EVALUATION_PARAMS = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=2048)
 """The paper's evaluation protocol (arXiv 2508.05613), with k = 8."""

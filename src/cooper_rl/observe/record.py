@@ -9,8 +9,10 @@ from typing import Any
 
 import yaml
 
+from cooper_rl.clock import VERIFY_S
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.results import Scored
+from cooper_rl.data.problem import Problem
 from cooper_rl.observe.revision import revisions
 from cooper_rl.observe.run_record import read_events as read_events
 from cooper_rl.observe.run_record import read_metrics as read_metrics
@@ -19,8 +21,7 @@ from cooper_rl.observe.sinks.tensorboard import TensorBoard
 from cooper_rl.observe.sinks.tolerant import Tolerant
 from cooper_rl.observe.token_logprobs import token_logprobs
 from cooper_rl.persist.durable import sync, write_text
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Ragged, Rollouts
 from cooper_rl.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class Recorder:
         scored: Scored,
         advantages: Ragged,
         decode: Callable[[list[int]], str],
+        verify_s: Callable[[Problem, str], float],
         after_kl: Ragged | None = None,
         paid: Scored | None = None,
     ) -> list[dict[str, Any]]:
@@ -82,7 +84,8 @@ class Recorder:
         any shaping, `unshaped` is the reward before it. If the reward has a KL penalty, `after_kl` is what was paid
         minus that penalty. `version` is the number of steps that the policy
         had learned from when it drew a completion. `prompt` is the prompt as the policy read it; `decode` turns token
-        ids into text. `pieces` and their `logprobs` are there in the steps that `record.logprobs_every` asks for.
+        ids into text, and `verify_s` tells the CPU seconds that the verdict on a completion cost. `pieces` and their
+        `logprobs` are there in the steps that `record.logprobs_every` asks for.
         """
         tokens = token_logprobs(rollouts, decode) if self._wanted.is_due(step) else None
         prompts, versions = [decode(prompt.tolist()) for prompt in rollouts.prompts], rollouts.versions
@@ -106,6 +109,7 @@ class Recorder:
                     "reward": scored.rewards[p][i],
                     **{name: float(column[p][i]) for name, column in columns.items()},
                     "verdict": scored.verdicts[p][i],
+                    VERIFY_S: round(verify_s(group.problem, completion.text), 3),
                     "advantage": paid_for[p][i],
                     **({} if gold is None else {"gold": bool(gold[p][i])}),
                     **({} if tokens is None else next(tokens_of)),

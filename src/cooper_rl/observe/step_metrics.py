@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Ragged, Rollouts
 
 
 def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from cooper_rl.config.base import Config
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Rollouts
 
 
 class RecordConfig(Config):

@@ -1,20 +1,28 @@
-"""Settings of stage 1: advantages, policy loss, KL term, aggregation."""
+"""Settings of stage 1: advantages, policy loss, KL term, aggregation, cut-off completions."""
 
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.policy.advantages import AdvantageConfig
-from cooper_rl.policy.advantages.drpo import DRPO
-from cooper_rl.policy.advantages.group_baseline import GRPO
-from cooper_rl.policy.aggregation import AggregationConfig
-from cooper_rl.policy.aggregation.means import SequenceMeanTokenMean, TokenMean
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyLossConfig
-from cooper_rl.policy.losses.clip import GSPO, PPOClip
-from cooper_rl.policy.overlong import OverlongConfig
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import GSPO, PolicyLossConfig, PPOClip
+from cooper_rl.policy.advantages import DRPO, GRPO, AdvantageConfig
+from cooper_rl.policy.aggregation import AggregationConfig, SequenceMeanTokenMean, TokenMean
 from cooper_rl.policy.process import ProcessConfig
+
+
+class OverlongConfig(Config):
+    """The treatment of completions that reach the length limit or come close to it."""
+
+    kind: Literal["keep", "mask", "penalise"] = "keep"
+    """`keep` treats them like any other completion. `mask` leaves those cut at the limit out of the loss and its
+    denominators; their rewards still count in the group's baseline. `penalise` is the short form of the shaping
+    `overlong`."""
+    buffer: int = Field(default=128, ge=1)
+    """Number of tokens before the limit over which the penalty grows (`penalise` only); at most the limit itself."""
+    factor: float = Field(default=1.0, ge=0)
+    """Penalty at the limit, in units of the reward (`penalise` only)."""
 
 
 class AlgorithmConfig(Config):

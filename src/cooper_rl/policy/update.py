@@ -10,16 +10,48 @@ from torch import Tensor
 
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.policy.advantages import Completions, ReadsCompletions, advantages, usable_groups
+from cooper_rl.losses.kl import KLConfig, kl_estimate
+from cooper_rl.losses.policy import PolicyObjective
+from cooper_rl.policy.advantages import (
+    Completions,
+    ReadsCompletions,
+    advantages,
+    usable_groups,
+    without_outliers,
+)
 from cooper_rl.policy.aggregation import token_weights
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.outliers import without_outliers
-from cooper_rl.policy.process_advantages import Steps, process_advantages, process_metrics
-from cooper_rl.policy.step_logprobs import StepLogprobs, learner_logprobs
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.policy.process import Steps, process_advantages, process_metrics
+from cooper_rl.rollouts import Ragged, Rollouts
+
+
+@dataclass(frozen=True)
+class StepLogprobs:
+    """Log-probabilities (nats) of a step's completion tokens at `temperature`, before the update.
+
+    NaN at the tokens of completions for which they were not computed.
+    """
+
+    temperature: float
+    old: Float[np.ndarray, " tokens"]
+    """Log-probabilities under the policy."""
+    reference: Float[np.ndarray, " tokens"] | None
+    """Log-probabilities under the frozen reference policy, if there is one."""
+
+    def mean_kl(self) -> float:
+        """KL(policy || reference) in nats, averaged over the tokens. The estimate is unclamped k3, never negative."""
+        return kl_estimate("k3", *self._tensors()).mean().item()
+
+    def penalties(self, lengths: Int[np.ndarray, " B"], kl: KLConfig) -> Float[Tensor, " B"]:
+        """For each completion, the coefficient times the KL estimate summed over its tokens."""
+        estimates = kl_estimate(kl.kind, *self._tensors(), kl.clamp)
+        return torch.stack([kl.coefficient * row.sum() for row in estimates.split(lengths.tolist())])
+
+    def _tensors(self) -> tuple[Float[Tensor, " tokens"], Float[Tensor, " tokens"]]:
+        if self.reference is None:
+            raise ValueError("the distance to the reference needs the reference policy")
+        old, reference = (torch.from_numpy(values.astype(np.float64)) for values in (self.old, self.reference))
+        return old, reference
 
 
 @dataclass(frozen=True)
@@ -110,11 +142,22 @@ def _logprobs(
     """Log-probabilities before the step's update. The policy's are the sampler's unless the settings recompute them."""
     temperature = sampling.temperature
     recomputed = config.recompute_old_logprobs
-    return StepLogprobs(
-        temperature=temperature,
-        old=learner_logprobs(learner, rollouts, rows, temperature) if recomputed else rollouts.logprobs,
-        reference=None if reference is None else learner_logprobs(reference, rollouts, rows, temperature),
-    )
+    old = _learner_logprobs(learner, rollouts, rows, temperature) if recomputed else rollouts.logprobs
+    if reference is None:
+        return StepLogprobs(temperature, old, None)
+    return StepLogprobs(temperature, old, _learner_logprobs(reference, rollouts, rows, temperature, adapter=False))
+
+
+def _learner_logprobs(
+    learner: PolicyLearner, rollouts: Rollouts, rows: Int[np.ndarray, " R"], temperature: float, adapter: bool = True
+) -> Float[np.ndarray, " tokens"]:
+    """The learner's log-probabilities (nats) of these completions; NaN at the tokens of all others."""
+    if not len(rows):
+        return np.full(len(rollouts.logprobs), np.nan)
+    found = learner.logprobs(rollouts.sequences(rows), rollouts.token_ids.lengths[rows], temperature, adapter)
+    everywhere = np.full(len(rollouts.logprobs), np.nan, found.dtype)
+    everywhere[rollouts.token_ids.places(rows)] = found
+    return everywhere
 
 
 def _completions(rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs) -> Completions:

@@ -11,7 +11,7 @@ from cooper_rl.config.registry import Kinds
 
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 REWARDS = Kinds("reward", "cooper_rl.rewards.kinds", needs=["build"])
 """The kinds of reward: `kind: name`, or `kind: package.module:Class` for a config record outside this package."""

@@ -12,8 +12,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.rewards.gold import gold_labels
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
 
 T = TypeVar("T")
 

@@ -6,8 +6,7 @@ import torch
 
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.answers import AnswerGroup
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import AnswerGroup, Ragged
 
 
 def gold_labels(groups: Sequence[AnswerGroup], function: str) -> Ragged:

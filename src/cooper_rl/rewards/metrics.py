@@ -3,7 +3,7 @@
 import math
 
 from cooper_rl.rewards.base import Scores
-from cooper_rl.rollouts.ragged import Ragged
+from cooper_rl.rollouts import Ragged
 
 
 def reward_metrics(scores: Scores) -> dict[str, float]:

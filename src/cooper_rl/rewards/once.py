@@ -13,7 +13,7 @@ from cooper_rl.rewards.kinds.sum import build_sum
 
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 InnerReward = Annotated[
     Any, REWARDS, BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value)

@@ -6,11 +6,9 @@ from functools import cache
 
 import torch
 
-from cooper_rl.policy.process import ProcessCredit
-from cooper_rl.policy.process_advantages import Steps
+from cooper_rl.policy.process import ProcessCredit, Steps
 from cooper_rl.rewards.context import RewardModel
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Answer, AnswerGroup, Rollouts
 
 Span = tuple[int, int]
 Decode = Callable[[Sequence[int]], str]

@@ -12,7 +12,7 @@ from cooper_rl.rewards.collected import Collected
 if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 DECAY = 0.9
 """Decay per step of the running mean behind the source `accepted`."""

@@ -11,7 +11,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
-    from cooper_rl.rollouts.answers import Answer
+    from cooper_rl.rollouts import Answer
 
 
 class RewardFunction:

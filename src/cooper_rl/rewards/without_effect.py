@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cooper_rl.policy.advantages.group_baseline import GRPO
+from cooper_rl.policy.advantages import GRPO
 from cooper_rl.policy.config import AlgorithmConfig
 
 
@@ -13,9 +13,11 @@ def check_effect(shaping: Sequence[Any], algorithm: AlgorithmConfig) -> None:
 
     (r - mean) / std of a group does not change if the group's rewards are scaled by a positive factor or shifted. The
     last shapings of the list therefore have no effect under `grpo` if they do nothing else (`affine_per_group`). An
-    earlier one may matter to those after it, and any may matter to a KL penalty that is subtracted from the reward.
+    earlier one may matter to those after it, and any may matter to a KL penalty that is subtracted from the reward, or
+    to a floor of the std.
     """
-    if not isinstance(algorithm.advantages, GRPO) or algorithm.pulls_in("reward"):
+    grpo = algorithm.advantages
+    if not isinstance(grpo, GRPO) or grpo.std_floor > 0 or algorithm.pulls_in("reward"):
         return
     if shaping and getattr(shaping[-1], "affine_per_group", False):
         name = getattr(shaping[-1], "kind", type(shaping[-1]).__name__)

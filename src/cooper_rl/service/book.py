@@ -10,7 +10,7 @@ from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.refusal import Refusal
 

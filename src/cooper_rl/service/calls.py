@@ -13,7 +13,7 @@ from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts import AnswerGroup
 
 if TYPE_CHECKING:
     import httpx

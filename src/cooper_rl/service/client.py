@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from tenacity import AsyncRetrying, Retrying, retry_if_exception_type
 
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.service.calls import (
     POLL_S,
     Call,

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.book import Asked, ScoreAsk, ScoreReply
 from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.refusal import Refusal

@@ -9,7 +9,7 @@ from typing import Any
 from cooper_rl.cooptimization.cooper_reward import CooperReward
 from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.answers import AnswerGroup
+from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.service.book import Asked, Book, ScoreAsk, ScoredGroup, ScoreReply, StepView
 from cooper_rl.service.checks import check_commit, check_run, full, step_of
 from cooper_rl.service.history import History, Record, not_undone

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines.base import Metrics
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.book import ScoredGroup, ScoreReply, StepView
 from cooper_rl.service.refusal import Refusal
 

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.split import problem_folds, split_by_problem
 from cooper_rl.engines.base import LabelledBatch, Metrics
@@ -23,6 +22,7 @@ from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import robustness_rows
 from cooper_rl.evaluation.metrics import classification_metrics
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.model_cards.reward_model import write_model_card
 from cooper_rl.rewards.model.input import EncodedRow, RewardModelInput, encode_rows
 from cooper_rl.verifyrm.calibration import FEWEST_ROWS, Calibration, calibrate_folder

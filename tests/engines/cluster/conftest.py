@@ -11,8 +11,8 @@ from sharded import UNEVEN
 from transformers import LlamaForCausalLM
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.local import LocalEngine
+from cooper_rl.engines.ray import ClusterEngine
 from rank_processes import two_ranks
 from tiny_llama import tiny_config
 

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
-from cooper_rl.engines.local.shards import whole
+from cooper_rl.engines.local.adapter import whole
 
 
 class FileSender:
@@ -14,10 +14,10 @@ class FileSender:
         self._folder, self._model, self._rank = folder, model, rank
 
     @torch.no_grad()
-    def send(self, version: str) -> None:
+    def sync_weights(self, version: str) -> None:
         weights = {name: whole(parameter).contiguous() for name, parameter in self._model.named_parameters()}
         if self._rank == 0:
             save_file(weights, self._folder / f"{version}.safetensors")
 
-    def close(self) -> None:
+    def disconnect(self) -> None:
         (self._folder / f"closed {self._rank}").touch()

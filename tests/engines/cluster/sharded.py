@@ -9,20 +9,16 @@ import torch
 import torch.distributed as dist
 from transformers import LlamaForCausalLM, LlamaForSequenceClassification
 
-from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.base import PairBatch, PolicyBatch, PolicyLearner
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.fsdp2.policy import ShardedPolicyLearner
-from cooper_rl.engines.fsdp2.reward_model import ShardedRewardModelLearner
-from cooper_rl.engines.local.adapter import plain_weights
+from cooper_rl.engines.config import LearnerConfig, LoraConfig
+from cooper_rl.engines.fsdp2.learners import ShardedPolicyLearner, ShardedRewardModelLearner
+from cooper_rl.engines.local.adapter import plain_weights, whole
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.engines.local.shards import whole
-from cooper_rl.engines.lora_config import LoraConfig
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.rollouts import Column
 from tiny_llama import in_precision, tiny_config
 
 CONFIG = LearnerConfig(model="tiny", device="cpu", learning_rate=1e-3, max_grad_norm=0.1, tokens_per_microbatch=64)
@@ -72,7 +68,7 @@ def one_update(kind: str, dtype: torch.dtype, lora: bool, sharded: bool) -> dict
     asked = (batch.token_ids, batch.lengths)
     says = {"now": learner.logprobs(*asked) if policy else learner.score(pairs.positives).numpy()}
     if policy and lora:
-        says["at the start"] = learner.start_logprobs(*asked)
+        says["at the start"] = learner.logprobs(*asked, adapter=False)
     weights = {name: whole(p.detach()).clone() for name, p in model.named_parameters()}
     merged = {f"plain {name}": weight.clone() for name, weight in plain_weights(model)}
     says = {name: torch.from_numpy(values) for name, values in says.items()}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cooper_rl.engines.cluster.resources import Demand, Resources, check_room
+from cooper_rl.engines.ray.samplers import Resources
+from cooper_rl.engines.ray.session import Demand, check_room
 from cooper_rl.errors import InputError
 
 NODE = {"CPU": 16.0, "GPU": 4.0}

@@ -106,12 +106,12 @@ def test_a_refused_batch_leaves_the_processes_in_step(folder):
 def test_weights_are_handed_over_whole(folder, tmp_path):
     learner = two_ranks().policy(CONFIG.model_copy(update={"model": str(folder)}), 10)
     with pytest.raises(RuntimeError, match="connect first"):
-        learner.send_weights("none")
+        learner.sync_weights("none")
     learner.connect(partial(FileSender, tmp_path))
-    learner.send_weights("start")
+    learner.sync_weights("start")
     train(learner, 1)
     learner.logprobs(policy_batch().token_ids, policy_batch().lengths)
-    learner.send_weights("trained")
+    learner.sync_weights("trained")
     learner.save(tmp_path / "saved")
     torch.testing.assert_close(load_file(tmp_path / "start.safetensors"), weights_of(folder), rtol=0, atol=0)
     torch.testing.assert_close(

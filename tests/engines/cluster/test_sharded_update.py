@@ -5,7 +5,7 @@ import ray
 import torch
 from sharded import alone, one_update
 
-from cooper_rl.engines.cluster import ClusterEngine
+from cooper_rl.engines.ray import ClusterEngine
 from rank_processes import on_ranks, together, two_ranks
 
 CASES = [

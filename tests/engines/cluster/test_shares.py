@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cooper_rl.engines.fsdp2.shares import same_prompt, shares
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.engines.fsdp2.sharding import same_prompt, shares
+from cooper_rl.rollouts import Column
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8])

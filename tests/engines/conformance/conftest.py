@@ -26,13 +26,12 @@ from transformers import (
 )
 
 from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local.adapter_folder import load_adapter
+from cooper_rl.engines.config import LearnerConfig, LoraConfig
+from cooper_rl.engines.local.adapter import load_adapter
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.lora_config import LoraConfig
 from cooper_rl.engines.model_folder import adapter_base
 from rank_processes import on_ranks, together, two_ranks, two_ranks_and_vllm
 from tiny_size import TINY
@@ -86,8 +85,8 @@ def with_lora(
 @cache
 def _vllm_engine(folder: Path):
     """One engine for all tests: starting it takes seconds. A sampler around it has no weights until it gets some."""
-    from cooper_rl.engines.vllm.config import VllmConfig
-    from cooper_rl.engines.vllm.offline import OfflineEngine
+    from cooper_rl.engines.vllm import VllmConfig
+    from cooper_rl.engines.vllm.engines import OfflineEngine
 
     config = VllmConfig(enforce_eager=True, kv_cache_gib=0.1, max_num_seqs=256)
     return OfflineEngine(str(folder), config), config
@@ -95,10 +94,10 @@ def _vllm_engine(folder: Path):
 
 def vllm_sampler(folder: Path) -> Sampler:
     pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
-    from cooper_rl.engines.vllm.build import sampler_of
+    from cooper_rl.engines.vllm.sampler import build_sampler
 
     engine, config = _vllm_engine(folder)
-    return sampler_of(engine, str(folder), config, "gloo")
+    return build_sampler(str(folder), config, "gloo", start=lambda *_: engine)
 
 
 ENGINES = [

@@ -10,10 +10,9 @@ import torch
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
-from cooper_rl.policy.losses.clip import CISPO, GSPO, PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import CISPO, GSPO, PolicyLossInputs, PolicyObjective, PPOClip, policy_loss
+from cooper_rl.rollouts import Column
 
 PROMPTS = [7, 3, 12, 2, 5, 9]  # tokens
 LENGTHS = np.array([4, 9, 1, 6, 5, 2])  # of the completions

@@ -6,9 +6,9 @@ import plain
 import pytest
 import torch
 
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
 
 LENGTHS = [5, 17, 1, 9, 30, 2]
 

@@ -12,7 +12,7 @@ from cooper_rl.engines.base import Sampler
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 from drawn import draw
 
 PROMPTS = [[5, 6, 7], list(range(10, 31)), [40], [9, 8, 9, 8, 9, 8]]
@@ -33,7 +33,7 @@ def policy(engine, folders):
 @pytest.fixture
 def sampler(engine, folders, policy) -> Sampler:
     made = engine.sampler(folders / "policy")
-    made.load_weights(policy)
+    made.sync_weights(policy)
     return made
 
 
@@ -139,17 +139,17 @@ def test_nothing_to_sample_gives_nothing(sampler):
     assert len(sampler.sample([], 4, SamplingParams(), seed=0)) == 0
 
 
-def test_weights_are_the_learners_at_load_weights(engine, folders, policy):
+def test_weights_are_the_learners_at_sync_weights(engine, folders, policy):
     greedy, sampler = SamplingParams(temperature=0, max_tokens=12), engine.sampler(folders / "policy")
-    with pytest.raises(RuntimeError, match="load_weights"):
+    with pytest.raises(RuntimeError, match="sync_weights"):
         sampler.sample(PROMPTS, 1, greedy, seed=0)
-    sampler.load_weights(policy)
+    sampler.sync_weights(policy)
     before = draw(sampler, PROMPTS, 1, greedy, seed=0)
     other = engine.policy(LearnerConfig(model=str(folders / "other_policy"), device="cpu"), 1, False)
-    sampler.load_weights(other)
+    sampler.sync_weights(other)
     assert draw(sampler, PROMPTS, 1, greedy, seed=0) != before
 
 
 def test_a_learner_of_another_kind_is_refused(engine, folders):
     with pytest.raises(TypeError, match="learner"):
-        engine.sampler(folders / "policy").load_weights(object())  # pyright: ignore[reportArgumentType]
+        engine.sampler(folders / "policy").sync_weights(object())  # pyright: ignore[reportArgumentType]

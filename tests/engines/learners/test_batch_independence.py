@@ -10,17 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedModel
 
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss
 from cooper_rl.engines.base import LabelledBatch, PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.linear import FastLinear
-from cooper_rl.engines.kernels.onednn import has_onednn
+from cooper_rl.engines.cpu.linear import FastLinear, has_onednn
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import CISPO, GSPO, PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import CISPO, GSPO, PolicyObjective, PPOClip
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss
+from cooper_rl.rollouts import Column
 
 quick = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -8,9 +8,8 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from cooper_rl.engines.kernels import bfloat16_linear
-from cooper_rl.engines.kernels.bfloat16_linear import BFloat16Linear, has_bfloat16
-from cooper_rl.engines.kernels.linear import FastLinear, use_fast_linear
+from cooper_rl.engines.cpu import linear
+from cooper_rl.engines.cpu.linear import BFloat16Linear, FastLinear, has_bfloat16, use_fast_linear
 
 pytestmark = pytest.mark.skipif(not has_bfloat16(), reason="this processor does not multiply in bfloat16")
 
@@ -90,17 +89,17 @@ def test_products_follow_every_other_change_of_the_weights(change):
 
 def test_unchanged_weights_are_packed_once_and_go_with_their_layer(monkeypatch):
     packings = []
-    monkeypatch.setattr(bfloat16_linear, "packed", lambda weight: packings.append(1) or weight)
+    monkeypatch.setattr(linear, "packed", lambda weight: packings.append(1) or weight)
     layer, rows, before = (
         fast(nn.Linear(128, 512)),
         torch.randn(64, 128, requires_grad=True),
-        len(bfloat16_linear._packed),
+        len(linear._copies),
     )
     for _ in range(3):
         under_autocast(layer, rows).sum().backward()
     assert len(packings) == 2  # one for each direction
     del layer
-    assert len(bfloat16_linear._packed) == before
+    assert len(linear._copies) == before
 
 
 def test_frozen_weights_pass_the_gradient_on():

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from cooper_rl.engines.kernels.linear import FastLinear, PackedLinear, use_fast_linear
-from cooper_rl.engines.kernels.onednn import has_onednn
+from cooper_rl.engines.cpu.linear import FastLinear, PackedLinear, has_onednn, use_fast_linear
 
 pytestmark = pytest.mark.skipif(not has_onednn(), reason="this PyTorch has no oneDNN")
 

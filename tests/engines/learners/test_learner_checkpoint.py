@@ -7,16 +7,15 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from cooper_rl.cooptimization.losses import PairwiseLoss
 from cooper_rl.engines.base import PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.rollouts import Column
 
 
 def config(**changes) -> LearnerConfig:

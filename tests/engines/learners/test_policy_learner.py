@@ -8,9 +8,8 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, GPT2Config, GPT2LMHead
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner
-from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.policy import PolicyLossInputs, PolicyObjective, PPOClip, policy_loss
+from cooper_rl.rollouts import Column
 
 OBJECTIVE = PolicyObjective(loss=PPOClip(), kl=None)
 PROMPTS = [7, 3, 12, 2, 5, 9]  # tokens

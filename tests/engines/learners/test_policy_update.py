@@ -11,17 +11,13 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.policy.advantages.group_baseline import DrGRPO
-from cooper_rl.policy.aggregation.means import SequenceMeanTokenSum
-from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.kl import KLConfig
-from cooper_rl.policy.overlong import OverlongConfig
-from cooper_rl.policy.process.delta import Delta
-from cooper_rl.policy.process_advantages import Steps, process_advantages
+from cooper_rl.losses.kl import KLConfig
+from cooper_rl.policy.advantages import DrGRPO
+from cooper_rl.policy.aggregation import SequenceMeanTokenSum
+from cooper_rl.policy.config import AlgorithmConfig, OverlongConfig
+from cooper_rl.policy.process import Delta, Steps, process_advantages
 from cooper_rl.policy.update import update_policy
-from cooper_rl.rollouts.columns import Column
-from cooper_rl.rollouts.ragged import Ragged
-from cooper_rl.rollouts.rollouts import Rollouts
+from cooper_rl.rollouts import Column, Ragged, Rollouts
 
 PROMPT = [3, 1]
 

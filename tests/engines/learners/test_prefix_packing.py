@@ -26,12 +26,10 @@ from transformers import (
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.packed_attention import enable_packing, packed_hidden_states
-from cooper_rl.engines.kernels.packing import families, pack_rows
+from cooper_rl.engines.local.packing import enable_packing, families, pack_rows, packed_hidden_states
 from cooper_rl.engines.local.policy import TorchPolicyLearner
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.rollouts import Column
 from tiny_size import TINY
 
 CPU = torch.device("cpu")

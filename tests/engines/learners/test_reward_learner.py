@@ -2,10 +2,10 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification
 
-from cooper_rl.cooptimization.losses import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
 
 LENGTHS = [5, 17, 1, 9, 30, 2]
 

@@ -3,8 +3,16 @@
 import pytest
 import torch
 
-from cooper_rl.engines.local.drawing import RowNoise, draw_tokens, invert_cumulative
-from cooper_rl.engines.local.filters import NUCLEUS_CANDIDATES, filter_logits, keep_min_p, keep_top_k, keep_top_p
+from cooper_rl.engines.local.sampling import (
+    NUCLEUS_CANDIDATES,
+    RowNoise,
+    draw_tokens,
+    filter_logits,
+    invert_cumulative,
+    keep_min_p,
+    keep_top_k,
+    keep_top_p,
+)
 from cooper_rl.engines.sampling import SamplingParams
 
 PROBABILITIES = torch.tensor([[0.1, 0.4, 0.05, 0.25, 0.2]])

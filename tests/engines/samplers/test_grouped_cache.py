@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from transformers.cache_utils import Cache
 
-from cooper_rl.engines.kernels.grouped_cache import GroupedCache
-from cooper_rl.engines.kernels.kv_cache import BufferedLayer
+from cooper_rl.engines.cpu.decoder import GroupedCache
+from cooper_rl.engines.kv_cache import BufferedLayer
 
 KV_HEADS, SHARED, SIZE = 2, 3, 8
 

@@ -6,13 +6,12 @@ import torch
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.kept_decoder import compact_decoder
+from cooper_rl.engines.cpu.decoder import compact_decoder
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.policy.losses import PolicyObjective
-from cooper_rl.policy.losses.clip import PPOClip
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.rollouts import Column
 
 PROMPTS = [[5, 6, 7], [8, 9, 10, 11]]
 
@@ -51,7 +50,7 @@ def test_a_training_pass_gives_the_copy_up(learner):
 @pytest.mark.parametrize("change", ["optimizer step", "load", "in place"])
 def test_samples_follow_the_weights(learner, llama, tokenizer, tmp_path, change):
     sampler, params = NativeSampler(tokenizer), SamplingParams(max_tokens=6, min_tokens=6)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     learner.save(tmp_path)
     before = sampler.sample(PROMPTS, 2, params, seed=0)
     if change == "optimizer step":

@@ -3,7 +3,7 @@
 import torch
 from transformers import AutoConfig, DynamicCache
 
-from cooper_rl.engines.kernels.kv_cache import BufferedLayer, build_cache, select_rows
+from cooper_rl.engines.kv_cache import BufferedLayer, build_cache, select_rows
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2}
 

@@ -6,7 +6,7 @@ from itertools import chain
 import pytest
 import torch
 
-from cooper_rl.engines.kernels.fast_decoder import can_be_compact
+from cooper_rl.engines.cpu.decoder import can_be_compact
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
@@ -128,9 +128,9 @@ def test_weights_are_taken_by_reference_and_the_model_keeps_its_mode(model, toke
             self.model = model
 
     sampler = NativeSampler(tokenizer)
-    with pytest.raises(RuntimeError, match="load_weights"):
+    with pytest.raises(RuntimeError, match="sync_weights"):
         draw(sampler, [[5]], 1, SamplingParams(max_tokens=4), seed=0)
-    sampler.load_weights(TrainedHere())  # pyright: ignore[reportArgumentType]
+    sampler.sync_weights(TrainedHere())  # pyright: ignore[reportArgumentType]
     before = draw(sampler, [[5]], 1, SamplingParams(temperature=0, max_tokens=8), seed=0)
     assert model.training
     with torch.no_grad():
@@ -142,7 +142,7 @@ def test_weights_are_taken_by_reference_and_the_model_keeps_its_mode(model, toke
 
 def test_a_learner_without_a_local_model_is_refused(tokenizer):
     with pytest.raises(TypeError, match="native sampler needs a learner with a `model`"):
-        NativeSampler(tokenizer).load_weights(object())  # pyright: ignore[reportArgumentType]
+        NativeSampler(tokenizer).sync_weights(object())  # pyright: ignore[reportArgumentType]
 
 
 def test_bfloat16_autocast_stays_near_the_float32_logprobs(llama, tokenizer):
@@ -177,7 +177,7 @@ def test_a_minimum_above_the_maximum_is_refused():
 def test_the_compact_decoder_draws_what_transformers_own_forward_pass_draws(model, tokenizer, prompts, monkeypatch):
     params = SamplingParams(max_tokens=40)
     compact = draw(NativeSampler(tokenizer, model), prompts, 6, params, seed=3)
-    monkeypatch.setattr("cooper_rl.engines.local.sampler.can_be_compact", lambda model: False)
+    monkeypatch.setattr("cooper_rl.engines.cpu.decoder.can_be_compact", lambda model: False)
     plain = draw(NativeSampler(tokenizer, model), prompts, 6, params, seed=3)
     for ours, theirs in zip(compact, plain, strict=True):
         assert [c.token_ids for c in ours] == [c.token_ids for c in theirs]

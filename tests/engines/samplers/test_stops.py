@@ -4,7 +4,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from cooper_rl.engines.local.stops import StopRule
+from cooper_rl.engines.local.sampling import StopRule
 from cooper_rl.engines.sampling import SamplingParams
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM
 
-from cooper_rl.engines.kernels.fast_decoder import CompactDecoder
-from cooper_rl.engines.kernels.grouped_cache import GroupedCache, filling_gaps
+from cooper_rl.engines.cpu.decoder import CompactDecoder, GroupedCache
+from cooper_rl.engines.kv_cache import filling_gaps
 from cooper_rl.engines.local import decoding, sampler
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.sampling import SamplingParams

@@ -12,9 +12,9 @@ pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 
 from test_vllm_push import DRAWN, PROMPTS, check_twenty_pushes, gap, tied_qwen2
 
-from cooper_rl.engines.cluster.inference.engines import shares
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.vllm.requests import Request
+from cooper_rl.engines.ray.vllm_engines import prompt_shares
+from cooper_rl.engines.vllm.engines import CompletionRequest
 from rank_processes import on_ranks, two_ranks_and_vllm
 
 
@@ -59,7 +59,7 @@ def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner)
 
 def test_an_engine_that_is_killed_is_replaced_and_draws_the_same(sampler, learner):
     disturb(learner, 1)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     before = sampler.sample(PROMPTS, 4, DRAWN, seed=3)
     first = pids()
     os.kill(first[1], signal.SIGKILL)
@@ -75,7 +75,7 @@ def test_an_engine_that_is_killed_is_replaced_and_draws_the_same(sampler, learne
 
 def test_a_push_that_an_engine_does_not_survive_is_made_again(sampler, learner):
     """It dies after five tensors; the policy's processes, which gather each tensor together, go on."""
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     disturb(learner, 2)
 
     def arm(rank, key, victim):
@@ -95,7 +95,7 @@ def test_a_push_that_an_engine_does_not_survive_is_made_again(sampler, learner):
 
     actor, victim = learner.group.actors[0], pids()[0]
     ray.get(actor.__ray_call__.remote(arm, learner.key, victim))
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
     counted = sampler.take_metrics()
     assert counted["engine/failed_pushes"] == counted["engine/restarts"] == 1
@@ -104,19 +104,19 @@ def test_a_push_that_an_engine_does_not_survive_is_made_again(sampler, learner):
 
 def test_an_engine_that_hangs_is_ended_and_replaced(sampler, learner):
     """It is noticed by the next push, `timeout_s` later."""
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     before = pids()
     os.kill(before[0], signal.SIGSTOP)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
     assert sampler.take_metrics()["engine/restarts"] == 1
     assert before[0] not in pids()
 
 
 def test_all_samples_of_a_prompt_go_to_one_engine():
-    asked = [Request([prompt], {"seed": i}) for prompt in (7, 8, 9, 8, 5) for i in range(3)]
-    first, second = shares(asked, 2)
+    asked = [CompletionRequest([prompt], {"seed": i}) for prompt in (7, 8, 9, 8, 5) for i in range(3)]
+    first, second = prompt_shares(asked, 2)
     assert first + second == asked
     assert [len(first), len(second)] == [6, 9]
-    assert shares(asked[:3], 2) == [[], asked[:3]]
-    assert shares([], 2) == [[], []]
+    assert prompt_shares(asked[:3], 2) == [[], asked[:3]]
+    assert prompt_shares([], 2) == [[], []]

@@ -11,7 +11,7 @@ pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 from test_vllm_run import small_policy
 
 from cooper_rl import CooperTrainer, build_config
-from cooper_rl.engines.cluster import ClusterEngine
+from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.observe.record import read_metrics
 from rank_processes import SMALL_VLLM
 

@@ -7,13 +7,12 @@ import pytest
 from pydantic import ValidationError
 
 from cooper_rl import InputError, build_config
-from cooper_rl.engines.cluster import ClusterEngine
-from cooper_rl.engines.cluster.inference.process import check_same
+from cooper_rl.engines import vllm as vllm_room
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.ray import ClusterEngine
+from cooper_rl.engines.ray.vllm_engines import check_same
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.engines.vllm import VllmEngine
-from cooper_rl.engines.vllm import config as vllm_config
-from cooper_rl.engines.vllm.config import check_version
+from cooper_rl.engines.vllm import VllmEngine, check_version
 from cooper_rl.errors import MissingExtraError
 from cooper_rl.inputs import read_inputs
 
@@ -23,7 +22,7 @@ def installed(monkeypatch):
     """Says which version of vLLM is installed."""
 
     def say(**versions: str) -> None:
-        monkeypatch.setattr(vllm_config, "_installed", lambda name: versions.get(name.replace("-", "_")))
+        monkeypatch.setattr(vllm_room, "_installed", lambda name: versions.get(name.replace("-", "_")))
 
     return say
 

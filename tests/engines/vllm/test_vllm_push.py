@@ -15,12 +15,11 @@ from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.engines.vllm.build import sampler_of
-from cooper_rl.engines.vllm.config import VllmConfig
-from cooper_rl.engines.vllm.offline import OfflineEngine
+from cooper_rl.engines.vllm import VllmConfig
+from cooper_rl.engines.vllm.engines import OfflineEngine
+from cooper_rl.engines.vllm.sampler import build_sampler
 from cooper_rl.engines.vllm.transfer import UNFINISHED, WeightPushError
-from cooper_rl.rollouts.columns import Column
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Column, Samples
 
 LONG = [5 + i * i % 97 for i in range(150)]
 """More than a block of the prefix cache, 128 tokens on a CPU."""
@@ -69,7 +68,7 @@ def learner(folder):
 
 @pytest.fixture
 def sampler(engine, folder):
-    return sampler_of(engine, str(folder), CONFIG, "gloo")
+    return build_sampler(str(folder), CONFIG, "gloo", start=lambda *_: engine)
 
 
 @torch.no_grad()
@@ -91,7 +90,7 @@ def check_twenty_pushes(sampler, learner, change) -> None:
     gaps, texts, versions = [], set(), set()
     for push in range(20):
         change(push)
-        sampler.load_weights(learner)
+        sampler.sync_weights(learner)
         samples = sampler.sample(PROMPTS, 4, DRAWN, seed=push)
         gaps.append(gap(samples, learner))
         texts.add(tuple(samples.texts))
@@ -107,18 +106,18 @@ def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner)
 
 def test_without_emptying_the_prefix_cache_they_would_not_agree(sampler, learner, engine, monkeypatch):
     """What the test above would see."""
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     sampler.sample(PROMPTS, 4, DRAWN, seed=0)
     disturb(learner.model, 0.05)
     monkeypatch.setattr(engine, "reset_prefix_cache", lambda: None)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) > 0.01
 
 
 def test_the_same_weights_and_seed_draw_the_same_after_another_push(sampler, learner):
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     first = sampler.sample(PROMPTS, 8, DRAWN, seed=5)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     again = sampler.sample(PROMPTS, 8, DRAWN, seed=5)
     np.testing.assert_array_equal(again.token_ids.values, first.token_ids.values)
     assert len({tuple(row) for row in first.token_ids}) > len(PROMPTS) * 4  # a seed for each completion
@@ -127,14 +126,14 @@ def test_the_same_weights_and_seed_draw_the_same_after_another_push(sampler, lea
 def test_more_prompt_tokens_than_fit_into_one_pass_are_drawn_from_too(sampler, learner):
     """On a CPU vLLM could not draw after a prompt that it had divided between two passes."""
     prompts = [[5 + i * j % 97 for j in range(1, 121)] for i in range(40)]  # no block of the prefix cache in common
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     assert gap(sampler.sample(prompts, 1, DRAWN, seed=0), learner, prompts) < 1e-4
 
 
 @pytest.mark.parametrize("after", [0, 1, 9])
 def test_a_push_that_is_cut_is_told_and_the_next_one_mends_it(sampler, learner, engine, monkeypatch, after):
     """Cut after so many tensors, in the middle of a layer's fused weights."""
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     original, numbers = torch.nn.Module.named_parameters, count()
 
     def cut(module, *arguments, **settings):
@@ -148,11 +147,11 @@ def test_a_push_that_is_cut_is_told_and_the_next_one_mends_it(sampler, learner, 
     with monkeypatch.context() as patch:
         patch.setattr(torch.nn.Module, "named_parameters", cut)
         with pytest.raises(WeightPushError, match="the cable is out"):
-            sampler.load_weights(learner)
+            sampler.sync_weights(learner)
     assert engine.weight_versions()[0].startswith(UNFINISHED)
-    with pytest.raises(RuntimeError, match="load_weights"):
+    with pytest.raises(RuntimeError, match="sync_weights"):
         sampler.sample(PROMPTS, 1, DRAWN, seed=0)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
 
 
@@ -160,18 +159,18 @@ def test_a_worker_that_cannot_take_a_weight_ends_the_push(sampler, learner, fold
     other = LlamaForCausalLM(LlamaConfig(vocab_size=31, hidden_size=32, num_hidden_layers=1, num_attention_heads=1))
     learner.model, kept = other, learner.model
     with pytest.raises(WeightPushError):
-        sampler.load_weights(learner)
+        sampler.sync_weights(learner)
     learner.model = kept
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
 
 
 def test_an_engine_that_has_lost_its_weights_gets_them_again_before_anything_is_learned(sampler, learner, engine):
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     drawn = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
     other = TorchPolicyLearner.from_config(learner.config, 10)
     disturb(other.model, 0.1)
-    sampler_of(engine, learner.config.model, CONFIG, "gloo").load_weights(other)  # another run's
+    build_sampler(learner.config.model, CONFIG, "gloo", start=lambda *_: engine).sync_weights(other)  # another run's
     again = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
     assert sampler.reconnections == 1
     np.testing.assert_array_equal(again.token_ids.values, drawn.token_ids.values)
@@ -183,13 +182,13 @@ def test_a_low_rank_adapter_is_sent_as_part_of_the_weights(sampler, learner):
     config = peft.LoraConfig(r=4, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM")
     peft.inject_adapter_in_model(config, learner.model)
     disturb(learner.model, 0.03)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
 
 
 def test_weights_that_have_diverged_are_told(sampler, learner):
     with torch.no_grad():
         learner.model.model.norm.weight.fill_(float("nan"))
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     with pytest.raises(FloatingPointError, match="diverged"):
         sampler.sample(PROMPTS, 1, DRAWN, seed=0)

@@ -16,14 +16,14 @@ from vllm_server import VllmServer
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.engines.cluster import ClusterEngine
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.engines.vllm.build import build_sampler
-from cooper_rl.engines.vllm.config import VllmConfig
+from cooper_rl.engines.vllm import VllmConfig
+from cooper_rl.engines.vllm.sampler import build_sampler
 from cooper_rl.observe.record import read_metrics
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 
 PROMPTS = [[5, 6, 7], list(range(10, 40)), [50]]
 
@@ -55,7 +55,7 @@ def learner(folder):
 
 @pytest.fixture
 def sampler(server, folder):
-    return build_sampler(str(folder), VllmConfig(url=server.url, timeout_s=400, max_num_seqs=8))
+    return build_sampler(str(folder), VllmConfig(url=server.url, timeout_s=400, max_num_seqs=8), "gloo")
 
 
 def gap(samples, learner, temperature=1.0) -> float:
@@ -69,7 +69,7 @@ def test_it_draws_with_pushed_weights_at_the_sampling_temperature(sampler, learn
     drawn = []
     for push in range(3):
         disturb(learner.model, 0.1)
-        sampler.load_weights(learner)
+        sampler.sync_weights(learner)
         samples = sampler.sample(PROMPTS, 6, SamplingParams(max_tokens=20, temperature=0.7), seed=push)
         assert gap(samples, learner, 0.7) < 1e-4
         drawn.append(samples.texts)
@@ -80,7 +80,7 @@ def test_it_draws_with_pushed_weights_at_the_sampling_temperature(sampler, learn
 
 def test_stop_strings_and_lengths_are_those_of_the_native_sampler(sampler, learner):
     disturb(learner.model, 0.1)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     samples = sampler.sample(PROMPTS, 16, SamplingParams(max_tokens=30, stop=("e", "7")), seed=0)
     assert not any("e" in text or "7" in text for text in samples.texts)
     assert samples.stopped.any()
@@ -91,7 +91,7 @@ def test_stop_strings_and_lengths_are_those_of_the_native_sampler(sampler, learn
 
 def test_a_server_that_was_killed_gets_the_weights_again_and_draws_the_same(server, sampler, learner):
     disturb(learner.model, 0.1)
-    sampler.load_weights(learner)
+    sampler.sync_weights(learner)
     params = SamplingParams(max_tokens=20)
     before = sampler.sample(PROMPTS, 6, params, seed=4)
     server.kill()
@@ -128,7 +128,7 @@ def test_a_cluster_hands_its_weights_to_the_server(server, folder, learner, tmp_
         engine.open(tmp_path)
         sharded = engine.policy(LearnerConfig(model=str(tmp_path / "other"), device="cpu"), 10)
         sampler = engine.sampler(LearnerConfig(model=str(folder)), 0)
-        sampler.load_weights(sharded)
+        sampler.sync_weights(sharded)
         assert gap(sampler.sample(PROMPTS, 6, SamplingParams(max_tokens=20), seed=1), learner) < 1e-4
     finally:
         engine.close()
@@ -182,9 +182,9 @@ def test_what_is_wrong_with_a_server_is_told_with_the_remedy(answering, folder, 
     if "/server_info" in answers:
         answers = {"/v1/models": MODELS, "/version": {"version": "0.32.0"}} | answers
     with pytest.raises(InputError, match=told):
-        build_sampler(str(folder), VllmConfig(url=answering(answers)))
+        build_sampler(str(folder), VllmConfig(url=answering(answers)), "gloo")
 
 
 def test_an_address_without_a_server_is_told(folder):
     with pytest.raises(InputError, match=r"no vLLM server answers at http://127\.0\.0\.1:9"):
-        build_sampler(str(folder), VllmConfig(url="http://127.0.0.1:9"))
+        build_sampler(str(folder), VllmConfig(url="http://127.0.0.1:9"), "gloo")

@@ -6,7 +6,7 @@ from random import Random
 
 from cooper_rl.cooptimization.config import OnPolicyConfig
 from cooper_rl.data.text import has_content, normalise
-from cooper_rl.rollouts.answers import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 
 def choose_on_policy_negatives(

@@ -19,24 +19,20 @@ class LocalEngine(Config):
     """Runs everything in this process, on one device. The sampler uses the learner's own weights."""
 
     kind: Literal["local"] = "local"
-    """Names this engine."""
 
-    # Settings are checked before torch is imported.
+    # Settings are checked before torch is imported, so the methods import what they build.
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
-        """See `Engine`."""
         from cooper_rl.engines.local.policy import TorchPolicyLearner  # noqa: PLC0415
 
         return TorchPolicyLearner.from_config(config, total_steps, trainable)
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchRewardModelLearner:
-        """See `Engine`."""
         from cooper_rl.engines.local.reward_model import TorchRewardModelLearner  # noqa: PLC0415
 
         return TorchRewardModelLearner.from_config(config, total_steps, trainable)
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> NativeSampler:
-        """See `Engine`."""
         from cooper_rl.engines.local.models import load_tokenizer  # noqa: PLC0415
         from cooper_rl.engines.local.sampler import NativeSampler  # noqa: PLC0415
 

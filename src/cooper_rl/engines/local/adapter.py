@@ -1,64 +1,43 @@
-"""Low-rank adapters (LoRA, by peft) in a model: put in, switched off, and merged into what they adapt.
+"""Low-rank adapters (LoRA, by peft) in a model and on disk, and weights that may be sharded.
 
 Adapters stand in the model itself: it stays a plain transformers model, whose projections are peft's layers around the
-frozen ones.
+frozen ones. On disk an adapter is a folder as peft writes it, and a file with a fingerprint of the frozen weights.
+A parameter may be one process's rows of a tensor (FSDP2's `DTensor`, cut along its first dimension). Of a sharded model
+every process takes part; any number of processes, one included, reads what any number has written.
 """
 
-import logging
+import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import BitsAndBytesConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from cooper_rl.engines.kernels.adapted_linear import merged_weight
+from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.device import resolve_device
-from cooper_rl.engines.local.shards import whole
-from cooper_rl.engines.lora_config import LoraConfig
+from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
 
-logger = logging.getLogger(__name__)
-
 _HEADS = ("score", "classifier")
-"""What transformers calls the head of a sequence classifier."""
+"""The names that transformers gives to the head of a sequence classifier."""
 ADAPTER = "default"
 """Peft's name for the only adapter of a model."""
+_BASE = "frozen_weights.sha256"
+"""The file with the fingerprint of the weights that an adapter was trained beside."""
+_SAMPLED = 64
+"""Numbers of each frozen tensor that its fingerprint is made of."""
 
 
 def check_targets(shape: PreTrainedModel, lora: LoraConfig, source: str) -> None:
     """Before any weight is read: raises InputError and MissingExtraError as `add_adapter`."""
     lora.check()
     target_names(shape, lora, source)
-
-
-def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
-    """What `from_pretrained` is told to hold frozen weights in 4 bits; nothing where that is not asked for.
-
-    Raises InputError where bitsandbytes does not serve on the device, and MissingExtraError without it.
-    """
-    if lora is None or not lora.load_in_4bit:
-        return {}
-    lora.check()
-    place = resolve_device(device)
-    try:
-        from bitsandbytes.nn import Linear4bit  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - optional
-
-        # As in a learner: on some CPUs a layer that has computed without gradient no longer computes one.
-        layer = Linear4bit(64, 64, quant_type="nf4").to(place).eval()
-        inputs = torch.ones(2, 64, device=place)
-        layer(inputs)
-        layer(inputs.requires_grad_()).sum().backward()
-    except Exception as error:  # whatever the library raises on a device that it was not built for
-        reason = str(error).strip().partition("\n")[0]
-        raise InputError(
-            f"lora.load_in_4bit: bitsandbytes does not serve on {place} ({reason}); set load_in_4bit: false"
-        ) from error
-    how = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16)
-    return {"quantization_config": how, "device_map": {"": place}}
 
 
 def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
@@ -110,6 +89,32 @@ def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[
     return sorted(lora.target_modules or found)
 
 
+def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
+    """The arguments of `from_pretrained` that hold frozen weights in 4 bits; none if the settings do not ask for it.
+
+    Raises InputError if bitsandbytes does not run on the device, and MissingExtraError without it.
+    """
+    if lora is None or not lora.load_in_4bit:
+        return {}
+    lora.check()
+    place = resolve_device(device)
+    try:
+        from bitsandbytes.nn import Linear4bit  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - optional
+
+        # As in a learner: on some CPUs a layer that has computed without gradient no longer computes one.
+        layer = Linear4bit(64, 64, quant_type="nf4").to(place).eval()
+        inputs = torch.ones(2, 64, device=place)
+        layer(inputs)
+        layer(inputs.requires_grad_()).sum().backward()
+    except Exception as error:  # whatever the library raises on a device that it was not built for
+        reason = str(error).strip().partition("\n")[0]
+        raise InputError(
+            f"lora.load_in_4bit: bitsandbytes does not serve on {place} ({reason}); set load_in_4bit: false"
+        ) from error
+    how = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16)
+    return {"quantization_config": how, "device_map": {"": place}}
+
+
 @contextmanager
 def adapter_off(model: nn.Module) -> Iterator[None]:
     """The model as it was before it had an adapter. Gradients may not be accumulated meanwhile."""
@@ -124,12 +129,12 @@ def adapter_off(model: nn.Module) -> Iterator[None]:
 
 
 def adapted_layers(model: nn.Module) -> list[Any]:
-    """Peft's layers."""
+    """The layers of the model that have an adapter (peft's)."""
     return [module for module in model.modules() if hasattr(module, "base_layer")]
 
 
 def dropouts(model: nn.Module) -> list[nn.Module]:
-    """What drops out in training passes."""
+    """The dropout modules of the adapter."""
     return [layer.lora_dropout[ADAPTER] for layer in adapted_layers(model)]
 
 
@@ -159,10 +164,114 @@ def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
         layer, _, kind = name.rpartition(".")
         if ".lora_" not in name:
             adds = layer in layers and kind == "weight"
-            weight = merged_weight(layers[layer]) if adds else parameter.detach()
+            weight = _with_adapter(layers[layer]) if adds else parameter.detach()
             yield name.replace(".base_layer", ""), whole(weight)
+
+
+def _with_adapter(layer: Any) -> Tensor:
+    """The weight of an adapted layer with its active adapter added, as a copy."""
+    return layer.base_layer.weight + sum(layer.get_delta_weight(name) for name in layer.active_adapters)
 
 
 def head_modules(model: PreTrainedModel) -> list[str]:
     """The names of a reward model's head, which is trained whole."""
     return [name for name in _HEADS if isinstance(getattr(model, name, None), nn.Module)]
+
+
+def fingerprint(model: PreTrainedModel) -> str:
+    """A digest of some numbers of each frozen tensor. Call it before the model is sharded."""
+    digest = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            sample = parameter.detach().flatten()[:_SAMPLED].float().cpu()
+            digest.update(name.encode() + sample.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: bool = True) -> None:
+    """Write the adapter, and the head that is trained with it, as a folder of peft's.
+
+    `base` is the fingerprint of the frozen weights. Of the processes of a sharded model one `writes`.
+    """
+    trained = {name: whole(value).cpu() for name, value in _trained(model).items()}
+    if not writes:
+        return
+    settings: Any = model.peft_config
+    config = settings[ADAPTER].to_dict() | {"inference_mode": True}
+    listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
+    directory.mkdir(parents=True, exist_ok=True)
+    save_file(trained, directory / ADAPTER_WEIGHTS, metadata={"format": "pt"})
+    text = json.dumps(listed, indent=2, sort_keys=True, default=str)
+    (directory / ADAPTER_CONFIG).write_text(text, encoding="utf-8")
+    (directory / _BASE).write_text(base, encoding="utf-8")
+
+
+@torch.no_grad()
+def load_adapter(directory: Path, model: PreTrainedModel, base: str | None = None) -> None:
+    """Put back what `save_adapter` wrote, or peft; `base` as there.
+
+    Raises InputError for a folder without adapter, with one of other settings, or with one of another base.
+    """
+    path = directory / ADAPTER_WEIGHTS
+    if not path.is_file():
+        raise InputError(
+            f"{directory}: holds no adapter ({ADAPTER_WEIGHTS}); it was saved without LoRA. Resume it without the "
+            "setting lora"
+        )
+    saved, trained = load_file(path), _trained(model)
+    fits = saved.keys() == trained.keys() and all(saved[name].shape == trained[name].shape for name in saved)
+    if not fits:
+        raise InputError(
+            f"{path}: this adapter has other layers or another rank; resume with the settings lora it was trained with"
+        )
+    beside = directory / _BASE
+    if base is not None and beside.is_file() and beside.read_text(encoding="utf-8") != base:  # peft writes no such file
+        raise InputError(f"{path}: this adapter was trained beside other weights than those of the model configured")
+    for name, value in trained.items():
+        own(value).copy_(saved[name][own_rows(value)])
+
+
+def _trained(model: PreTrainedModel) -> dict[str, Tensor]:
+    """Trained tensors by the names that peft gives them on disk."""
+    return {
+        "base_model.model." + name.replace(f".{ADAPTER}.", "."): parameter.detach()
+        for name, parameter in model.named_parameters()
+        if ".lora_" in name or name.split(".")[0] in head_modules(model)
+    }
+
+
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether other processes hold the rest of this tensor."""
+    return hasattr(tensor, "to_local")
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """All of a tensor; of a sharded one, all processes must ask."""
+    sharded: Any = tensor
+    return sharded.full_tensor() if is_sharded(tensor) else tensor
+
+
+def own(tensor: Tensor) -> Tensor:
+    """The rows that this process holds, as a plain tensor in the same memory."""
+    sharded: Any = tensor
+    return sharded.to_local() if is_sharded(tensor) else tensor
+
+
+def own_rows(tensor: Tensor) -> slice:
+    """The range of the rows that this process holds. FSDP2 cuts like `torch.chunk`, so the last ones may hold none."""
+    if not is_sharded(tensor):
+        return slice(0, tensor.shape[0])
+    sharded: Any = tensor
+    mesh, rows = sharded.device_mesh, tensor.shape[0]
+    start = min(rows, mesh.get_local_rank() * -(-rows // mesh.size()))
+    return slice(start, start + own(tensor).shape[0])
+
+
+def like(tensor: Tensor, rows: Tensor) -> Tensor:
+    """`rows`, those of this process, as a tensor that is sharded as `tensor` is, or not."""
+    if not is_sharded(tensor):
+        return rows
+    from torch.distributed.tensor import DTensor  # noqa: PLC0415 - one process has no use for it
+
+    sharded: Any = tensor
+    return DTensor.from_local(rows, sharded.device_mesh, sharded.placements, shape=tensor.shape, stride=tensor.stride())

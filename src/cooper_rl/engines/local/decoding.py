@@ -1,18 +1,88 @@
-"""A batch of rows during decoding: the model, its cache, and the mask and positions that left-padding requires."""
+"""Decodes completions: rows under way in a batch, and the waves in which rows enter it.
+
+A wave is rows that enter the batch together; it may enter while others are under way.
+"""
 
 import inspect
 import itertools
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from cooper_rl.engines.kernels.fast_decoder import CompactDecoder, is_buffered
-from cooper_rl.engines.kernels.grouped_cache import GroupedCache
-from cooper_rl.engines.kernels.kv_cache import build_cache, select_rows
+from cooper_rl.engines.cpu import CompactDecoder, GroupedCache
+from cooper_rl.engines.kv_cache import build_cache, filling_gaps, select_rows
+from cooper_rl.engines.local.sampling import RowNoise, StopRule, draw_tokens
+from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.rollouts import Column, Samples
+
+
+class Drafts:
+    """B completions. Completion i is sample `sample[i]` of prompt `prompt[i]` and has at most `limit[i]` tokens.
+
+    Token t of a completion is in column t. The arrays are as wide as the largest limit, but the operating system gives
+    them memory only where something is written.
+    """
+
+    def __init__(self, prompt: Int[np.ndarray, " B"], sample: Int[np.ndarray, " B"], limit: Int[np.ndarray, " B"]):
+        self.prompt, self.sample, self.limit = prompt, sample, limit
+        shape = (len(prompt), int(limit.max(initial=0)))
+        self._token_ids = np.zeros(shape, np.int32)
+        self._logprobs = np.zeros(shape, np.float32)
+        self._lengths = np.zeros(len(prompt), np.int64)
+        self._stopped = np.zeros(len(prompt), bool)
+
+    @classmethod
+    def of(cls, limits: Sequence[int], n: int, prompts: range) -> Self:
+        """`n` drafts for each of these prompts; `limits` are those of all."""
+        chosen = np.array(prompts, int)
+        return cls(
+            np.repeat(chosen, n), np.tile(np.arange(n), len(chosen)), np.repeat(np.array(limits, int)[chosen], n)
+        )
+
+    def __len__(self) -> int:
+        return len(self.prompt)
+
+    def open(self, rows: Int[np.ndarray, " R"]) -> np.ndarray:
+        """Whether each of these completions goes on."""
+        return ~self._stopped[rows] & (self._lengths[rows] < self.limit[rows])
+
+    def extend(
+        self,
+        rows: Int[np.ndarray, " R"],
+        token_ids: Int[np.ndarray, " R"],
+        logprobs: Float[np.ndarray, " R"],
+        rule: StopRule,
+    ) -> None:
+        """Append a token to each of these completions that still goes on, and stop those that end with it."""
+        going = self.open(rows)
+        rows, token_ids, logprobs = rows[going], token_ids[going], logprobs[going]
+        places = self._lengths[rows]
+        self._token_ids[rows, places] = token_ids
+        self._logprobs[rows, places] = logprobs
+        self._lengths[rows] += 1
+        stopped = rule.stop_at(token_ids)
+        for i in np.flatnonzero(rule.may_end_a_text(token_ids) & ~stopped):
+            stopped[i] = rule.ends_a_text(self._token_ids[rows[i], : places[i] + 1])
+        self._stopped[rows] = stopped
+
+    def samples(self, rule: StopRule) -> Samples:
+        """All completions, with the tokens drawn so far."""
+        drawn = [row[:length] for row, length in zip(self._token_ids, self._lengths, strict=True)]
+        logprobs = [row[:length] for row, length in zip(self._logprobs, self._lengths, strict=True)]
+        return Samples(
+            token_ids=Column.of(drawn),
+            logprobs=Column.of(logprobs, np.float32).values,
+            stopped=self._stopped,
+            texts=rule.texts(drawn),
+        )
+
 
 WORTH_SHARING = 64
 """Tokens saved from which a separate pass over the tokens that all prompts share takes less time than it saves."""
@@ -57,8 +127,8 @@ class DecodingBatch:
         logits = self._forward(tokens.to(self._device), positions)
         self._positions = positions[:, -1:]
         copies = torch.repeat_interleave(torch.arange(len(prompts)), torch.tensor(repeats)).to(self._device)
-        if self._compact is not None and is_buffered(self._cache):
-            self._grouped = GroupedCache(self._cache, self._mask, copies)
+        self._grouped = None if self._compact is None else self._compact.group(self._cache, self._mask, copies)
+        if self._grouped is not None:
             self._cache = build_cache(self._model.config)  # so that prompts without rows can be freed
             self._positions = self._positions.index_select(0, copies)
         else:
@@ -124,3 +194,100 @@ class DecodingBatch:
             arguments["position_ids"] = positions
         output = self._model(input_ids=token_ids, attention_mask=self._mask, use_cache=True, **arguments)
         return output.logits[:, -1]
+
+
+ENTER_ABOVE = 0.25
+"""Rows enter a batch under way once this share of its places is free. A prefill of few prompts is slow, and so is
+attention in many small waves; a batch that is not quite full costs little."""
+
+
+@dataclass(frozen=True)
+class DecodingJob:
+    """The prompts, the drafts to complete, and how tokens are drawn."""
+
+    prompts: Sequence[Sequence[int]]
+    drafts: Drafts
+    params: SamplingParams
+    rule: StopRule
+    seed: int
+    leave_above: float
+    """Finished rows leave the batch once they are at least this share of their wave."""
+    keep_order: bool
+    """Whether the others keep their order then. It costs copies, but a row's place shows in its last digits."""
+
+
+class Wave:
+    """Rows under way that entered together, so all have the same number of tokens after their prompt."""
+
+    def __init__(self, job: DecodingJob, batch: DecodingBatch, rows: Int[np.ndarray, " rows"]) -> None:
+        """Prefill the prompts of the drafts `rows`. Drafts of one prompt must be neighbours."""
+        drafts = job.drafts
+        prompts, samples = drafts.prompt[rows].tolist(), drafts.sample[rows].tolist()
+        counts = Counter(prompts)
+        self.batch = batch
+        self._job = job
+        self._rows = rows
+        self._slots = np.arange(len(rows))  # indices of `rows` that are still in the batch
+        self._noise = RowNoise(job.seed, list(zip(prompts, samples, strict=True)))
+        self._step = 0
+        self.logits = batch.prefill([job.prompts[prompt] for prompt in counts], list(counts.values()))
+        self.tokens = torch.empty(0, dtype=torch.long)
+        """The last token of each row, once one is drawn."""
+        self._stop_ids = torch.tensor(sorted(job.rule.token_ids), device=self.logits.device, dtype=torch.long)
+
+    def __len__(self) -> int:
+        """Rows in the batch; 0 once all completions are finished."""
+        return len(self._slots)
+
+    def draw(self) -> None:
+        """Draw a token for every row from `logits`. Then let finished rows leave, if there are enough of them."""
+        job, rows = self._job, self._rows[self._slots]
+        uniforms = torch.from_numpy(self._noise.uniforms(self._step, self._slots))
+        forbidden = self._stop_ids if self._step < job.params.min_tokens else None
+        tokens, logprobs = draw_tokens(self.logits, uniforms, job.params, forbidden)
+        self._step += 1
+        job.drafts.extend(rows, tokens.cpu().numpy(), logprobs.cpu().numpy(), job.rule)
+        going = np.flatnonzero(job.drafts.open(rows))
+        if not len(going):
+            self._slots = going
+        elif len(going) <= (1 - job.leave_above) * len(rows):
+            kept = torch.from_numpy(going)
+            kept = kept if job.keep_order else filling_gaps(kept)
+            self._slots = self._slots[kept.numpy()]
+            kept = kept.to(tokens.device)
+            self.batch.keep(kept)
+            tokens = tokens.index_select(0, kept)
+        self.tokens = tokens
+
+
+def complete(
+    queue: Int[np.ndarray, " B"], job: DecodingJob, max_rows: int, new_batch: Callable[[], DecodingBatch]
+) -> None:
+    """Complete the drafts `queue`, at most `max_rows` (0: all) at a time.
+
+    The next wave enters once there is room for it, or, if the model's cache cannot hold rows of different ages, once
+    the one before it has ended.
+    """
+    size = max_rows or len(queue)
+    under_way: list[Wave] = []
+    while len(queue) or under_way:
+        free = size - sum(map(len, under_way))
+        enough = free >= min(len(queue), ENTER_ABOVE * size)
+        if len(queue) and (not under_way or (enough and under_way[0].batch.can_be_joined)):
+            count = _whole_groups(job.drafts.prompt[queue], free)
+            under_way.append(Wave(job, new_batch(), queue[:count]))
+            queue = queue[count:]
+        for wave in under_way:
+            wave.draw()
+        under_way = [wave for wave in under_way if len(wave)]
+        logits = DecodingBatch.step_together([wave.batch for wave in under_way], [wave.tokens for wave in under_way])
+        for wave, its_own in zip(under_way, logits, strict=True):
+            wave.logits = its_own
+
+
+def _whole_groups(prompts: Int[np.ndarray, " B"], most: int) -> int:
+    """The largest number of rows up to `most` that does not divide a prompt's rows, or `most` if there is none."""
+    if len(prompts) <= most:
+        return len(prompts)
+    ends = np.flatnonzero(np.diff(prompts[: most + 1])) + 1
+    return int(ends[-1]) if len(ends) else most

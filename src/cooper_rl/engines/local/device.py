@@ -18,7 +18,7 @@ for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "64")
 
 _KEEP_ALL = ((-3, 2**31 - 1), (-1, -1))
-"""Of malloc.h: M_MMAP_THRESHOLD, the size from which a block is a mapping of its own, and M_TRIM_THRESHOLD, the free
+"""From malloc.h: M_MMAP_THRESHOLD, the size from which a block is a mapping of its own, and M_TRIM_THRESHOLD, the free
 memory above which the heap shrinks (-1: never)."""
 
 

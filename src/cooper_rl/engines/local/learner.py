@@ -1,35 +1,58 @@
-"""The common base of the local learners for the policy and the reward model: optimizer, schedule, checkpoints."""
+"""The common base of the local learners for the policy and the reward model: optimizer, schedule, checkpoints.
 
+A checkpoint is a Hugging Face folder with a folder `trainer_state` in it, which holds what training knows beside the
+weights: AdamW's moments (safetensors, by parameter name) and counters. Moments stand in one file, or in one for each
+process that holds rows of them (`optimizer-00001-of-00002.safetensors`). Any number of processes reads what any number
+has written.
+"""
+
+import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.kept_decoder import drop_decoder
-from cooper_rl.engines.kernels.linear import use_fast_linear
-from cooper_rl.engines.kernels.packed_attention import enable_packing, packed_hidden_states
-from cooper_rl.engines.kernels.packing import families, pack_rows
-from cooper_rl.engines.local.adapter import add_adapter, dropouts
-from cooper_rl.engines.local.adapter_folder import fingerprint, load_adapter, save_adapter
-from cooper_rl.engines.local.batches import pad_tokens, padded_places, token_budget_batches
+from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
+from cooper_rl.engines.local.adapter import (
+    add_adapter,
+    dropouts,
+    fingerprint,
+    like,
+    load_adapter,
+    own,
+    own_rows,
+    save_adapter,
+    whole,
+)
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
-from cooper_rl.engines.local.schedule import learning_rate_factor
-from cooper_rl.engines.local.shards import own, own_rows, whole
-from cooper_rl.engines.local.trainer_state import disk_errors, load_trainer_state, save_trainer_state
+from cooper_rl.engines.local.packing import (
+    enable_packing,
+    families,
+    pack_rows,
+    packed_hidden_states,
+    pad_tokens,
+    padded_places,
+    token_budget_batches,
+)
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 
 logger = logging.getLogger(__name__)
+
+_FOLDER = "trainer_state"
 
 
 class TorchLearner:
@@ -56,7 +79,7 @@ class TorchLearner:
     ):
         self.device = resolve_device(config.device)
         self.base_fingerprint: str | None = None
-        """Of the frozen weights, where there is an adapter."""
+        """The fingerprint of the frozen weights; None without an adapter."""
         if trainable and config.lora is not None:
             add_adapter(model, config.lora, config.model)
             self.base_fingerprint = fingerprint(model)
@@ -69,7 +92,7 @@ class TorchLearner:
         self.skipped_updates = 0
         self.optimizer: torch.optim.AdamW | None = None
         self.losses_finite = torch.tensor(True, device=self.device)
-        self.run: Callable[..., Any] = _run
+        self.run: Callable[..., Any] = lambda function, *arguments: function(*arguments)
         """How a pass through the model is run; a sharded model needs to know when one begins and ends."""
         if self.base_fingerprint is None:
             self.model.requires_grad_(trainable)
@@ -125,7 +148,7 @@ class TorchLearner:
             save_trainer_state(Path(directory), self.model, self.optimizer, self.counters())
 
     def counters(self) -> dict[str, Any]:
-        """What `save` writes beside weights and moments, as JSON values."""
+        """The counters and settings that `save` writes, as JSON values."""
         return {
             "steps": self.steps,
             "skipped_updates": self.skipped_updates,
@@ -193,9 +216,18 @@ class TorchLearner:
         hidden_BLH = self.model.base_model(tokens_BL, use_cache=False).last_hidden_state
         return hidden_BLH.flatten(0, 1), padded_places(tokens_BL)
 
-    def _backward(self, loss: Tensor) -> None:
-        self.losses_finite &= torch.isfinite(loss.detach())
-        loss.backward()
+    def _backward(self, outputs: Iterable[Any], count: int) -> Metrics:
+        """Accumulate the gradient of each micro-batch's outputs, which have a `loss` and `metric_sums`.
+
+        Metrics are `loss` and means over `count`.
+        """
+        sums: dict[str, Tensor] = {}
+        for output in outputs:
+            self.losses_finite &= torch.isfinite(output.loss.detach())
+            output.loss.backward()
+            for name, value in {"loss": output.loss, **output.metric_sums}.items():
+                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
+        return {name: value.item() / (1 if name == "loss" else max(1, count)) for name, value in sums.items()}
 
     @contextmanager
     def _training_pass(self) -> Iterator[None]:
@@ -237,10 +269,6 @@ class TorchLearner:
             own(tensor).copy_(values[name][own_rows(tensor)] if tensor.ndim else values[name])
 
 
-def _run(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
-
-
 def _enable_checkpointing(model: PreTrainedModel) -> None:
     # The first name is transformers 5.x's later spelling of the second.
     enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
@@ -250,3 +278,109 @@ def _enable_checkpointing(model: PreTrainedModel) -> None:
             # A few layers (OPT) apply dropout depending on their own training flag, which `_training_pass` sets.
             for name in [n for n, value in vars(layer).items() if "dropout" in n and isinstance(value, float)]:
                 setattr(layer, name, 0.0)
+
+
+def learning_rate_factor(
+    step: int, warmup_steps: int, total_steps: int, schedule: Literal["constant", "cosine"]
+) -> float:
+    """The share of the peak learning rate at optimizer step `step`, counted from 0.
+
+    The linear warm-up is (step + 1) / warmup_steps, so that the first step already learns and the last step of the
+    warm-up has the peak. After it the factor is constant, or it falls along half a cosine from 1 to 0 over the rest of
+    `total_steps` (Loshchilov & Hutter 2017, arXiv 1608.03983, without restarts) and stays at 0 from then on.
+    """
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    if schedule == "constant":
+        return 1.0
+    progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
+    return 0.5 * (1.0 + math.cos(math.pi * min(1.0, progress)))
+
+
+@contextmanager
+def disk_errors(directory: Path) -> Iterator[None]:
+    """Raise OSError if safetensors or tokenizers, which have their own exceptions, could not write a file."""
+    try:
+        yield
+    except Exception as error:
+        # A full disk is a SafetensorError in one library and a bare Exception in the other.
+        if isinstance(error, SafetensorError) or type(error) is Exception:
+            raise OSError(f"{directory}: {error}") from error
+        raise
+
+
+def save_trainer_state(
+    directory: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer | None,
+    counters: dict[str, Any],
+    rank: int = 0,
+    ranks: int = 1,
+) -> None:
+    """Write `directory/trainer_state/`, process `rank` its rows of the moments and the first one the counters.
+
+    An optimizer that has not stepped yet has nothing to write.
+    """
+    folder = directory / _FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    moments = {
+        f"{name}:{key}": own(value).contiguous()
+        for name, parameter in model.named_parameters()
+        for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items()
+    }
+    part = f"-{rank + 1:05d}-of-{ranks:05d}" if ranks > 1 else ""
+    save_file(moments, folder / f"optimizer{part}.safetensors")
+    if rank == 0:
+        (folder / "state.json").write_text(json.dumps(counters, indent=1), encoding="utf-8")
+
+
+def load_trainer_state(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> dict[str, Any]:
+    """Restore the moments of `optimizer` and return the counters.
+
+    Raises InputError for a folder that `save_trainer_state` did not write, or that it wrote for another model.
+    """
+    folder = directory / _FOLDER
+    parts = sorted(folder.glob("optimizer*.safetensors"))
+    if not (folder / "state.json").is_file() or not parts:
+        raise InputError(f"{directory}: no {_FOLDER} in this folder; it is not a checkpoint of a learner")
+    if optimizer is not None:
+        _restore_moments(parts, model, optimizer)
+    return json.loads((folder / "state.json").read_text(encoding="utf-8"))
+
+
+def _restore_moments(paths: list[Path], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    parameters = dict(model.named_parameters())
+    optimizer.state.clear()
+    with ExitStack() as stack:
+        parts = [stack.enter_context(safe_open(path, "pt")) for path in paths]
+        for full_name in sorted({name for part in parts for name in part.keys()}):  # noqa: SIM118 - not a mapping
+            name, _, key = full_name.rpartition(":")
+            slices = [part.get_slice(full_name) for part in parts if full_name in part.keys()]  # noqa: SIM118
+            shape = _shape(slices)
+            parameter = parameters.get(name)
+            if parameter is None or (shape and shape != tuple(parameter.shape)):
+                raise InputError(f"{paths[0]}: optimizer state for {name!r} {shape} does not fit this model")
+            if shape:
+                rows = _rows(slices, own_rows(parameter)).to(parameter.device)
+                optimizer.state[parameter][key] = like(parameter, rows)
+            else:  # AdamW's count of steps, the same in every part
+                optimizer.state[parameter][key] = slices[0][...].to(parameter.device)
+
+
+def _shape(slices: list[Any]) -> tuple[int, ...]:
+    """The shape of the whole tensor; () for a number."""
+    shapes = [tuple(piece.get_shape()) for piece in slices]
+    return (sum(shape[0] for shape in shapes), *shapes[0][1:]) if shapes[0] else ()
+
+
+def _rows(slices: list[Any], wanted: slice) -> Tensor:
+    """Some rows of a tensor whose rows stand one after the other in these slices; nothing else is read."""
+    pieces: list[Tensor] = []
+    start = 0
+    for piece in slices:
+        size = piece.get_shape()[0]
+        first, last = max(0, wanted.start - start), min(size, wanted.stop - start)
+        if first < last:
+            pieces.append(piece[first:last])
+        start += size
+    return torch.cat(pieces) if pieces else slices[0][:0]

@@ -19,8 +19,9 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
+from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines.local.adapter import merge_adapter
-from cooper_rl.engines.model_folder import adapter_base, check_head, check_tokenizer, check_weights
+from cooper_rl.engines.model_folder import ADAPTER_CONFIG, adapter_base, check_head, check_tokenizer, check_weights
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ logger = logging.getLogger(__name__)
 _NO_FOREIGN_CODE = {"trust_remote_code": False}
 
 Quantization = Mapping[str, Any]
-"""What `from_pretrained` is told beside the usual: see `four_bit`."""
+"""Further arguments of `from_pretrained`: see `four_bit`."""
 _NONE: Quantization = {}
 
 
@@ -122,13 +123,13 @@ def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTr
 
 
 def policy_shape(path: str) -> PreTrainedModel:
-    """The modules of a model folder without their weights."""
+    """The modules of a model folder, without weights (on the meta device)."""
     with torch.device("meta"):
         return AutoModelForCausalLM.from_config(_load_config(path), **_NO_FOREIGN_CODE)
 
 
 def reward_model_shape(path: str) -> PreTrainedModel:
-    """As `policy_shape`, with a head."""
+    """`policy_shape` with a reward head."""
     with torch.device("meta"):
         return AutoModelForSequenceClassification.from_config(_load_config(path), **_NO_FOREIGN_CODE)
 
@@ -142,7 +143,7 @@ def _merged(path: str, base: PreTrainedModel, quantization: Quantization) -> Pre
 
 
 def _load_config(path: str) -> PretrainedConfig:
-    """Of an adapter, its base's."""
+    """The config of a model; for an adapter, that of its base."""
     check_weights(path)
     while base := adapter_base(path):
         path = base
@@ -218,3 +219,20 @@ def _not_loaded(path: str, what: str, error: Exception) -> str:
 def context_length(path: str) -> int | None:
     """Most tokens that the model can attend to, according to its config. None if the config does not say."""
     return getattr(_load_config(path), "max_position_embeddings", None)
+
+
+def merge_folder(source: str, target: Path) -> None:
+    """Write the model of a folder with an adapter to `target`, merged, as a Hugging Face folder with its tokenizer.
+
+    Raises InputError for a source without adapter, a target in use, and as `load_policy` does.
+    """
+    if target.exists():
+        raise InputError(f"{target}: already in use; choose another folder or remove it")
+    if adapter_base(source) is None:
+        raise InputError(f"{source}: holds no adapter; it is a plain model folder already")
+    task = parse_json((Path(source) / ADAPTER_CONFIG).read_text(encoding="utf-8")).get("task_type")
+    tokenizer = load_tokenizer(source)
+    model = load_reward_model(source) if task == "SEQ_CLS" else load_policy(source)
+    model.save_pretrained(target)
+    tokenizer.save_pretrained(target)
+    logger.info("%s: merged into its base, in %s", source, target)

@@ -1,23 +1,27 @@
 """The policy, trained in this process."""
 
+from contextlib import nullcontext
 from typing import Self
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import Metrics, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.kernels.logprobs import gather_logprobs, has_plain_head, token_logprobs
 from cooper_rl.engines.local.adapter import adapter_off, check_targets, four_bit
-from cooper_rl.engines.local.batches import length_mask, pad_tokens, padded_places
-from cooper_rl.engines.local.frozen_start import FrozenStart
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import check_vocabulary, load_policy, load_tokenizer, policy_shape
-from cooper_rl.policy.losses import PolicyLossInputs, PolicyObjective, policy_loss
-from cooper_rl.rollouts.columns import Column, offsets_of
+from cooper_rl.engines.local.packing import length_mask, pad_tokens, padded_places
+from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
+from cooper_rl.rollouts import Column, offsets_of
+
+LOGITS_PER_CHUNK = 2**24
+"""64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model."""
 
 
 class TorchPolicyLearner(TorchLearner):
@@ -39,9 +43,9 @@ class TorchPolicyLearner(TorchLearner):
 
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
-        """Load `config.model` and its tokenizer. Raises InputError as `load_policy` and `load_tokenizer` do.
+        """Load `config.model` and its tokenizer.
 
-        And for an adapter that does not fit the model.
+        Raises InputError as `load_policy` and `load_tokenizer` do, and for an adapter that does not fit the model.
         """
         tokenizer = load_tokenizer(config.model)
         if config.lora is not None:
@@ -50,46 +54,33 @@ class TorchPolicyLearner(TorchLearner):
         check_vocabulary(config.model, tokenizer, model)
         return cls(model, config, total_steps, tokenizer, trainable)
 
-    def frozen_start(self) -> FrozenStart:
-        """The policy before training, with the same weights in memory. Needs `config.lora`."""
-        return FrozenStart(self)
-
-    def start_logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
-    ) -> Float[np.ndarray, " N"]:
-        """`logprobs` with the adapter switched off."""
-        with adapter_off(self.model):
-            return self.logprobs(token_ids, lengths, temperature)
-
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
-        sums: dict[str, Tensor] = {}
-        for rows in self.microbatches(batch.token_ids):
-            with self._training_pass():
-                token_ids = [batch.token_ids[i] for i in rows]
-                flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
-                outputs = policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
-            self._backward(outputs.loss)
-            for name, value in {"loss": outputs.loss, **outputs.metric_sums}.items():
-                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
-        tokens = max(1, len(batch.advantages))
-        return {name: value.item() / (1 if name == "loss" else tokens) for name, value in sums.items()}
+        outputs = (self._loss(batch, rows, loss) for rows in self.microbatches(batch.token_ids))
+        return self._backward(outputs, len(batch.advantages))
 
     def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
     ) -> Float[np.ndarray, " N"]:
         """Log-probabilities (nats, of logits / temperature) of the last `lengths[i]` tokens of each row.
 
-        They are in the model's precision, at least float32.
+        They are in the model's precision, at least float32. Without `adapter` they are those before training.
         """
         places = Column(np.arange(lengths.sum()), offsets_of(lengths))
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
-        for rows in self.microbatches(token_ids):
-            with self._inference_pass():
-                chosen = [token_ids[i] for i in rows]
-                flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
-            results[places.places(rows)] = flat.cpu().numpy()
+        with nullcontext() if adapter else adapter_off(self.model):
+            for rows in self.microbatches(token_ids):
+                with self._inference_pass():
+                    chosen = [token_ids[i] for i in rows]
+                    flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
+                results[places.places(rows)] = flat.cpu().numpy()
         return results
+
+    def _loss(self, batch: PolicyBatch, rows: list[int], loss: PolicyObjective) -> PolicyLossOutputs:
+        with self._training_pass():
+            token_ids = [batch.token_ids[i] for i in rows]
+            flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
+            return policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
 
     def _completion_logprobs(
         self, token_ids: list[np.ndarray], lengths: Int[np.ndarray, " B"], temperature: float
@@ -141,3 +132,49 @@ def check_prompts(totals: Int[np.ndarray, " B"], lengths: Int[np.ndarray, " B"])
     """Raises ValueError where a completion fills its row: nothing predicts its first token."""
     if (lengths >= totals).any():
         raise ValueError("a completion needs at least one prompt token before it")
+
+
+def token_logprobs(
+    hidden: Float[Tensor, "N H"],
+    head: nn.Linear,
+    targets: Int[Tensor, " N"],
+    temperature: float = 1.0,
+    logits_per_chunk: int = LOGITS_PER_CHUNK,
+) -> Float[Tensor, " N"]:
+    """log softmax(head(hidden) / temperature)[target] in nats, at least in float32.
+
+    With more than `logits_per_chunk` logits in total, the logits of each chunk are recomputed in the backward pass.
+    """
+    rows = max(1, logits_per_chunk // head.weight.shape[0])
+    if len(hidden) <= rows:
+        return _logprobs(hidden, head, targets, temperature)
+    chunks = zip(hidden.split(rows), targets.split(rows), strict=True)
+    return torch.cat([checkpoint(_logprobs, h, head, t, temperature, use_reentrant=False) for h, t in chunks])  # pyright: ignore[reportArgumentType]
+
+
+def gather_logprobs(
+    logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0
+) -> Float[Tensor, " N"]:
+    """log softmax(logits / temperature)[target] in nats, at least in float32."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    if temperature != 1:
+        logits = logits / temperature
+    return -F.cross_entropy(logits, targets, reduction="none")
+
+
+def _logprobs(hidden: Tensor, head: nn.Linear, targets: Tensor, temperature: float) -> Tensor:
+    return gather_logprobs(head(hidden), targets, temperature)
+
+
+@torch.no_grad()
+def has_plain_head(model: PreTrainedModel) -> bool:
+    """Whether the model's logits are just its output embedding applied to its last hidden state.
+
+    Some models scale or cap their logits (Gemma 2, Granite, Cohere). A trial on the model is safer than a list.
+    """
+    head = model.get_output_embeddings()
+    if not isinstance(head, nn.Linear):
+        return False
+    tokens = torch.arange(min(4, head.weight.shape[0]), device=model.device)[None]
+    hidden = model.base_model(tokens, use_cache=False).last_hidden_state
+    return torch.allclose(head(hidden), model(tokens, use_cache=False).logits, rtol=1e-4, atol=1e-4)

@@ -9,7 +9,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.cooptimization.losses import (
+from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.adapter import check_targets, four_bit
+from cooper_rl.engines.local.learner import TorchLearner
+from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer, reward_model_shape
+from cooper_rl.engines.local.packing import length_mask, pad_tokens
+from cooper_rl.losses.reward_model import (
     BinaryCrossEntropyLoss,
     PairwiseLoss,
     RewardLoss,
@@ -18,13 +24,7 @@ from cooper_rl.cooptimization.losses import (
     bce_loss,
     pair_loss,
 )
-from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local.adapter import check_targets, four_bit
-from cooper_rl.engines.local.batches import length_mask, pad_tokens
-from cooper_rl.engines.local.learner import TorchLearner
-from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, load_tokenizer, reward_model_shape
-from cooper_rl.rollouts.columns import Column
+from cooper_rl.rollouts import Column
 
 
 class TorchRewardModelLearner(TorchLearner):
@@ -79,12 +79,7 @@ class TorchRewardModelLearner(TorchLearner):
             outputs = (self._labelled_loss(token_ids, batch, rows) for rows in self.microbatches(token_ids))
         else:
             raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
-        sums: dict[str, Tensor] = {}
-        for output in outputs:
-            self._backward(output.loss)
-            for name, value in {"loss": output.loss, **output.metric_sums}.items():
-                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
-        return {name: value.item() / (1 if name == "loss" else len(batch.weights)) for name, value in sums.items()}
+        return self._backward(outputs, len(batch.weights))
 
     def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
         """Logits, float32, on the CPU."""

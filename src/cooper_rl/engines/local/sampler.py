@@ -13,19 +13,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import PolicyLearner
-from cooper_rl.engines.kernels.fast_decoder import CompactDecoder, can_be_compact
-from cooper_rl.engines.kernels.kept_decoder import compact_decoder
-from cooper_rl.engines.kernels.kv_cache import tolerates_padding
-from cooper_rl.engines.kernels.linear import use_fast_linear
-from cooper_rl.engines.local.decoding import DecodingBatch
+from cooper_rl.engines.cpu import CompactDecoder, compact_decoder, use_fast_linear
+from cooper_rl.engines.kv_cache import tolerates_padding
+from cooper_rl.engines.local.decoding import DecodingBatch, DecodingJob, Drafts, complete
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
-from cooper_rl.engines.local.drafts import Drafts
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
-from cooper_rl.engines.local.stops import StopRule, end_of_sequence_ids
-from cooper_rl.engines.local.waves import Work, complete
+from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
 from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.rollouts import Samples
 
 COMPACT_FROM_TOKENS = 32
 """Completion length from which copying the weights of a large model saves more time than it costs."""
@@ -41,7 +37,7 @@ LEAVE_LARGE_ABOVE = 0.03
 class NativeSampler:
     """A `Sampler` that decodes with the learner's own weights, in this process.
 
-    `load_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
+    `sync_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
     completions of a Llama-shaped model on a CPU it makes a packed copy of the weights (`CompactDecoder`), which is kept
     until the weights change or the learner's next training pass begins.
     `max_rows` bounds the number of completions decoded together (0: all). With the packed copy, others enter as
@@ -75,13 +71,18 @@ class NativeSampler:
             use_fast_linear(model)
         return cls(tokenizer, model, max_rows=max_rows, autocast=autocast)
 
+    @property
+    def model(self) -> PreTrainedModel:
+        """The model that is sampled. Raises RuntimeError before there is one."""
+        if self._model is None:
+            raise RuntimeError("no model to sample from: pass one, or call sync_weights first")
+        return self._model
+
     def room(self, max_tokens: int) -> int | None:
         """Most tokens that a prompt may have if `max_tokens` must fit after it; see `prompt_room`."""
-        if self._model is None:
-            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
-        return prompt_room(_context(self._model), max_tokens)
+        return prompt_room(_context(self.model), max_tokens)
 
-    def load_weights(self, learner: PolicyLearner) -> None:
+    def sync_weights(self, learner: PolicyLearner) -> None:
         """Sample from `learner.model` from now on, without a copy.
 
         Raises TypeError for a learner whose model is not a Hugging Face model in this process.
@@ -111,9 +112,7 @@ class NativeSampler:
         at the end of the model's context. Raises InputError, before any forward pass, for a prompt that is empty or
         leaves no room in the context, and FloatingPointError for a model without finite logits.
         """
-        model = self._model
-        if model is None:
-            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+        model = self.model
         limits = [completion_limit(model, index, prompt, params) for index, prompt in enumerate(prompts)]
         generation = getattr(model, "generation_config", None)
         rule = StopRule(self.tokenizer, params, end_of_sequence_ids(generation, self.tokenizer))
@@ -122,33 +121,30 @@ class NativeSampler:
             compact = self._compact(params.max_tokens)
             large = compact is not None and model.num_parameters() >= SMALL_MODEL
             leave_above = LEAVE_LARGE_ABOVE if large else LEAVE_ABOVE
-            work = Work(prompts, drafts, params, rule, seed, leave_above, keep_order=not large)
+            job = DecodingJob(prompts, drafts, params, rule, seed, leave_above, keep_order=not large)
             new_batch = partial(DecodingBatch, model, compact, compact_prefill=large)
             for queue in self._queues(drafts.prompt, prompts):
-                complete(queue, work, self._max_rows, new_batch)
+                complete(queue, job, self._max_rows, new_batch)
         return drafts.samples(rule)
 
     def _compact(self, max_tokens: int) -> CompactDecoder | None:
         """A compact decoder, if the model allows one and the completions are long enough to pay for the copy."""
-        assert self._model is not None
-        pays = max_tokens >= COMPACT_FROM_TOKENS or self._model.num_parameters() < SMALL_MODEL
-        if not pays or not can_be_compact(self._model):
-            return None
-        return compact_decoder(self._model, torch.bfloat16 if self._autocast == "bfloat16" else torch.float32)
+        pays = max_tokens >= COMPACT_FROM_TOKENS or self.model.num_parameters() < SMALL_MODEL
+        dtype = torch.bfloat16 if self._autocast == "bfloat16" else torch.float32
+        return compact_decoder(self.model, dtype) if pays else None
 
     def next_token_logits(self, prompts: Sequence[Sequence[int]]) -> Float[Tensor, "P V"]:
         """Logits, float32 on the CPU, of the token that would follow each prompt. Raises errors like `sample`."""
-        if self._model is None:
-            raise RuntimeError("no model to sample from: pass one, or call load_weights first")
+        model = self.model
         rows: list[Tensor | None] = [None] * len(prompts)
         for index, prompt in enumerate(prompts):
-            completion_limit(self._model, index, prompt, SamplingParams(max_tokens=1))
-        with _inference(self._model, self._autocast):
+            completion_limit(model, index, prompt, SamplingParams(max_tokens=1))
+        with _inference(model, self._autocast):
             for queue in self._queues(np.arange(len(prompts)), prompts):
                 size = self._max_rows or len(queue)
                 for start in range(0, len(queue), size):
                     some = queue[start : start + size]
-                    logits = DecodingBatch(self._model).prefill([prompts[prompt] for prompt in some], [1] * len(some))
+                    logits = DecodingBatch(model).prefill([prompts[prompt] for prompt in some], [1] * len(some))
                     for prompt, row in zip(some, logits.float().cpu(), strict=True):
                         rows[prompt] = row
         return torch.stack([row for row in rows if row is not None])
@@ -157,10 +153,9 @@ class NativeSampler:
         self, prompt_of: Int[np.ndarray, " B"], prompts: Sequence[Sequence[int]]
     ) -> list[Int[np.ndarray, " rows"]]:
         """Completions that may share a batch, by length of their prompts, so that there is little padding."""
-        assert self._model is not None
         lengths = np.array([len(prompt) for prompt in prompts], dtype=np.int64)[prompt_of]
         ordered = np.argsort(lengths, kind="stable")
-        if tolerates_padding(self._model.config):
+        if tolerates_padding(self.model.config):
             return [ordered]
         return np.split(ordered, np.flatnonzero(np.diff(lengths[ordered])) + 1)
 

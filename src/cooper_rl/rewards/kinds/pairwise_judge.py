@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.judging.questioner import Tally
-    from cooper_rl.rollouts.answers import AnswerGroup
+    from cooper_rl.rollouts import AnswerGroup
 
 Duel = tuple[str, str]
 """The texts of two answers: the one shown as A, the one shown as B."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.text import has_content
 from cooper_rl.data.validation import boxed
 from cooper_rl.rewards.rule.verdict import Verdict
 
@@ -50,7 +51,7 @@ class ComputedRule:
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         """See `Rule`."""
-        return [self._verdict(problem, text) for problem, text in asked]
+        return ["wrong" if copies_question(*one) else self._verdict(*one) for one in asked]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """See `Rule`. The answer in a box must be correct."""
@@ -60,6 +61,15 @@ class ComputedRule:
 
     def close(self) -> None:
         """There is nothing to release."""
+
+
+def copies_question(problem: Problem, text: str) -> bool:
+    """Whether a completion is the question again and nothing else."""
+    return has_content(text) and _letters_of(text) == _letters_of(problem.question)
+
+
+def _letters_of(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(" .?!:*")
 
 
 def unverified(verdict: Verdict) -> str | None:

@@ -30,6 +30,10 @@ _NEGATION = re.compile(
     r"\b(?:not|no|neither|nor|wrong|incorrect|false|eliminate|exclude|except|reject|unlike|cannot|rule out)\b|n't\b",
     re.IGNORECASE,
 )
+_REJECTED = re.compile(  # "B, not C" chooses B
+    r"(?<=[\w)\]])\s*[,;(\u2014-]?\s*(?:and\s+|but\s+)?(?:not|rather than|instead of)\s+[(\[]?[A-J][)\]]?"
+    r"(?:(?:\s*,\s*|\s*,?\s+(?:or|nor)\s+)[(\[]?[A-J][)\]]?)*[)\s.]*\Z"
+)
 _CUE = re.compile(r"\b(?:so|thus|hence|therefore|answer|correct|choose|chosen|pick|select|go with)\b", re.IGNORECASE)
 _MENTION = re.compile(r"\b(?:option|choice)(?:\s+is)?:?\s+[(\[]?([A-J])[)\]]?(?=[.,:;!]|\s*\Z|\s+is\b)", re.IGNORECASE)
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
@@ -107,7 +111,7 @@ def _free_verdict(expected: Choice, text: str, options: Mapping[str, str]) -> Ve
 
 
 def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Mapping[str, str]) -> Verdict:
-    bare = bare_text(text).strip(" *\"'!")
+    bare = _REJECTED.sub("", bare_text(text).strip(" *\"'!"))
     given = _read(bare, is_boxed)
     if expected.text and plain_text(text) == expected.text:
         return "correct"

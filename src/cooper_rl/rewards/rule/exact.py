@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from cooper_rl.rewards.rule.extraction import SENTENCE_END
-from cooper_rl.rewards.rule.plain_text import case_matters, plain_text
+from cooper_rl.rewards.rule.plain_text import case_matters, plain_text, without_accents
 from cooper_rl.rewards.rule.text_answer import is_retracted, text_answer
 from cooper_rl.rewards.rule.verdict import Verdict
 
@@ -72,10 +72,17 @@ def _is_same(reference: str, text: str) -> bool:
     expected = plain_text(reference, fold_case)
     if not expected:
         return text.strip() == reference.strip()  # only signs, such as > or +
-    if plain_text(text, fold_case) == expected:
+    found = plain_text(text, fold_case)
+    if found == expected or _is_unaccented_name(reference, expected, found):
         return True
     reason = _REASON.search(text)
     return reason is not None and plain_text(text[: reason.start()], fold_case) == expected
+
+
+def _is_unaccented_name(reference: str, expected: str, found: str) -> bool:
+    """Whether one of the two is the other without its accents, in a name: Sao Paulo for São Paulo, not ano for año."""
+    is_name = reference.strip(" *\"'$").removeprefix("\\text{")[:1].isupper()
+    return is_name and (expected == without_accents(found) or found == without_accents(expected))
 
 
 def _is_polar(reference: str, text: str) -> bool:
@@ -87,7 +94,14 @@ def _is_polar(reference: str, text: str) -> bool:
 
 
 def _difference(reference: str, text: str) -> Verdict:
-    """`unparsed` if the text contains the reference and nothing that contradicts it, else `wrong`."""
+    """`unparsed` if the text has the same words ("Curie, Marie") or the reference and no contradiction; else wrong."""
     expected, found = plain_text(reference), plain_text(text)
+    if _words(expected) == _words(found) != []:
+        return "unparsed"
     is_inside = bool(expected) and re.search(rf"(?<!\w){re.escape(expected)}(?!\w)", found) is not None
     return "unparsed" if not found or (is_inside and not _SEVERAL.search(text)) else "wrong"
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text without figures, in alphabetical order."""
+    return [] if re.search(r"\d", text) else sorted(re.findall(r"\w+", without_accents(text)))

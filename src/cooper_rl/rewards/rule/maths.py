@@ -10,11 +10,20 @@ from functools import lru_cache
 
 from math_verify import parse, verify
 
-from cooper_rl.rewards.rule.extraction import extract_answer, reference_text
+from cooper_rl.rewards.rule.extraction import FinalAnswer, extract_answer, reference_text
 from cooper_rl.rewards.rule.fast_path import text_verdict
-from cooper_rl.rewards.rule.plain_number import as_decimal, has_changed_number, mixed_number, plain_number, same_number
+from cooper_rl.rewards.rule.plain_number import (
+    as_decimal,
+    has_changed_number,
+    mixed_number,
+    number_value,
+    plain_number,
+    same_number,
+)
 from cooper_rl.rewards.rule.reference_kind import reference_kind
-from cooper_rl.rewards.rule.units import same_unit, without_unit
+from cooper_rl.rewards.rule.stated_number import first_number, number_verdict
+from cooper_rl.rewards.rule.text_answer import is_retracted
+from cooper_rl.rewards.rule.units import are_measures, same_quantity, same_unit, without_unit
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.written_date import with_iso_dates
 
@@ -25,6 +34,8 @@ _PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _LISTED = re.compile(r"\d[^\d]*?(?:\b(?:or|and)\b|,\s|;)[^\d]*?[-$]?\d")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
+_BASE = re.compile(r"(?<=\d)_\{?(\d+)\}?\Z")
+_NO_NUMBER = re.compile(r"\d\s*(?:\^\s*)?\{?(?:\\(?:text|mathrm)\s*\{)?\s*(?:st|nd|rd|th)\b|\\overline")  # 8th
 _INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
 _BOUND = re.compile(
     r"\b(?:at (?:least|most)|(?:more|less|fewer|greater|larger|smaller) than|up to|not)\s+\$?-?[\d.]", re.IGNORECASE
@@ -33,34 +44,68 @@ _DECIMALS = 6
 _SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
 
 
-def maths_verdict(answer: str, completion: str) -> Verdict:
-    """The verdict on `completion` against the reference `answer`."""
+def maths_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict:
+    """The verdict on `completion` against the reference `answer`.
+
+    With `expressions`, `19 - 10` answers the reference 9, as it does to Math-Verify; without, it is `unparsed`.
+    """
     reference = reference_text(answer)
     if (verdict := text_verdict(reference, completion)) is not None:
         return verdict
-    final = extract_answer(completion)
+    final = extract_answer(completion, factorials="!" in reference)
     if not final.texts or not reference:
         return "unparsed"
-    gold = _gold(reference)
+    verdict = _value_verdict(reference, final, expressions)
+    if verdict == "correct" and is_retracted(final.after):
+        return "wrong"
+    asks_for_number = plain_number(reference) is not None and not expressions
+    return number_verdict(reference, final) if verdict == "correct" and asks_for_number else verdict
+
+
+def _value_verdict(reference: str, final: FinalAnswer, expressions: bool) -> Verdict:
+    """The verdict on the value of a completion's final answer, however it is written."""
+    gold, expected = _gold(reference), plain_number(reference)
+    texts = list(final.texts)
+    if expected is not None and not expressions:
+        texts = [_without_factorials(text, final.kind) for text in texts]
     if final.kind == "free":
-        found = _parse(final.texts[0])
+        found = _parse(texts[0])
         return _compare(gold, found, _decimals(reference)) if found else "unparsed"
-    verdicts = [_text_verdict(text, reference, gold) for text in final.texts]
+    verdicts = [_text_verdict(text, reference, gold) for text in texts]
     read = [verdict for verdict in verdicts if verdict != "unparsed"]
     if not read:
         return "unparsed"
     if all(verdict == "correct" for verdict in read):
         return "correct"
-    if len(final.texts) == 1 or plain_number(reference) is not None:
+    if len(texts) == 1 or expected is not None:
         return "wrong"
     # Several boxes may be the elements of one answer: \boxed{1} and \boxed{2} for the reference 1, 2.
-    return _compare(gold, _parse_box(", ".join(final.texts)))
+    return _compare(gold, _parse_box(", ".join(texts)))
+
+
+def _without_factorials(text: str, kind: str) -> str:
+    """The text without what is no answer to a number and may take forever: of `5! = 120`, the side without a mark."""
+    if "!" not in text:
+        return text
+    if kind == "free":
+        return text.replace("!", " ")
+    return next((side for side in reversed(text.split("=")) if "!" not in side), "")
 
 
 def _text_verdict(text: str, reference: str, gold: list) -> Verdict:
     if _same_text(text, reference):
         return "correct"
+    if are_measures(reference, text):
+        same = _same_measure(reference, text)
+        return "unparsed" if same is None else "correct" if same else "wrong"
     expected, number = plain_number(reference), plain_number(text)
+    if expected is not None and _NO_NUMBER.search(text):
+        return "unparsed"
+    if expected is not None and (base := _BASE.search(text)):
+        if base.group(1) != "10":
+            return "unparsed"  # 101_2 may be the question
+        text = text[: base.start()]
+        number = plain_number(text)
     same = same_number(expected, number) if expected is not None and number is not None else None
     if same is False:
         return "wrong"
@@ -70,6 +115,13 @@ def _text_verdict(text: str, reference: str, gold: list) -> Verdict:
         if verdict != "correct":
             return verdict
     return "correct" if same_unit(reference, text) else "wrong"
+
+
+def _same_measure(reference: str, text: str) -> bool | None:
+    """Whether two answers with different units are the same: 90 minutes and 1.5 hours. None if that is unknown."""
+    expected, found = (first_number(one) for one in (reference, text))
+    sizes = number_value(expected or "0/0"), number_value(found or "0/0")
+    return None if sizes[0] is None or sizes[1] is None else same_quantity(reference, sizes[0], text, sizes[1])
 
 
 def _read(text: str, numeric: bool) -> list:
@@ -118,7 +170,9 @@ def _parse(text: str) -> list:
 
 def _compare(gold: list, found: list, decimals: int = _DECIMALS) -> Verdict:
     # Gold first: Math-Verify's comparison is not symmetric.
-    return "correct" if verify(gold, found, float_rounding=decimals, timeout_seconds=None) else "wrong"
+    # An interval may be written as an inequality.
+    same = verify(gold, found, float_rounding=decimals, timeout_seconds=None, allow_set_relation_comp=True)
+    return "correct" if same else "wrong"
 
 
 def _decimals(*texts: str) -> int:

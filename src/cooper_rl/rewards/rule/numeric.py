@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cooper_rl.rewards.rule.extraction import clean, extract_answer
-from cooper_rl.rewards.rule.plain_number import mixed_number, plain_number
+from cooper_rl.rewards.rule.plain_number import mixed_number, plain_number, with_divisions
 from cooper_rl.rewards.rule.plain_text import bare_text
-from cooper_rl.rewards.rule.text_answer import is_retracted, text_answer
+from cooper_rl.rewards.rule.text_answer import is_retracted
 from cooper_rl.rewards.rule.units import measures, same_unit, without_unit
 from cooper_rl.rewards.rule.verdict import Verdict
 
-_FRACTION = re.compile(r"\\[dt]?frac\s*\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|\\[dt]?frac\s*(\d)\s*(\d)")
 _PERCENT = re.compile(r"\s*\\?%\s*\Z")
 _APPROXIMATELY = re.compile(
     r"(?:[A-Za-z]\s*)?(?:\\approx|\\simeq|\u2248|\u2245|~|about|approximately|roughly)\s*", re.IGNORECASE
@@ -37,7 +36,7 @@ def number_in(text: str) -> Number | None:
     text = text.strip().replace("$", "") if text.count("$") != 1 else text.strip()
     text = _APPROXIMATELY.sub("", text, count=1) if _APPROXIMATELY.match(text) else text
     is_percentage = _PERCENT.search(text) is not None
-    text = _FRACTION.sub(_as_division, _PERCENT.sub("", text))
+    text = with_divisions(_PERCENT.sub("", text))
     text = clean(bare_text(without_unit(text)))
     if (symbol := _SYMBOL.search(text)) and measures(symbol.group(1)):
         text = text[: symbol.start()]
@@ -60,7 +59,7 @@ def numeric_verdict(reference: str, expected: Number, tolerance: Fraction, compl
         return "wrong"
     if not close or None in close:
         return "unparsed"
-    if final.kind != "free" and is_retracted(text_answer(completion).after):
+    if is_retracted(final.after):
         return "wrong"
     return "correct" if all(same_unit(reference, text) for text in texts) else "wrong"
 
@@ -74,11 +73,6 @@ def _is_close(found: Number, expected: Number, tolerance: Fraction) -> bool:
     if found.is_percentage:
         return abs(found.value / 100 - expected.value) <= tolerance
     return abs(found.value - expected.value / 100) <= tolerance / 100
-
-
-def _as_division(fraction: re.Match[str]) -> str:
-    top, bottom, short_top, short_bottom = fraction.groups()
-    return f"{top or short_top}/{bottom or short_bottom}"
 
 
 def _value(number: str) -> Fraction | None:

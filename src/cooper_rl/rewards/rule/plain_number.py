@@ -12,6 +12,8 @@ _EXPONENT = rf"[eE]([-+]?\d{{1,3}})(?!\d)|\s*(?:\\times|\\cdot|[x\u00d7\u00b7*])
 _PLAIN = re.compile(
     rf"(?P<sign>-\s?|\+)?[$€£]?(?P<top>{_NUMBER})(?:{_EXPONENT}|\s*/\s*(?P<bottom>\d+))?(?![\d.,/])", re.ASCII
 )
+WRITTEN = rf"(?:{_NUMBER})(?:{_EXPONENT}|\s*/\s*\d+)?"
+"""Pattern of an unsigned number: `1,234`, `.5`, `3/4`, `6.02e23`."""
 _PREFIX = re.compile(r"(?:[A-Za-z]\s*=|=|\\?\$(?=\s*-?[\d.]))\s*")
 _UNIT = re.compile(r"(?:\s+[A-Za-z]{2,}){1,8}|\s*\([A-Za-z .'-]{1,40}\)")
 _DEGREES = re.compile(
@@ -23,6 +25,9 @@ _CHANGES_NUMBER = re.compile(
     r"|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?|thousandths?|squared|cubed|times|plus|minus"
     r"|divided|percent|percentage|pct|pi|sqrt|root|or|and|point|degrees?|factorial|choose|mod|not)\b",
     re.IGNORECASE,
+)
+_FRACTION = re.compile(
+    r"(\d\s*)?(-\s*)?\\[dtc]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d)|(\d)\s*\{\s*(\d+)\s*\})"
 )
 _MAX_DIGITS = 60
 # Math-Verify compares floats rounded to 6 decimals. Numbers this close are left to it, unless they are tiny.
@@ -63,6 +68,20 @@ def mixed_number(text: str) -> str | None:
     return f"{mixed.group(1)}{whole * bottom + top}/{bottom}"
 
 
+def with_divisions(text: str) -> str:
+    r"""The text with `\frac{3}{4}` as `3/4`, and `1\frac{3}{4}` as `1 3/4`."""
+    return _FRACTION.sub(_as_division, text)
+
+
+def is_division(number: str, reduced: bool = False) -> bool:
+    """Whether a plain number is a division without remainder (`24/2`) or, with `reduced`, can be cancelled (`6/8`)."""
+    bottom = number.partition("/")[2]
+    value = number_value(number) if bottom else None
+    if value is None:
+        return False
+    return value.denominator == 1 or (reduced and value.denominator != int(bottom))
+
+
 def has_changed_number(text: str) -> bool:
     """Whether words in `text` change the numbers next to them, so that the digits alone would be misread."""
     return bool(_CHANGES_NUMBER.search(text))
@@ -71,7 +90,7 @@ def has_changed_number(text: str) -> bool:
 @lru_cache(maxsize=16384)
 def same_number(one: str, other: str) -> bool | None:
     """Whether two plain numbers are equal; None if only Math-Verify's rounding can tell."""
-    a, b = _value(one), _value(other)
+    a, b = number_value(one), number_value(other)
     if a is None or b is None:
         return None
     if a == b:
@@ -92,9 +111,16 @@ def as_decimal(number: str) -> str:
     return number if value and "e" not in number else f"{value.normalize():f}"
 
 
-def _value(number: str) -> Fraction | None:
+def number_value(number: str) -> Fraction | None:
+    """The value of a plain number; None if it has more than 60 digits or divides by zero."""
     if sum(character.isdigit() for character in number) > _MAX_DIGITS:
         return None
     top, _, bottom = number.partition("/")
     denominator = int(bottom) if bottom else 1
     return Fraction(top) / denominator if denominator else None
+
+
+def _as_division(fraction: re.Match[str]) -> str:
+    whole, minus, *parts = fraction.groups()
+    top, bottom = filter(None, parts)
+    return f"{f'{whole.strip()} ' if whole else ''}{(minus or '').strip()}{top}/{bottom}"

@@ -12,9 +12,10 @@ from cooper_rl.errors import InputError
 from cooper_rl.rewards.rule.base import Asked, Rule, RuleConfig
 from cooper_rl.rewards.rule.kinds import RULES
 from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 if TYPE_CHECKING:
-    from cooper_rl.rollouts.answers import AnswerGroup
+    from cooper_rl.rollouts import AnswerGroup
 
 
 class Verifier:
@@ -32,6 +33,7 @@ class Verifier:
         self._rules: dict[str | None, Rule] = {name: settings.build() for name, settings in self._settings.items()}
         self._rules[None] = default.build() if self._default in (named or {}) else self._rules[self._default]
         self._lock = Lock()
+        self._told = (0.0, 0.0)
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         """One verdict for each completion, in order. Raises InputError for a rule that does not exist."""
@@ -67,6 +69,21 @@ class Verifier:
     def rule_name(self, problem: Problem) -> str:
         """The name of the problem's rule in metrics: the one it names, else the default's kind or function."""
         return (problem.rule or self._default).rpartition(":")[2]
+
+    def cpu_s_of(self, problem: Problem, text: str) -> float:
+        """CPU seconds that a verifier process spent on a completion; 0 if the verdict did not need one."""
+        rule = self._rule(problem)
+        return rule.cpu_s_of(problem.answer, text) if isinstance(rule, RuleVerifier) else 0.0
+
+    def metrics(self) -> dict[str, float]:
+        """`time/verify_cpu`, the CPU seconds of the verifier processes' questions, and `rule/lost`, the processes that
+        were lost, both since the last call. Empty if no rule has such processes."""
+        rules = {id(rule): rule for rule in self._rules.values() if isinstance(rule, RuleVerifier)}.values()
+        if not rules:
+            return {}
+        spent = (sum(rule.cpu_s for rule in rules), float(sum(rule.counts["lost"] for rule in rules)))
+        (cpu_s, lost), self._told = self._told, spent
+        return {"time/verify_cpu": spent[0] - cpu_s, "rule/lost": spent[1] - lost}
 
     def close(self) -> None:
         """End the processes of all rules. A later call starts them again."""

@@ -13,8 +13,11 @@ _JSON_STRING = re.compile(r"\s*\"((?:[^\"\\]|\\.)*)\"")
 _DISPLAY = re.compile(r"\s*(?:\\\[(.*?)\\\]|\$\$(.*?)\$\$)", re.DOTALL)
 _DRESS = " \t\n:*=#"
 _RETRACTION = re.compile(
-    r"[^\w.\n]*(?:and|but|not)\b|[\W_]*(?:or|wait|hmm+|sorry|actually|alternatively|rather|instead|correction|i mean"
-    r"|maybe|perhaps|possibly|but wait|no(?=\s*[,.!:;\u2014-]))\b",
+    r"[^\w.\n]*(?:and|but|not)\b|[\W_]*(?:or|wait|hmm+|sorry|actually|rather|instead|correction|i mean|maybe|perhaps"
+    r"|possibly|but wait|oops|scratch that|my mistake|let me correct|no(?=\s*[,.!:;\u2014-])"
+    r"|alternatively(?!,?\s+(?:we|you|one|us(?:e|ing)|by|note)\b)"  # another way, not another answer
+    r"|(?:(?:that|this|it|which)\s+)?(?:is|was|seems|looks)\s+(?:wrong|incorrect|false|a mistake|not (?:right|correct))"
+    r"|(?:that|this|it)\s+(?:cannot|can't)\s+be\s+(?:right|correct))\b",
     re.IGNORECASE,
 )
 

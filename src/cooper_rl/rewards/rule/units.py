@@ -1,6 +1,8 @@
 """Units in answers: which words name a unit, and when different units make equal numbers different answers."""
 
 import re
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 from cooper_rl.rewards.rule.plain_text import bare_text
@@ -39,6 +41,47 @@ _POWERS = {"2": "square", "3": "cubic", "\u00b2": "square", "\u00b3": "cubic"}
 _CURRENCIES = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen"}
 _IGNORED = frozenset(
     "the of on at to for from per each every total all altogether left is are was were more about".split()  # noqa: SIM905
+)
+_ROUNDING = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A value v in this unit is `factor * v + offset` in the base unit of its dimension."""
+
+    dimension: str
+    factor: Fraction
+    offset: Fraction = Fraction(0)
+
+    def in_base(self, value: Fraction) -> Fraction:
+        """The value in the base unit."""
+        return self.factor * value + self.offset
+
+
+def _scales(dimension: str, factors: str) -> dict[str, Scale]:
+    pairs = (pair.split("=") for pair in factors.split())
+    return {name: Scale(dimension, Fraction(factor)) for name, factor in pairs}
+
+
+SCALES = {
+    **_scales("length", "metre=1 kilometre=1000 centimetre=1/100 millimetre=1/1000 mile=1609.344 yard=0.9144"),
+    **_scales("length", "foot=0.3048 inch=0.0254"),
+    **_scales("mass", "gram=1 kilogram=1000 milligram=1/1000 pound=453.59237 ounce=28.349523125"),
+    **_scales("time", "second=1 minute=60 hour=3600 day=86400 week=604800"),
+    **_scales("calendar", "month=1 year=12 decade=120 century=1200"),
+    **_scales("volume", "litre=1 millilitre=1/1000"),
+    **_scales("household volume", "gallon=1 quart=1/4 pint=1/8 cup=1/16 tablespoon=1/256 teaspoon=1/768"),
+    **_scales("money", "dollar=1 cent=1/100"),
+    **_scales("power", "watt=1 kilowatt=1000"),
+    "kelvin": Scale("temperature", Fraction(1)),
+    "celsius": Scale("temperature", Fraction(1), Fraction("273.15")),
+    "fahrenheit": Scale("temperature", Fraction(5, 9), Fraction("273.15") - Fraction(160, 9)),
+}
+"""The measures that are converted. Others are several units (tons, pounds sterling) or change (currencies)."""
+_NO_FIXED_RATIO = (
+    {"time", "calendar"},  # a month has 28 to 31 days
+    {"volume", "household volume"},  # gallons differ by country
+    {"mass", "household volume"},  # there are ounces of both
 )
 _LONGEST = 200
 _DOLLARS = re.compile(r"-?\s*\\?\$\s?-?[\d.]")
@@ -97,6 +140,41 @@ def unit_of(text: str) -> frozenset[str]:
         is_factor = len(found[0]) == 1 and found[0].isalpha() and value[-1].isalnum()  # 6m may be six times m
         words += [] if is_factor else [word for i in range(len(found)) for word in _named(found, i)]
     return frozenset(words) - _IGNORED
+
+
+def are_measures(reference: str, text: str) -> bool:
+    """Whether two answers have different units that are measures, so that one may be converted into the other's."""
+    one, other = unit_of(reference), unit_of(text)
+    return one != other and all(unit and unit <= _KNOWN for unit in (one, other))
+
+
+def same_quantity(reference: str, expected: Fraction, text: str, value: Fraction) -> bool | None:
+    """Whether `expected` in the unit of `reference` is `value` in the unit of `text`; None if that is unknown."""
+    one, other = _scale(unit_of(reference)), _scale(unit_of(text))
+    if one is None or other is None or {one.dimension, other.dimension} in _NO_FIXED_RATIO:
+        return None
+    if one.dimension != other.dimension:
+        return False
+    size, found = one.in_base(expected), other.in_base(value)
+    return abs(found - size) <= _ROUNDING * abs(size)
+
+
+def _scale(words: frozenset[str]) -> Scale | None:
+    """The scale of a measure, its square or cube, or a speed; None for all else."""
+    for name, power in (("square", 2), ("cubic", 3)):
+        if name in words:
+            inner = _scale(words - {name})
+            return Scale(f"{inner.dimension}^{power}", inner.factor**power) if inner else None
+    words -= {"degree"} if len(words) > 1 else set()
+    scales = [SCALES[word] for word in words if word in SCALES]
+    if len(scales) != len(words):
+        return None
+    by_dimension = {scale.dimension: scale for scale in scales}
+    if len(scales) == 1:
+        return scales[0]
+    if len(scales) == 2 and by_dimension.keys() == {"length", "time"}:
+        return Scale("speed", by_dimension["length"].factor / by_dimension["time"].factor)
+    return None
 
 
 def without_unit(text: str) -> str:

@@ -4,7 +4,7 @@ from typing import Literal
 
 Verdict = Literal["correct", "wrong", "unparsed", "timeout"]
 """`correct`: the final answer equals the reference. `wrong`: it does not, or the completion gives several answers.
-`unparsed`: no readable answer was found. `timeout`: checking took too long or needed too much memory."""
+`unparsed`: no readable answer was found. `timeout`: checking needed too much CPU time or memory."""
 
 UserVerdict = Literal["correct", "wrong", "unparsed"]
 """The verdicts that a user-written rule may return."""

@@ -12,25 +12,32 @@ from typing import TYPE_CHECKING, Self
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.validation import boxed
-from cooper_rl.rewards.rule.base import Asked, unverified
+from cooper_rl.rewards.rule.base import Asked, copies_question, unverified
 from cooper_rl.rewards.rule.extraction import TAIL_CHARS, reference_text
 from cooper_rl.rewards.rule.fast_path import fast_verdict
-from cooper_rl.rewards.rule.process import RuleProcess
+from cooper_rl.rewards.rule.process import Checked, RuleProcess
 from cooper_rl.rewards.rule.reference_kind import TextPolicy, reference_kind
 from cooper_rl.rewards.rule.verdict import Verdict
 
 if TYPE_CHECKING:
-    from cooper_rl.rollouts.answers import AnswerGroup
+    from cooper_rl.rollouts import AnswerGroup
+
+WALL_S = 60.0
 
 
 class RuleVerifier:
     """Checks final answers against reference answers according to their kind. No answer can stall or crash it.
 
-    Mathematics is compared by value: Math-Verify decides, in `workers` processes. A process is killed and replaced if
-    an answer takes more than `timeout_s` seconds or more than `memory_mib` MiB. Plain numbers, options and text are
-    decided in this process. With `text="refuse"`, `fault` rejects references that are text. The last `cache_size` slow
-    verdicts are cached. Safe to use from several threads, and from async code through `verify_async`. `counts` has
-    the number of verdicts of each name and of the outcomes `fast`, `cached`, `answered`, `killed` and `crashed`.
+    Mathematics is compared by value: Math-Verify decides, in `workers` processes. The verdict is `timeout` if an answer
+    takes more than `timeout_s` seconds of CPU time or more than `memory_mib` MiB. Both are the answer's own: neither
+    the load of the machine nor earlier answers count. A process that is killed from outside, or silent for `wall_s`
+    seconds of wall time (by default `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
+
+    Plain numbers, options and text are decided in this process. With `text="refuse"`, `fault` rejects references that
+    are text; with `expressions`, `19 - 10` answers the reference 9. The last `cache_size` slow verdicts are cached.
+    Safe to use from several threads, and from async code through `verify_async`. `counts` has the number of verdicts of
+    each name, of the outcomes `fast`, `cached`, `answered`, `killed` (out of CPU time), `crashed` (out of memory or
+    stack) and `stalled` (lost twice), and of `lost` processes. `cpu_s` has the CPU seconds of all questions together.
     """
 
     def __init__(
@@ -40,22 +47,27 @@ class RuleVerifier:
         cache_size: int = 65536,
         memory_mib: int = 2048,
         text: TextPolicy = "exact",
+        expressions: bool = False,
+        wall_s: float | None = None,
     ) -> None:
         self.counts: Counter[str] = Counter()
+        self.cpu_s = 0.0
         self._workers = workers
         self._text = text
+        self._expressions = expressions
         self._cache_size = cache_size
-        self._cache: OrderedDict[tuple[str, str], Verdict] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], Checked] = OrderedDict()
         self._lock = Lock()
         self._idle: queue.LifoQueue[RuleProcess] = queue.LifoQueue()
-        self._processes = [RuleProcess(timeout_s, memory_mib) for _ in range(workers)]
+        wall_s = WALL_S + 20 * timeout_s if wall_s is None else wall_s
+        self._processes = [RuleProcess(timeout_s, memory_mib, wall_s) for _ in range(workers)]
         for process in self._processes:
             self._idle.put(process)
         weakref.finalize(self, _close_all, self._processes)
 
     def verify(self, answer: str, completion: str) -> Verdict:
         """The verdict on `completion` against the reference `answer`."""
-        verdict = fast_verdict(answer, completion)
+        verdict = fast_verdict(answer, completion, self._expressions)
         if verdict is not None:
             self._count("fast", verdict)
             return verdict
@@ -67,7 +79,7 @@ class RuleVerifier:
 
     def verify_many(self, pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
         """Verdicts on (answer, completion) pairs, in order; all workers take part."""
-        verdicts: list[Verdict | None] = [fast_verdict(answer, completion) for answer, completion in pairs]
+        verdicts: list[Verdict | None] = [fast_verdict(*pair, self._expressions) for pair in pairs]
         slow = dict.fromkeys(pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict is None)
         decided = [verdict for verdict in verdicts if verdict is not None]
         self._count(*decided, *["fast"] * len(decided))
@@ -83,13 +95,16 @@ class RuleVerifier:
 
     def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
         """Verdicts on every completion of every group."""
-        pairs = [(group.problem.answer, completion.text) for group in groups for completion in group.answers]
-        verdicts = iter(self.verify_many(pairs))
+        asked = [(group.problem, completion.text) for group in groups for completion in group.answers]
+        verdicts = iter(self.verify_problems(asked))
         return [[next(verdicts) for _ in group.answers] for group in groups]
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """See `Rule`: verdicts against the problems' reference answers, in order."""
-        return self.verify_many([(problem.answer, text) for problem, text in asked])
+        """See `Rule`: verdicts against the problems' reference answers, in order. The question again is `wrong`."""
+        verdicts = self.verify_many([(problem.answer, text) for problem, text in asked])
+        if self._expressions:
+            return verdicts
+        return ["wrong" if copies_question(*one) else verdict for one, verdict in zip(asked, verdicts, strict=True)]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """See `Rule`. The answer in a box must be correct and of a kind that the settings accept."""
@@ -100,6 +115,12 @@ class RuleVerifier:
     def self_check(self, problem: Problem) -> bool:
         """Whether the problem's reference answer verifies against itself. If not, the problem teaches nothing."""
         return self.verify(problem.answer, rf"\boxed{{{reference_text(problem.answer)}}}") == "correct"
+
+    def cpu_s_of(self, answer: str, completion: str) -> float:
+        """CPU seconds that the verdict on a completion cost; 0 if no process was asked, or it has left the cache."""
+        with self._lock:
+            checked = self._cache.get(_key(answer, completion))
+        return 0.0 if checked is None else checked.cpu_s
 
     def close(self) -> None:
         """End the verifier processes. A later call starts them again."""
@@ -114,29 +135,33 @@ class RuleVerifier:
         self.close()
 
     def _verify_slowly(self, answer: str, completion: str) -> Verdict:
-        key = (answer, completion[-TAIL_CHARS:])
+        key = _key(answer, completion)
         with self._lock:
             if key in self._cache:
                 self._cache.move_to_end(key)
-                self.counts.update(["cached", self._cache[key]])
-                return self._cache[key]
+                self.counts.update(["cached", self._cache[key].verdict])
+                return self._cache[key].verdict
         process = self._idle.get()
         try:
-            verdict, outcome = process.ask(*key)
+            checked = process.ask(*key, self._expressions)
         finally:
             self._idle.put(process)
-        self._count(verdict, outcome)
-        # On a busy machine even a good answer can run out of time, so only real decisions are cached.
-        if outcome == "answered":
-            with self._lock:
-                self._cache[key] = verdict
+        with self._lock:
+            self.counts.update([checked.verdict, checked.outcome, *["lost"] * checked.stalls])
+            self.cpu_s += checked.cpu_s
+            if checked.outcome != "stalled":  # all else is true of the question whenever it is asked
+                self._cache[key] = checked
                 while len(self._cache) > self._cache_size:
                     self._cache.popitem(last=False)
-        return verdict
+        return checked.verdict
 
     def _count(self, *names: str) -> None:
         with self._lock:
             self.counts.update(names)
+
+
+def _key(answer: str, completion: str) -> tuple[str, str]:
+    return answer, completion[-TAIL_CHARS:]
 
 
 def _close_all(processes: Sequence[RuleProcess]) -> None:

@@ -9,7 +9,7 @@ from cooper_rl.rewards.compared import Comparison
 from cooper_rl.rewards.references import ReferenceSource
 
 if TYPE_CHECKING:
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 
 @SHAPINGS.register

@@ -16,7 +16,7 @@ from cooper_rl.rewards.once import InnerReward, ScoredOnce
 
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 
 class Constraint(Config):

@@ -11,7 +11,7 @@ from cooper_rl.rewards.base import SHAPINGS
 
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 
 @SHAPINGS.register

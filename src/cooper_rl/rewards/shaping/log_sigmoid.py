@@ -14,7 +14,7 @@ from cooper_rl.rewards.references import ReferenceSource
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 
 @SHAPINGS.register

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts.ragged import Ragged
+    from cooper_rl.rollouts import Ragged
 
 
 @SHAPINGS.register

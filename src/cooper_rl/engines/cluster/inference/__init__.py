@@ -1,2 +1,0 @@
-"""vLLM engines under Ray: the process of one (`process`), how all are called (`actors`), started and replaced
-(`engines`), and how the policy's processes hand them weights (`handover`)."""

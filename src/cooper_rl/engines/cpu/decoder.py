@@ -1,0 +1,313 @@
+"""Decoding on a CPU: one token for every row of a Llama-shaped model in few tensor operations.
+
+Transformers' modules spend most of a small batch's time between the matrix products. Here the projections of queries,
+keys and values are one product, as are the MLP's gate and input; weights are packed for oneDNN where that is faster.
+A low-rank adapter is merged into the copy. Everything else (other architectures, other devices) takes transformers' own
+forward pass.
+
+Rows that continue one prompt hold and read it once: all their queries attend to it together, then each to the tokens of
+its own row. The two parts are joined by their normalisers, as FlashAttention joins its blocks (Dao et al. 2022, section
+3.1).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM
+from transformers.cache_utils import Cache
+
+from cooper_rl.engines.cpu.linear import BFloat16Linear, FastLinear, PackedLinear, version
+from cooper_rl.engines.kv_cache import BufferedLayer, filling_gaps, keep_in_place
+
+_ARCHITECTURES = (LlamaForCausalLM, Qwen2ForCausalLM)
+
+# PyTorch's CPU attention; the public function does not return the normaliser.
+_attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+
+
+class GroupedCache:
+    """The keys and values of G prompts and R rows, in any order. All rows have as many tokens after their prompt."""
+
+    def __init__(self, prompts: Cache, mask: Int[Tensor, "G P"] | None, prompt_of_row: Int[Tensor, " R"]) -> None:
+        """`prompts` was filled by a prefill, and `mask` is 0 at its padding."""
+        held = [layer.filled for layer in prompts.layers if isinstance(layer, BufferedLayer)]
+        # Under autocast the values are bfloat16, but the keys are float32 because the rotary embedding turned them.
+        self._prompts = [(keys.to(values.dtype), values) for keys, values in held]
+        self._bias = None
+        if mask is not None:
+            self._bias = torch.zeros(mask.shape).masked_fill_(mask == 0, -torch.inf)[:, None, None]
+        self._own = [BufferedLayer() for _ in self._prompts]
+        self._place_rows(prompt_of_row)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self._prompt_of_row)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that its keys and values hold."""
+        own = [(layer.keys, layer.values) for layer in self._own]
+        tensors = [x for pair in (*self._prompts, *own) for x in pair if x is not None]
+        return sum({x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in tensors}.values())
+
+    def keep(self, rows: Int[Tensor, " kept"]) -> None:
+        """Continue with these rows only, in this order. Each may be named once. Only rows that move are copied."""
+        for own in self._own:
+            if own.length:
+                own.keep_rows(rows)
+        left = self._prompt_of_row[rows]
+        prompts = left.unique()
+        if len(prompts) < len(self._prompts[0][0]):
+            prompts = filling_gaps(prompts)
+            self._prompts = [
+                (keep_in_place(keys, prompts), keep_in_place(values, prompts)) for keys, values in self._prompts
+            ]
+            self._bias = None if self._bias is None else keep_in_place(self._bias, prompts)
+            left = (left[:, None] == prompts).int().argmax(1)
+        self._place_rows(left)
+
+    def attend(
+        self,
+        layer: int,
+        queries: Float[Tensor, "R kv_heads shared size"],
+        keys: Float[Tensor, "R kv_heads 1 size"],
+        values: Float[Tensor, "R kv_heads 1 size"],
+    ) -> Float[Tensor, "R kv_heads shared size"]:
+        """Append one token's keys and values to every row. Returns the attention output for its queries, in float32."""
+        prompt_keys, prompt_values = self._prompts[layer]
+        queries, keys, values = (x.to(prompt_keys.dtype) for x in (queries, keys, values))
+        _, kv_heads, shared, size = queries.shape
+        # Queries of one prompt are side by side. Places without a row repeat some row and are not read.
+        together = queries.index_select(0, self._row_at)
+        together = together.view(-1, self._members, kv_heads, shared, size).transpose(1, 2).flatten(2, 3)
+        bias = None if self._bias is None else self._bias.expand(-1, -1, together.shape[2], -1)
+        prompt, prompt_sums = _attend(together, prompt_keys, prompt_values, attn_mask=bias)
+        own, own_sums = _attend(queries, *self._own[layer].update(keys, values))
+        prompt, prompt_sums = (self._rows(x, shared) for x in (prompt, prompt_sums.unsqueeze(-1)))
+        share = torch.sigmoid(prompt_sums.float() - own_sums.unsqueeze(-1).float())
+        return torch.lerp(own.float(), prompt.float(), share)
+
+    def _place_rows(self, prompt_of_row: Int[Tensor, " R"]) -> None:
+        """Give each row a place beside its prompt's other rows. All prompts have as many places as the largest."""
+        counts = torch.bincount(prompt_of_row)
+        by_prompt = prompt_of_row.argsort(stable=True)
+        prompts = prompt_of_row[by_prompt]
+        member = torch.arange(len(by_prompt)) - (counts.cumsum(0) - counts)[prompts]
+        self._prompt_of_row = prompt_of_row
+        self._members = int(counts.max())
+        places = prompts * self._members + member
+        self._places = torch.empty_like(places).index_copy_(0, by_prompt, places)
+        self._row_at = places.new_zeros(len(counts) * self._members).index_copy_(0, places, by_prompt)
+
+    def _rows(self, x: Float[Tensor, "G kv_heads members*shared size"], shared: int) -> Tensor:
+        """Undo the side-by-side layout: rows [R, kv_heads, shared, size]."""
+        groups, kv_heads, _, size = x.shape
+        x = x.view(groups, kv_heads, self._members, shared, size).transpose(1, 2).flatten(0, 1)
+        return x.index_select(0, self._places)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One decoder block's weights."""
+
+    norm: Tensor
+    query_key_value: PackedLinear
+    output: PackedLinear
+    mlp_norm: Tensor
+    gate_up: PackedLinear
+    down: PackedLinear
+
+
+class CompactDecoder:
+    """A copy of a model's weights for decoding. It does not follow later changes of the weights.
+
+    `dtype` is the precision of the matrix products. The residual stream stays float32.
+    """
+
+    def __init__(self, model: PreTrainedModel, dtype: torch.dtype = torch.float32) -> None:
+        config: Any = model.config
+        body: Any = model.base_model
+        self._dtype = dtype
+        self._embedding: Tensor = body.embed_tokens.weight
+        self._rotary = body.rotary_emb
+        self._eps: float = config.rms_norm_eps
+        self._heads: int = config.num_attention_heads
+        self._kv_heads: int = config.num_key_value_heads
+        self._blocks = [_block(layer, dtype) for layer in body.layers]
+        self._norm: Tensor = body.norm.weight
+        self._head = PackedLinear([model.get_output_embeddings()], dtype)  # pyright: ignore[reportArgumentType]
+
+    def group(
+        self, prompts: Cache, mask: Int[Tensor, "G P"] | None, prompt_of_row: Int[Tensor, " R"]
+    ) -> GroupedCache | None:
+        """A `GroupedCache` of a filled cache; None if not every layer of it is buffered."""
+        buffered = all(isinstance(layer, BufferedLayer) for layer in prompts.layers)
+        return GroupedCache(prompts, mask, prompt_of_row) if buffered else None
+
+    def step(
+        self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], caches: Sequence[GroupedCache]
+    ) -> Float[Tensor, "rows vocab"]:
+        """Append one token to every row and return the logits of the next token.
+
+        The rows are those of the first cache, then those of the second, and so on.
+        """
+        sizes = [len(cache) for cache in caches]
+
+        def attend(layer: int, *rows: Tensor) -> Tensor:
+            parts = zip(caches, *(x.split(sizes) for x in rows), strict=True)
+            attended = [cache.attend(layer, *own) for cache, *own in parts]
+            return attended[0] if len(attended) == 1 else torch.cat(attended)
+
+        return self._logits(self._hidden(token_ids, positions, attend))
+
+    def prefill(
+        self,
+        token_ids: Int[Tensor, "G T"],
+        positions: Int[Tensor, "G T"],
+        mask: Int[Tensor, "G P+T"] | None,
+        cache: Cache,
+    ) -> Float[Tensor, "G vocab"]:
+        """Append T tokens to a buffered cache of P tokens; `mask` is 0 at padding. Returns the last tokens' logits.
+
+        Transformers' own pass would bring every weight into oneDNN's layout again.
+        """
+        groups, new = token_ids.shape
+        held = cache.get_seq_length()
+        layers: Any = cache.layers
+        seen = torch.ones(new, held + new, dtype=torch.bool).tril(held)
+        if mask is not None:
+            # Padding sees itself, because attention to nothing is not a number.
+            itself = torch.eye(new, held + new, dtype=torch.bool).roll(held, 1)
+            seen = (seen & (mask[:, None, None] > 0)) | itself
+
+        def attend(layer: int, *rows: Tensor) -> Tensor:
+            queries, keys, values = (x.to(self._dtype).flatten(1, 2).unflatten(0, (groups, new)) for x in rows)
+            cached = layers[layer].update(keys.transpose(1, 2), values.transpose(1, 2))
+            attended = F.scaled_dot_product_attention(queries.transpose(1, 2), *cached, attn_mask=seen, enable_gqa=True)
+            return attended.transpose(1, 2).flatten(0, 1).float()
+
+        x = self._hidden(token_ids.flatten(), positions.reshape(-1, 1), attend)
+        return self._logits(x.view(groups, new, -1)[:, -1])
+
+    def _hidden(
+        self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], attend: Callable[..., Tensor]
+    ) -> Float[Tensor, "rows hidden"]:
+        rows = len(token_ids)
+        x = F.embedding(token_ids, self._embedding)
+        cos, sin = self._rotary(x[:, None], positions)
+        cos, sin = cos.transpose(0, 1).reshape(rows, 1, -1), sin.reshape(rows, 1, -1)
+        for layer, block in enumerate(self._blocks):
+            attended = attend(layer, *self._queries_keys_values(block, self._normed(x, block.norm), cos, sin))
+            x += block.output(attended.flatten(1))
+            gate, up = block.gate_up(self._normed(x, block.mlp_norm)).chunk(2, dim=-1)
+            x += block.down(F.silu(gate).mul_(up))
+        return x
+
+    def _queries_keys_values(
+        self, block: _Block, x: Tensor, cos: Tensor, sin: Tensor
+    ) -> tuple[
+        Float[Tensor, "rows kv_heads shared size"],
+        Float[Tensor, "rows kv_heads 1 size"],
+        Float[Tensor, "rows kv_heads 1 size"],
+    ]:
+        rows, heads, kv_heads = len(x), self._heads, self._kv_heads
+        projected = block.query_key_value(x).float().view(rows, heads + 2 * kv_heads, -1)
+        turned = projected[:, : heads + kv_heads]
+        low, high = turned.chunk(2, dim=-1)
+        turned = turned * cos + torch.cat((-high, low), dim=-1) * sin
+        # The query heads that share a key head become its queries, so keys are not repeated.
+        queries = turned[:, :heads].reshape(rows, kv_heads, heads // kv_heads, -1)
+        return queries, turned[:, heads:, None], projected[:, heads + kv_heads :, None]
+
+    def _logits(self, x: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows vocab"]:
+        return self._head(self._normed(x, self._norm)).float()
+
+    def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
+        return F.rms_norm(x, weight.shape, weight, self._eps)
+
+
+def can_be_compact(model: PreTrainedModel) -> bool:
+    """Whether `CompactDecoder` computes the same as the model: only for a plain float32 Llama or Qwen 2 on the CPU."""
+    if type(model) not in _ARCHITECTURES or model.device.type != "cpu" or model.dtype != torch.float32:
+        return False
+    config: Any = model.config
+    if config.hidden_act != "silu" or getattr(config, "sliding_window", None) is not None:
+        return False
+    body: Any = model.base_model
+    projections = [m for layer in body.layers for m in (*layer.self_attn.children(), *layer.mlp.children())]
+    plain = [m for m in map(_base_of, projections) if type(m) in (nn.Linear, BFloat16Linear, FastLinear)]
+    return len(plain) == 7 * len(body.layers) and isinstance(model.get_output_embeddings(), nn.Linear)
+
+
+@dataclass
+class _KeptDecoder:
+    made_of: tuple[Any, ...]
+    decoder: CompactDecoder
+
+
+_kept: "WeakKeyDictionary[PreTrainedModel, _KeptDecoder]" = WeakKeyDictionary()
+
+
+def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecoder | None:
+    """A decoder of the present weights: the model's last one if nothing has changed since, or a new one, which is kept.
+
+    None for a model that `CompactDecoder` cannot compute. The decoder holds a packed copy of the weights until
+    `drop_decoder`, or as long as the model. Changes are seen as `version` says. Weights of `torch.inference_mode` have
+    no version, so their decoder is not kept.
+    """
+    if not can_be_compact(model):
+        return None
+    if any(parameter.is_inference() for parameter in model.parameters()):
+        return CompactDecoder(model, dtype)
+    adapters: Any = [module for module in model.modules() if hasattr(module, "base_layer")]
+    active = [(bool(one.disable_adapters), tuple(one.active_adapters)) for one in adapters]
+    made_of = (dtype, tuple(map(version, model.parameters())), tuple(active))
+    kept = _kept.get(model)
+    if kept is None or kept.made_of != made_of:
+        drop_decoder(model)  # before the new one, so that there are never two copies
+        _kept[model] = kept = _KeptDecoder(made_of, CompactDecoder(model, dtype))
+    return kept.decoder
+
+
+def drop_decoder(model: PreTrainedModel) -> None:
+    """Give up the memory of the decoder, if one is kept."""
+    _kept.pop(model, None)
+
+
+def _block(layer: Any, dtype: torch.dtype) -> _Block:
+    attention, mlp = layer.self_attn, layer.mlp
+
+    def packed(*layers: nn.Module) -> PackedLinear:
+        return PackedLinear([_merged(one) for one in layers], dtype)
+
+    return _Block(
+        norm=layer.input_layernorm.weight,
+        query_key_value=packed(attention.q_proj, attention.k_proj, attention.v_proj),
+        output=packed(attention.o_proj),
+        mlp_norm=layer.post_attention_layernorm.weight,
+        gate_up=packed(mlp.gate_proj, mlp.up_proj),
+        down=packed(mlp.down_proj),
+    )
+
+
+def _base_of(layer: nn.Module) -> nn.Module:
+    """The layer under peft's; a layer without adapter is its own."""
+    return getattr(layer, "base_layer", layer)
+
+
+@torch.no_grad()
+def _merged(layer: Any) -> nn.Linear:
+    """The layer with its active adapter added to the weight, as a copy of its own; a layer without one as it is."""
+    base: Any = _base_of(layer)
+    if base is layer or layer.disable_adapters:
+        return base
+    weight = base.weight + sum(layer.get_delta_weight(name) for name in layer.active_adapters)
+    plain: Any = type(base)(base.in_features, base.out_features, bias=base.bias is not None, device="meta")
+    plain.weight, plain.bias = nn.Parameter(weight, requires_grad=False), base.bias
+    return plain

@@ -1,0 +1,268 @@
+"""Linear layers on oneDNN's kernels, where those are faster than what PyTorch takes by itself.
+
+On x86 PyTorch computes float32 matrix products with MKL, which leaves AVX-512 unused on AMD processors. oneDNN, which
+PyTorch includes for its compiler, uses it. It is twice as fast, forward and backward, with the same rounding error
+(measured in docs/performance.md). It is not a documented interface.
+
+Under bfloat16 autocast PyTorch converts the weights in every pass. Here they are converted and brought into oneDNN's
+own layout once, and again after they have changed: one packed copy for the forward pass, and one of the transpose for
+the gradient of the input, made at the first pass that needs it. Each takes 2 bytes a weight. Products add up in float32
+and round their result to bfloat16, as autocast's do; the gradient of the weight is float32 from there on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.graph import increment_version
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.weak import WeakTensorKeyDictionary
+
+_CPUINFO = Path("/proc/cpuinfo")
+_WORTHWHILE = 1_000_000
+"""Multiply-adds below which oneDNN's overhead of about ten microseconds per call is more than it saves."""
+
+
+# Kernels are chosen by the processor and not by timing, because equal runs must compute equal results.
+
+
+@cache
+def has_onednn() -> bool:
+    """Whether PyTorch offers oneDNN's linear."""
+    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
+@cache
+def has_bfloat16() -> bool:
+    """Whether the processor multiplies in bfloat16 (AVX-512-BF16 or AMX), and PyTorch's oneDNN can use it."""
+    flags = next((line for line in _cpu_info().splitlines() if line.startswith("flags")), "")
+    return has_onednn() and not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags.split())
+
+
+@cache
+def onednn_is_faster() -> bool:
+    """Whether the processor is an AMD with AVX-512."""
+    return has_onednn() and torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _cpu_info()
+
+
+@cache
+def _cpu_info() -> str:
+    """The system's description of the processors. Empty where there is none, as on macOS."""
+    return _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""
+
+
+def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """rows [N, in] times the transpose of weight [out, in], which may be packed. Either may be transposed in memory."""
+    return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+
+
+def packed(weight: Tensor) -> Tensor:
+    """A copy of a contiguous weight [out, in] in oneDNN's own layout, which only `product` reads."""
+    return torch.ops.mkldnn._reorder_linear_weight(weight)
+
+
+def use_fast_linear(model: nn.Module, kernels: Literal["auto", "torch", "onednn"] = "auto") -> None:
+    """Make every plain `nn.Linear` of a model a `FastLinear`, in place; its parameters stay the same objects.
+
+    `auto` does so only on processors for which it was measured to be faster; on others that multiply in bfloat16 they
+    become a `BFloat16Linear`. Raises RuntimeError if `onednn` is set but this PyTorch does not have it.
+    """
+    if kernels == "torch":
+        return
+    if kernels == "onednn" and not has_onednn():
+        raise RuntimeError("this PyTorch has no oneDNN linear; set cpu_kernels: torch")
+    if kernels == "onednn" or onednn_is_faster():
+        faster: type[nn.Linear] = FastLinear
+    elif has_bfloat16():
+        faster = BFloat16Linear
+    else:
+        return
+    for module in model.modules():
+        if type(module) is nn.Linear:
+            module.__class__ = faster
+
+
+class BFloat16Linear(nn.Linear):
+    """An `nn.Linear` that multiplies by packed weights under bfloat16 autocast on the CPU, if there is enough work."""
+
+    keeps_packed: bool = True
+    """Off where the weight changes unnoticed: FSDP2 gathers it anew for every pass, in the same memory."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        weight, bias = self.weight, self.bias
+        if not self._takes(input):
+            return F.linear(input, weight, bias)
+        rows = input.reshape(-1, input.shape[-1])
+        if _learns(rows, weight):
+            output: Any = _BFloat16Product.apply(rows, weight, bias)
+        else:
+            output = _bfloat16_product(rows.bfloat16(), weight, bias)
+        return output.view(*input.shape[:-1], weight.shape[0])
+
+    def _takes(self, input: Tensor) -> bool:
+        weight = self.weight
+        return (
+            self.keeps_packed
+            and input.device.type == "cpu"
+            and torch.is_autocast_enabled("cpu")
+            and torch.get_autocast_dtype("cpu") == torch.bfloat16
+            and weight.dtype == torch.float32
+            and input.dtype in (torch.float32, torch.bfloat16)
+            and input.numel() * weight.shape[0] >= _WORTHWHILE
+            and not weight.is_inference()
+        )
+
+
+class FastLinear(BFloat16Linear):
+    """An `nn.Linear` that uses oneDNN where that can pay off: float32 on the CPU and enough work.
+
+    Under autocast it is a `BFloat16Linear` on processors that multiply in bfloat16, and PyTorch's own on others.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        weight, bias = self.weight, self.bias
+        if input.numel() * weight.shape[0] < _WORTHWHILE or input.device.type != "cpu":
+            return F.linear(input, weight, bias)
+        if torch.is_autocast_enabled("cpu"):
+            return super().forward(input) if has_bfloat16() else F.linear(input, weight, bias)
+        if {input.dtype, weight.dtype} != {torch.float32}:
+            return F.linear(input, weight, bias)
+        rows = input.reshape(-1, input.shape[-1])
+        compute: Any = _Float32Product.apply if _learns(rows, weight) else product
+        output = compute(rows, weight, bias)
+        return output.view(*input.shape[:-1], weight.shape[0])
+
+
+class PackedLinear:
+    """Several linear layers on the same input as one product, for inference. It does not follow later weight changes.
+
+    It computes in `dtype`, which is also that of the output. If the layers are `FastLinear`, or a `BFloat16Linear`
+    computed in bfloat16, the weights are stored in oneDNN's own layout.
+    """
+
+    def __init__(self, layers: Sequence[nn.Linear], dtype: torch.dtype) -> None:
+        weights = [layer.weight.detach().to(dtype) for layer in layers]
+        weight = weights[0] if len(weights) == 1 else torch.cat(weights)
+        self._dtype = dtype
+        self._work = weight.numel()
+        self._plain: Tensor | None = weight
+        biases = [layer.bias.detach() for layer in layers if layer.bias is not None]
+        self._bias = torch.cat(biases).to(dtype) if biases else None
+        self._packed = None
+        faster = BFloat16Linear if dtype == torch.bfloat16 else FastLinear
+        if all(isinstance(layer, faster) for layer in layers):
+            self._packed = packed(weight.contiguous())
+            if self._work >= _WORTHWHILE:  # always worthwhile: the other copy is not needed
+                self._plain = None
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """[N, in] of any type -> [N, out]."""
+        rows = rows.to(self._dtype)
+        if self._plain is None or (self._packed is not None and len(rows) * self._work >= _WORTHWHILE):
+            assert self._packed is not None
+            return product(rows, self._packed, self._bias)
+        return F.linear(rows, self._plain, self._bias)
+
+
+class _Float32Product(torch.autograd.Function):
+    """rows @ weight.T + bias with all three products of forward and backward in oneDNN."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(rows, weight)
+        return product(rows, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        rows, weight = ctx.saved_tensors
+        (gradient,) = gradients
+        wants_rows, wants_weight, wants_bias = ctx.needs_input_grad
+        return (
+            product(gradient, weight.t()) if wants_rows else None,
+            product(gradient.t(), rows.t()) if wants_weight else None,
+            gradient.sum(0) if wants_bias else None,
+        )
+
+
+class _BFloat16Product(torch.autograd.Function):
+    """rows @ weight.T + bias with all three products of forward and backward in bfloat16."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        half = rows.bfloat16()
+        ctx.save_for_backward(half, weight)
+        return _bfloat16_product(half, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        half, weight = ctx.saved_tensors
+        gradient = gradients[0].bfloat16()
+        wants_rows, wants_weight, wants_bias = ctx.needs_input_grad
+        return (
+            product(gradient, _packed_transpose(weight)) if wants_rows else None,
+            (gradient.t() @ half).float() if wants_weight else None,
+            gradient.sum(0, dtype=torch.float32) if wants_bias else None,
+        )
+
+
+def _learns(rows: Tensor, weight: Tensor) -> bool:
+    return torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)
+
+
+def _bfloat16_product(half: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return product(half, _packed_copies(weight).weight, None if bias is None else bias.detach().bfloat16())
+
+
+Version = tuple[int, int]
+"""Where a tensor lies in memory, and how often it was changed there."""
+
+
+@dataclass
+class _PackedCopies:
+    """The packed bfloat16 copies of one version of a weight."""
+
+    version: Version
+    weight: Tensor
+    transpose: Tensor | None = None
+
+
+_copies: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+"""weight -> _PackedCopies. It is not kept in the layers, because a copy or a file of a layer has no use for it."""
+
+
+def _packed_copies(weight: Tensor) -> _PackedCopies:
+    found: _PackedCopies | None = _copies.get(weight)
+    if found is None or found.version != version(weight):
+        _copies[weight] = found = _PackedCopies(version(weight), packed(weight.detach().bfloat16()))
+    return found
+
+
+def _packed_transpose(weight: Tensor) -> Tensor:
+    found = _packed_copies(weight)
+    if found.transpose is None:
+        found.transpose = packed(weight.detach().bfloat16().t().contiguous())
+    return found.transpose
+
+
+def version(weight: Tensor) -> Version:
+    """The version of a weight; it differs after a change. Raises RuntimeError for a tensor of `torch.inference_mode`.
+
+    PyTorch counts the changes of a tensor in place, except those by fused optimizers, which are counted here. Changes
+    through `tensor.data` or through a NumPy view leave no trace. A version means nothing once its tensor is gone:
+    another tensor may lie in the same memory.
+    """
+    return weight.data_ptr(), weight._version
+
+
+def _count_fused_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    for group in optimizer.param_groups:
+        if group.get("fused"):
+            increment_version(group["params"])
+
+
+register_optimizer_step_post_hook(_count_fused_step)

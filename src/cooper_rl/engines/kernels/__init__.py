@@ -1,1 +1,0 @@
-"""Fast paths of the local engine: packing, attention, linear layers, decoding."""

@@ -1,0 +1,333 @@
+"""Ragged rows of tokens as tensors: micro-batches, padded or packed, and attention over packed rows.
+
+Packing makes one sequence of rows, which holds a prefix that several of them share only once and needs no padding. The
+completions of a group share their prompt. The reward model's inputs for a problem share the question and the reference
+answer, and the two sides of a pair often share their first steps. A causal model computes the same for such a prefix in
+every row, so computing it once is enough.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from cooper_rl.engines.cpu import has_bfloat16
+
+
+def token_budget_batches(
+    lengths: Sequence[int], tokens_per_batch: int, relatives: Sequence[Sequence[int]] | None = None
+) -> list[list[int]]:
+    """Split rows into batches whose padded size (rows x longest) stays within `tokens_per_batch`.
+
+    Returns row indices, each exactly once, longest rows first. Rows of similar length therefore share a batch, and a
+    batch that does not fit into memory fails at once. A row longer than the budget gets a batch of its own. Rows that
+    are together in `relatives` stay neighbours, and in the same batch if they fit.
+    """
+    kin = [sorted(rows, key=lambda i: -lengths[i]) for rows in relatives or [[row] for row in range(len(lengths))]]
+    batches: list[list[int]] = []
+    longest = 0
+    for row in (row for rows in sorted(kin, key=lambda rows: -lengths[rows[0]]) for row in rows):
+        if batches and max(longest, lengths[row]) * (len(batches[-1]) + 1) <= tokens_per_batch:
+            batches[-1].append(row)
+            longest = max(longest, lengths[row])
+        else:
+            batches.append([row])
+            longest = lengths[row]
+    return batches
+
+
+def pad_tokens(
+    rows: Sequence[Sequence[int] | Int[np.ndarray, " T"]], pad_id: int, device: torch.device
+) -> Int[Tensor, "B T"]:
+    """Rows of token ids, padded on the right."""
+    padded = np.full((len(rows), max(map(len, rows))), pad_id, np.int64)
+    for i, row in enumerate(rows):
+        padded[i, : len(row)] = row
+    return torch.from_numpy(padded).to(device)
+
+
+def padded_places(tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+    """The index of each token of a padded batch after the batch is flattened."""
+    return torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
+
+
+def length_mask(lengths: Int[Tensor, " B"], width: int) -> Bool[Tensor, "B T"]:
+    """True at the first `lengths[i]` positions of row i."""
+    return torch.arange(width, device=lengths.device) < lengths[:, None]
+
+
+Row = Int[np.ndarray, " L"]
+
+_LARGEST_FAMILY = 64
+"""Most rows in one family. It bounds the search for the best division."""
+
+
+@dataclass(frozen=True)
+class AttentionLayout:
+    """Which tokens attend to which in a packed sequence of T tokens.
+
+    Each of the G prefixes attends to itself. Each of the S suffixes attends to its prefix and to itself. Indices are
+    places in the sequence. Padding points to place 0, and no result that is read depends on it.
+    """
+
+    prefixes: Int[Tensor, "G P"]
+    suffixes: Int[Tensor, "S C"]
+    suffix_keys: Int[Tensor, "S P+C"]
+    suffix_sees: Bool[Tensor, "S 1 C P+C"]
+    """Whether a token of a suffix attends to a key. It attends to its whole prefix, and to its suffix up to itself."""
+    origin: Int[Tensor, " T"]
+    """The index of each token in the flattened prefixes followed by the flattened suffixes."""
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """B rows, the longest of L tokens, as one sequence of T tokens."""
+
+    token_ids: Int[Tensor, "1 T"]
+    position_ids: Int[Tensor, "1 T"]
+    places: Int[Tensor, "B L"]
+    """The place in the sequence of every token of every row; 0 after the end of a row."""
+    layout: AttentionLayout
+
+
+@dataclass(frozen=True)
+class Family:
+    """Rows (their indices) that share their first `prefix` tokens."""
+
+    prefix: int
+    rows: list[int]
+
+
+def families(rows: Sequence[Row]) -> list[Family]:
+    """Divide rows into families so that as many tokens as possible are shared. A family may be a single row.
+
+    The rows are sorted, which makes relatives neighbours, and divided by dynamic programming.
+    """
+    # Token ids are not negative, so their big-endian bytes sort in the same order.
+    keys = [row.astype(">u4").tobytes() for row in rows]
+    order = sorted(range(len(rows)), key=keys.__getitem__)
+    ordered = [rows[i] for i in order]
+    common = [0, *(_common_prefix(*pair) for pair in pairwise(ordered))]
+    saved, start = [0] * (len(rows) + 1), [0] * (len(rows) + 1)  # of the best division of the first `end` rows
+    for end in range(1, len(rows) + 1):
+        saved[end], start[end] = saved[end - 1], end - 1
+        prefix = common[end - 1]
+        for first in range(end - 2, max(-1, end - 1 - _LARGEST_FAMILY), -1):
+            if prefix == 0:
+                break
+            if (gain := saved[first] + prefix * (end - 1 - first)) > saved[end]:
+                saved[end], start[end] = gain, first
+            prefix = min(prefix, common[first])
+    found: list[Family] = []
+    end = len(rows)
+    while end:
+        members = order[start[end] : end]
+        prefix = min(common[start[end] + 1 : end], default=len(rows[members[0]]))
+        found.append(Family(prefix, members))
+        end = start[end]
+    return found[::-1]
+
+
+def _common_prefix(one: Row, other: Row) -> int:
+    shorter = min(len(one), len(other))
+    differing = np.flatnonzero(one[:shorter] != other[:shorter])
+    return int(differing[0]) if len(differing) else shorter
+
+
+def pack_rows(rows: Sequence[Row], device: torch.device) -> PackedRows:
+    """Pack rows. No row may be empty."""
+    token_ids: list[Row] = []
+    position_ids: list[Row] = []
+    places = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
+    prefixes: list[range] = []
+    suffixes: list[range] = []
+    prefix_of_suffix: list[int] = []
+    end = 0
+
+    def append(tokens: Row, position: int) -> range:
+        nonlocal end
+        start, end = end, end + len(tokens)
+        token_ids.append(tokens)
+        position_ids.append(np.arange(position, position + len(tokens)))
+        return range(start, end)
+
+    for number, family in enumerate(families(rows)):
+        prefixes.append(append(rows[family.rows[0]][: family.prefix], 0))
+        for row in family.rows:
+            suffix = append(rows[row][family.prefix :], family.prefix)
+            places[row, : family.prefix] = np.arange(prefixes[-1].start, prefixes[-1].stop)
+            places[row, family.prefix : len(rows[row])] = np.arange(suffix.start, suffix.stop)
+            if suffix:
+                suffixes.append(suffix)
+                prefix_of_suffix.append(number)
+
+    layout = _attention_layout(prefixes, suffixes, prefix_of_suffix)
+    return PackedRows(
+        token_ids=torch.from_numpy(np.concatenate(token_ids).astype(np.int64))[None].to(device),
+        position_ids=torch.from_numpy(np.concatenate(position_ids))[None].to(device),
+        places=torch.from_numpy(places).to(device),
+        layout=AttentionLayout(**{name: tensor.to(device) for name, tensor in vars(layout).items()}),
+    )
+
+
+def _attention_layout(prefixes: list[range], suffixes: list[range], prefix_of_suffix: list[int]) -> AttentionLayout:
+    prefixes_GP, suffixes_SC = _padded(prefixes), _padded(suffixes)
+    width, length = prefixes_GP.shape[1], suffixes_SC.shape[1]
+    of_suffix = torch.tensor(prefix_of_suffix, dtype=torch.long)
+    prefix_lengths = torch.tensor([len(prefix) for prefix in prefixes])[of_suffix]
+    # Padding after a suffix attends to everything before it, so that no query is left without a key.
+    sees_prefix = (torch.arange(width) < prefix_lengths[:, None])[:, None].expand(-1, length, -1)
+    sees_itself = torch.ones(length, length, dtype=torch.bool).tril().expand(len(suffixes), -1, -1)
+    tokens = sum(map(len, prefixes)) + sum(map(len, suffixes))
+    origin = torch.zeros(tokens, dtype=torch.long)
+    for block, start, ranges in ((prefixes_GP, 0, prefixes), (suffixes_SC, prefixes_GP.numel(), suffixes)):
+        for number, places in enumerate(ranges):
+            first = start + number * block.shape[1]
+            origin[places.start : places.stop] = torch.arange(first, first + len(places))
+    return AttentionLayout(
+        prefixes=prefixes_GP,
+        suffixes=suffixes_SC,
+        suffix_keys=torch.cat((prefixes_GP[of_suffix], suffixes_SC), dim=1),
+        suffix_sees=torch.cat((sees_prefix, sees_itself), dim=-1)[:, None],
+        origin=origin,
+    )
+
+
+def _padded(places: Sequence[range]) -> Int[Tensor, "rows longest"]:
+    """Each range as a row, padded with 0."""
+    padded = np.zeros((len(places), max(map(len, places), default=0)), np.int64)
+    for row, span in zip(padded, places, strict=True):
+        row[: len(span)] = np.arange(span.start, span.stop)
+    return torch.from_numpy(padded)
+
+
+_NAME = "cooper_packed_sdpa"
+_TOLERANCE = 1e-3
+
+
+def enable_packing(model: PreTrainedModel) -> bool:
+    """Make `packed_hidden_states` usable on a model. If its result would be different, return False and change nothing.
+
+    It works for causal models with full attention that use PyTorch's SDPA through transformers' attention interface.
+    Differences that the config does not show (a recurrent state, unusual positions) are found with two short rows.
+    """
+    config: Any = model.config
+    takes_keywords = getattr(model, "_supports_attention_backend", False)
+    windows = getattr(config, "sliding_window", None) is not None and getattr(config, "use_sliding_window", True)
+    layer_kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    if not takes_keywords or windows or layer_kinds != {"full_attention"} or config._attn_implementation != "sdpa":
+        return False
+    AttentionInterface.register(_NAME, _attention)
+    AttentionMaskInterface.register(_NAME, sdpa_mask)
+    model.set_attn_implementation(_NAME)
+    if not _agrees(model):
+        model.set_attn_implementation("sdpa")
+        return False
+    return True
+
+
+def packed_hidden_states(model: PreTrainedModel, packed: PackedRows) -> Float[Tensor, "T H"]:
+    """Last hidden states of the packed sequence."""
+    # Made once for all layers, in the type of the attention, because autograd keeps the inputs of each layer.
+    kind = model.device.type
+    halved = torch.is_autocast_enabled(kind) and not _stays_float32(model.device)
+    dtype = torch.get_autocast_dtype(kind) if halved else model.dtype
+    seen = packed.layout.suffix_sees
+    # Without a mask transformers makes one of T x T. It passes on a mask of four dimensions, which is not read here.
+    no_mask = torch.ones(1, 1, 1, 1, device=packed.token_ids.device)
+    return model.base_model(
+        packed.token_ids,
+        attention_mask=no_mask,
+        position_ids=packed.position_ids,
+        use_cache=False,
+        packed_layout=packed.layout,
+        packed_bias=torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill_(~seen, -torch.inf),
+    ).last_hidden_state[0]
+
+
+def _attention(
+    module: nn.Module,
+    query: Float[Tensor, "B heads T size"],
+    key: Float[Tensor, "B kv_heads T size"],
+    value: Float[Tensor, "B kv_heads T size"],
+    attention_mask: Tensor | None,
+    packed_layout: AttentionLayout | None = None,
+    packed_bias: Float[Tensor, "S 1 C P+C"] | None = None,
+    **settings: Any,
+) -> tuple[Float[Tensor, "B T heads size"], None]:
+    if packed_layout is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
+    if not (torch.is_autocast_enabled("cpu") and _stays_float32(query.device)):
+        return _packed_attention(query, key, value, packed_layout, packed_bias, settings.get("scaling"))
+    with torch.autocast("cpu", enabled=False):
+        query, key, value = query.float(), key.float(), value.float()
+        return _packed_attention(query, key, value, packed_layout, packed_bias, settings.get("scaling"))
+
+
+def _stays_float32(device: torch.device) -> bool:
+    """Whether attention is float32 under autocast too: for short rows PyTorch's bfloat16 kernels on a CPU are slower.
+
+    The rotary embedding has made queries and keys float32 already.
+    """
+    return device.type == "cpu" and has_bfloat16()
+
+
+def _packed_attention(
+    query: Float[Tensor, "B heads T size"],
+    key: Float[Tensor, "B kv_heads T size"],
+    value: Float[Tensor, "B kv_heads T size"],
+    layout: AttentionLayout,
+    bias: Float[Tensor, "S 1 C P+C"] | None,
+    scale: float | None,
+) -> tuple[Float[Tensor, "B T heads size"], None]:
+    q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
+    attended = [_attend(q, k, v, layout.prefixes, layout.prefixes, is_causal=True, scale=scale)]
+    if len(layout.suffixes):
+        attended.append(_attend(q, k, v, layout.suffixes, layout.suffix_keys, attn_mask=bias, scale=scale))
+    tokens = torch.cat([x.flatten(0, 1) for x in attended]).index_select(0, layout.origin)
+    return tokens[None], None
+
+
+def _attend(
+    q: Float[Tensor, "T heads size"],
+    k: Float[Tensor, "T kv_heads size"],
+    v: Float[Tensor, "T kv_heads size"],
+    queries: Int[Tensor, "N C"],
+    keys: Int[Tensor, "N L"],
+    **how: Any,
+) -> Float[Tensor, "N C heads size"]:
+    """Attention of the tokens at the places `queries` to the tokens at the places `keys`."""
+    rows_k, rows_v = _take(k, keys).transpose(1, 2), _take(v, keys).transpose(1, 2)
+    rows_q = _take(q, queries).unflatten(2, (k.shape[1], -1))
+    # The query heads that share a key head take turns, so neither keys nor bias are repeated.
+    turns = [
+        F.scaled_dot_product_attention(turn.transpose(1, 2), rows_k, rows_v, **how).transpose(1, 2)
+        for turn in rows_q.unbind(3)
+    ]
+    return torch.stack(turns, dim=3).flatten(2, 3)
+
+
+def _take(x: Float[Tensor, "T heads size"], places: Int[Tensor, "N L"]) -> Float[Tensor, "N L heads size"]:
+    # As an embedding, because of all ways to gather rows it has the fastest backward pass.
+    return F.embedding(places, x.flatten(1)).unflatten(-1, x.shape[1:])
+
+
+@torch.no_grad()
+def _agrees(model: PreTrainedModel) -> bool:
+    rows = [np.array([0, 1, 2, 3, 4, 5]), np.array([0, 1, 2, 4, 3])]
+    packed = pack_rows(rows, model.device)
+    hidden = packed_hidden_states(model, packed)
+    for row, places in zip(rows, packed.places, strict=True):
+        plain = model.base_model(torch.from_numpy(row)[None].to(model.device), use_cache=False).last_hidden_state[0]
+        if not torch.allclose(hidden[places[: len(row)]], plain, rtol=_TOLERANCE, atol=_TOLERANCE):
+            return False
+    return True

@@ -1,0 +1,284 @@
+"""Draws tokens: filters, reproducible random numbers, and when a completion ends.
+
+The filters (top-k, top-p, min-p) are pure functions from logits to logits: a dropped token gets `-inf`. `filter_logits`
+applies them in the order of Hugging Face `generate`: first the temperature, then top-k, top-p and min-p. Each works on
+the renormalised output of the previous one. (vLLM applies min-p before top-k and top-p; the results differ only if
+several filters are on.) A token is drawn by inverting the cumulative distribution. Stop strings are found without
+decoding the whole completion at every token.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from transformers import GenerationConfig, PreTrainedTokenizerBase
+
+from cooper_rl.engines.sampling import SamplingParams
+
+NUCLEUS_CANDIDATES = 1024
+"""Top-p first looks at this many of the most likely tokens. It sorts the whole vocabulary only if they are too few."""
+_CHUNK = 64
+"""Random numbers of a row that are drawn at once."""
+_BLOCK = 256
+"""Number of vocabulary tokens that are summed up together."""
+_SLACK = 16
+"""Characters decoded beyond the length of a stop string. The first ones may be wrong without their left neighbour."""
+
+
+class RowNoise:
+    """One stream of uniform numbers per completion, keyed by (seed, prompt index, sample index).
+
+    The randomness of a completion therefore does not depend on the rows beside it, on when they finish, on how rows
+    are divided into batches, or on the device. The generator is Philox-4x64 (Salmon et al. 2011).
+    """
+
+    def __init__(self, seed: int, keys: Sequence[tuple[int, int]]) -> None:
+        self._streams = [
+            np.random.Generator(np.random.Philox(key=[seed % 2**64, (prompt << 32) + sample]))
+            for prompt, sample in keys
+        ]
+        self._table = np.empty((len(keys), _CHUNK))
+
+    def uniforms(self, step: int, rows: Sequence[int] | Int[np.ndarray, " rows"]) -> np.ndarray:
+        """Numbers in [0, 1) for token `step` of `rows`, float64 [len(rows)]. Steps must come in order, from 0."""
+        if step % _CHUNK == 0:
+            for row in rows:
+                self._table[row] = self._streams[row].random(_CHUNK)
+        return self._table[rows, step % _CHUNK]
+
+
+def draw_tokens(
+    logits: Float[Tensor, "rows vocab"],
+    uniforms: Float[Tensor, " rows"],
+    params: SamplingParams,
+    forbidden: Int[Tensor, " tokens"] | None = None,
+) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
+    """Draw one token per row; return token ids and their log-probabilities (nats).
+
+    The log-probabilities are log softmax(logits / temperature), as in a learner, or log softmax(logits) at temperature
+    0. The filters and the `forbidden` tokens decide what can be drawn; they do not change the log-probabilities.
+    Raises FloatingPointError if the model's logits have no softmax (NaN or infinite).
+    """
+    logits = logits.float()
+    if params.temperature not in (0, 1):
+        logits = logits / params.temperature
+    peak = logits.amax(dim=-1, keepdim=True)
+    weights = (logits - peak).exp_()
+    normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak
+    if params.temperature and not has_filters(params):
+        tokens = _draw_unfiltered(logits, weights, peak, uniforms, forbidden)
+    else:
+        allowed = _without(forbidden, logits)
+        if params.temperature == 0:
+            tokens = allowed.argmax(dim=-1, keepdim=True)
+        else:
+            tokens = invert_cumulative(_weights(filter_logits(allowed, params)), uniforms)
+    logprobs = (logits.gather(-1, tokens) - normaliser).squeeze(-1)
+    if not bool(torch.isfinite(logprobs).all()):
+        raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
+    return tokens.squeeze(-1), logprobs
+
+
+def _draw_unfiltered(
+    logits: Float[Tensor, "rows vocab"],
+    weights: Float[Tensor, "rows vocab"],
+    peak: Float[Tensor, "rows one"],
+    uniforms: Float[Tensor, " rows"],
+    forbidden: Int[Tensor, " tokens"] | None,
+) -> Int[Tensor, "rows one"]:
+    """Draw from exp(logits - peak), which are `weights` and are changed."""
+    if forbidden is None:
+        return invert_cumulative(weights, uniforms)
+    tokens = invert_cumulative(weights.index_fill_(1, forbidden, 0), uniforms)
+    # Beside a likely token that is forbidden, the weights of all others may have been rounded to 0.
+    led = (logits.index_select(1, forbidden) >= peak).any(dim=-1).nonzero().squeeze(-1)
+    if len(led):
+        tokens[led] = invert_cumulative(_weights(_without(forbidden, logits[led])), uniforms[led])
+    return tokens
+
+
+def _weights(logits: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
+    """Weights of the tokens. The most likely one's is 1."""
+    return (logits - logits.amax(dim=-1, keepdim=True)).exp_()
+
+
+def _without(forbidden: Int[Tensor, " tokens"] | None, logits: Float[Tensor, "rows vocab"]) -> Tensor:
+    """The logits, and minus infinity for forbidden tokens."""
+    return logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
+
+
+def invert_cumulative(
+    weights: Float[Tensor, "rows vocab"], uniforms: Float[Tensor, " rows"]
+) -> Int[Tensor, "rows one"]:
+    """The first token whose cumulative weight exceeds `uniforms` times the row's total. Its weight is never 0.
+
+    The sums are taken in float64 if the device has it, because a float32 sum over 1e5 tokens would lose the unlikely
+    ones. The sums of whole blocks tell which block the token is in, so only one block per row is searched token by
+    token.
+    """
+    dtype = torch.float32 if weights.device.type == "mps" else torch.float64
+    # 1 - eps/2 is the largest number below 1. Without it, rounding to float32 could turn a uniform number into 1.
+    below_one = 1 - torch.finfo(dtype).eps / 2
+    whole = weights.shape[-1] // _BLOCK * _BLOCK
+    sums = weights[:, :whole].unflatten(1, (-1, _BLOCK)).sum(dim=-1)
+    if whole < weights.shape[-1]:
+        sums = torch.cat([sums, weights[:, whole:].sum(dim=-1, keepdim=True)], dim=1)
+    sums = sums.to(dtype)
+    ends = sums.cumsum(dim=-1)
+    targets = uniforms.to(dtype).clamp(max=below_one).unsqueeze(-1) * ends[:, -1:]
+    # The clamps only matter for NaN weights, which would otherwise give an index outside the vocabulary.
+    block = torch.searchsorted(ends, targets, right=True).clamp(max=ends.shape[-1] - 1)
+    start = (ends - sums).gather(1, block)
+    tokens = block * _BLOCK + torch.arange(_BLOCK, device=weights.device)
+    inside = weights.gather(1, tokens.clamp(max=weights.shape[-1] - 1)).to(dtype)
+    inside = inside.masked_fill(tokens >= weights.shape[-1], 0)
+    place = torch.searchsorted(inside.cumsum(dim=-1), targets - start, right=True)
+    # The sum of the block may round to just below the target. Then take the last token of the block with any weight.
+    last = _BLOCK - 1 - (inside.flip(-1) > 0).int().argmax(dim=-1, keepdim=True)
+    return (block * _BLOCK + torch.minimum(place, last)).clamp(max=weights.shape[-1] - 1)
+
+
+def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "rows vocab"]:
+    """Keep the `k` most likely tokens of each row, and those tied with the last of them (Fan et al. 2018)."""
+    if k >= logits.shape[-1]:
+        return logits
+    threshold = logits.topk(k, dim=-1).values[:, -1:]
+    return logits.masked_fill(logits < threshold, -torch.inf)
+
+
+def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "rows vocab"]:
+    """Keep the smallest set of most likely tokens whose probability reaches `p` (Holtzman et al. 2020).
+
+    The most likely token is always kept. Among tied tokens at the border, the set may take either.
+    """
+    count = min(NUCLEUS_CANDIDATES, logits.shape[-1])
+    total = logits.logsumexp(dim=-1, keepdim=True)
+    candidates, order = logits.topk(count, dim=-1)
+    mass = (candidates - total).exp().cumsum(dim=-1)
+    if count < logits.shape[-1] and bool((mass[:, -1] < p).any()):
+        candidates, order = logits.sort(dim=-1, descending=True)
+        mass = (candidates - total).exp().cumsum(dim=-1)
+    # A token stays while the mass before it has not reached p.
+    inside = torch.ones_like(mass, dtype=torch.bool)
+    inside[:, 1:] = mass[:, :-1] < p
+    kept = torch.full_like(logits, -torch.inf)
+    return kept.scatter_(-1, order, candidates.masked_fill(~inside, -torch.inf))
+
+
+def keep_min_p(logits: Float[Tensor, "rows vocab"], min_p: float) -> Float[Tensor, "rows vocab"]:
+    """Keep the tokens at least `min_p` times as likely as the most likely one (Nguyen et al. 2024)."""
+    if min_p == 0:
+        return logits
+    threshold = logits.amax(dim=-1, keepdim=True) + torch.tensor(min_p).log().item()
+    return logits.masked_fill(logits < threshold, -torch.inf)
+
+
+def has_filters(params: SamplingParams) -> bool:
+    """Whether `filter_logits` does anything."""
+    return params.top_k > 0 or params.top_p < 1 or params.min_p > 0
+
+
+def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -> Float[Tensor, "rows vocab"]:
+    """Apply the filters of `params` to logits that are already divided by the temperature.
+
+    Returns the input tensor itself if no filter is on.
+    """
+    if params.top_k > 0:
+        logits = keep_top_k(logits, params.top_k)
+    if params.top_p < 1:
+        logits = keep_top_p(logits, params.top_p)
+    if params.min_p > 0:
+        logits = keep_min_p(logits, params.min_p)
+    return logits
+
+
+def end_of_sequence_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """The end-of-sequence tokens of a model's generation config and of the tokenizer."""
+    declared = [getattr(generation, "eos_token_id", None), tokenizer.eos_token_id]
+    ids: set[int] = set()
+    for entry in declared:
+        if isinstance(entry, int):
+            ids.add(entry)
+        elif entry is not None:
+            ids.update(entry)
+    return ids
+
+
+class StopRule:
+    """Decides whether the last token ends a completion, and gives the text of a completion.
+
+    A stop string that is itself a special token of the tokenizer (`<|im_end|>`) stops by its token id, since
+    special tokens are not part of the text.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, params: SamplingParams, end_of_sequence: Iterable[int]
+    ) -> None:
+        special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
+        self.token_ids = {*end_of_sequence, *params.stop_token_ids}
+        self.token_ids.update(special[text] for text in params.stop if text in special)
+        self._stop_ids = np.array(sorted(self.token_ids), dtype=np.int64)
+        self.strings = [text for text in params.stop if text and text not in special]
+        self._tokenizer = tokenizer
+        self._last_characters = {text[-1] for text in self.strings}
+        self._longest = max(map(len, self.strings), default=0)
+        self._can_complete: dict[int, bool] = {}
+
+    def reached(self, token_ids: Sequence[int]) -> bool:
+        """Whether the completion `token_ids`, not stopped before its last token, stops with it."""
+        last = np.asarray(token_ids[-1:])
+        return bool(self.stop_at(last)[0] or (self.may_end_a_text(last)[0] and self.ends_a_text(token_ids)))
+
+    def stop_at(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
+        """Whether each of these tokens stops a completion by itself."""
+        return np.isin(last, self._stop_ids)
+
+    def may_end_a_text(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
+        """Which of these tokens could complete a stop string."""
+        if not self.strings:
+            return np.zeros(len(last), bool)
+        return np.array([self._may_complete(token_id) for token_id in last.tolist()], bool)
+
+    def ends_a_text(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> bool:
+        """Whether a completion whose last token could complete a stop string ends with one."""
+        tail = self._tail(token_ids)
+        return any(text in tail for text in self.strings)
+
+    def texts(self, completions: Sequence[Sequence[int] | Int[np.ndarray, " T"]]) -> list[str]:
+        """Each completion decoded without special tokens and cut before its first stop string."""
+        return [self._cut(self._decode(token_ids)) for token_ids in completions]
+
+    def _may_complete(self, token_id: int) -> bool:
+        """Whether a token alone could add the last character of a stop string. The answer is remembered per token.
+
+        A token may decode to part of a character (shown as U+FFFD), and a decoder may strip the spaces of a single
+        token. In both cases the answer is yes.
+        """
+        known = self._can_complete.get(token_id)
+        if known is None:
+            piece = self._decode([token_id])
+            known = "\ufffd" in piece or any(last.isspace() or last in piece for last in self._last_characters)
+            self._can_complete[token_id] = known
+        return known
+
+    def _tail(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:
+        """The end of the text, long enough to hold every stop string that the last token could complete."""
+        needed = self._longest + len(self._decode(token_ids[-1:])) + _SLACK
+        window = needed
+        while True:
+            tail = self._decode(token_ids[-window:])
+            if window >= len(token_ids) or len(tail) >= needed:
+                return tail
+            window *= 2
+
+    def _cut(self, text: str) -> str:
+        found = [position for stop in self.strings if (position := text.find(stop)) >= 0]
+        return text[: min(found)] if found else text
+
+    def _decode(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:
+        ids = token_ids.tolist() if isinstance(token_ids, np.ndarray) else list(token_ids)
+        decoded = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        assert isinstance(decoded, str)
+        return decoded

@@ -1,0 +1,305 @@
+"""vLLM engines in this process (`OfflineEngine`) and behind a URL (`RemoteEngine`), and their requests."""
+
+# vLLM has an environment of its own, where types are not checked.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+import torch
+
+from cooper_rl.config.event_loop import EventLoop
+from cooper_rl.engines.base import EngineLost
+from cooper_rl.engines.local.models import load_tokenizer
+from cooper_rl.engines.model_folder import local_folder
+from cooper_rl.engines.vllm import OLDEST, VllmConfig, version_numbers
+from cooper_rl.errors import InputError
+
+GIB = 2**30
+HEALTH_POLL_S = 1.0
+"""Seconds between two checks whether a server is back."""
+
+
+@dataclass(frozen=True)
+class CompletionRequest:
+    """A request for one completion; `params` are vLLM's SamplingParams as plain data."""
+
+    prompt: list[int]
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class DrawnCompletion:
+    """A completion as vLLM reports it: token ids, `stop` or `length`, and the versions of the weights that drew it."""
+
+    token_ids: Sequence[int]
+    logprobs: Sequence[float]
+    finish_reason: str | None
+    versions: Sequence[str]
+
+
+class InferenceEngine(Protocol):
+    """One vLLM engine, or several behind one call."""
+
+    dtype: torch.dtype
+    """Of its weights."""
+    elsewhere: bool
+    """Whether it draws in another process, so that this one can do something else meanwhile."""
+    restarts: int
+    """How many engines this side has started in place of lost ones."""
+
+    @property
+    def context(self) -> int:
+        """Most tokens of a prompt and its completion together."""
+        ...
+
+    def generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
+        """Draw every completion, in the order of the requests. Raises EngineLost where the engine is gone."""
+        ...
+
+    def wait_until_back(self) -> None:
+        """Wait for an engine that is being restarted. Raises EngineLost where it does not come back."""
+
+    def weight_versions(self) -> list[str]:
+        """The version of the weights that each engine reports."""
+        ...
+
+
+class OfflineEngine:
+    """vLLM's offline class, `LLM`, in this process. It starts with the weights of a model folder or the hub.
+
+    All its state comes back with a push of weights, so it may be killed and restarted.
+    """
+
+    elsewhere = False
+    restarts = 0
+
+    def __init__(self, model: str, config: VllmConfig, backend: str = "gloo"):
+        # One process an engine: the process that vLLM would start survives a parent that is killed.
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+        from vllm import LLM, SamplingParams  # noqa: PLC0415 - starts vLLM
+        from vllm.config import WeightTransferConfig  # noqa: PLC0415
+
+        from cooper_rl.engines.vllm.transfer import EXTENSION  # noqa: PLC0415
+
+        self._params: Any = SamplingParams
+        on_cpu = not torch.cuda.is_available()
+        kv_cache_gib = config.kv_cache_gib or (1.0 if on_cpu else None)
+        set_num_threads = torch.set_num_threads
+        self._llm = LLM(
+            model,
+            tensor_parallel_size=config.tensor_parallel,
+            # Under Ray vLLM would ask Ray for devices, beside those that this process has.
+            distributed_executor_backend="mp" if config.tensor_parallel > 1 else None,
+            dtype=("float32" if on_cpu else "bfloat16") if config.dtype == "auto" else config.dtype,
+            max_num_seqs=config.max_num_seqs,
+            max_model_len=config.max_model_len,
+            gpu_memory_utilization=config.gpu_memory_utilization,
+            kv_cache_memory_bytes=int(kv_cache_gib * GIB) if kv_cache_gib else None,
+            enforce_eager=config.enforce_eager,
+            enable_prefix_caching=config.prefix_caching,
+            # Where a prompt is computed in two parts, vLLM sets a request's generator back, and a CPU's cannot be.
+            enable_chunked_prefill=False if on_cpu else None,
+            generation_config="vllm",
+            logprobs_mode="processed_logprobs",
+            trust_remote_code=False,
+            disable_log_stats=True,
+            weight_transfer_config=WeightTransferConfig(backend=backend),
+            worker_extension_cls=EXTENSION,
+        )
+        torch.set_num_threads = set_num_threads  # on a CPU vLLM replaces it by a function that does nothing
+        self.context: int = self._llm.model_config.max_model_len
+        self.dtype: torch.dtype = self._llm.model_config.dtype
+        self.workers = config.tensor_parallel
+
+    def generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
+        prompts: Any = [{"prompt_token_ids": request.prompt} for request in requests]
+        params = [self._params(**request.params, flat_logprobs=True) for request in requests]
+        found = [one.outputs[0] for one in self._llm.generate(prompts, params, use_tqdm=False)]
+        return [
+            DrawnCompletion(
+                token_ids=list(one.token_ids),
+                logprobs=one.logprobs.logprobs,  # pyright: ignore - flat, with one number a token
+                finish_reason=one.finish_reason,
+                versions=[span.version for span in one.weight_versions or ()],
+            )
+            for one in found
+        ]
+
+    def wait_until_back(self) -> None:
+        """Nothing: the engine lives as long as this process."""
+
+    def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
+        takes_record = verb in ("init_weight_transfer_engine", "update_weights")
+        getattr(self._llm, verb)(*([arguments] if takes_record else arguments.values()))
+
+    def weight_versions(self) -> list[str]:
+        return [self._llm.get_weight_version()]
+
+    def reset_prefix_cache(self) -> None:
+        if not self._llm.reset_prefix_cache():
+            raise RuntimeError("vLLM could not empty its prefix cache: a completion is still being drawn")
+
+
+class RemoteEngine:
+    """A `vllm serve` that is running already, by its address. Calls raise EngineLost where it does not answer.
+
+    It draws through `/inference/v1/generate`, which takes and gives token ids and names the weights that drew them
+    (completions of the OpenAI protocol do not), and takes weights through the routes of vLLM's development mode.
+    """
+
+    elsewhere = True
+    restarts = 0
+
+    def __init__(self, config: VllmConfig, backend: str):
+        """Raises InputError for a server that does not answer, is too old, or was started with other settings."""
+        assert config.url is not None
+        self.url = config.url.rstrip("/")
+        self._config, self._backend = config, backend
+        self._http = httpx.Client(base_url=self.url, timeout=config.timeout_s)
+        self._loop = EventLoop()
+        try:
+            served = self._call("GET", "/v1/models")["data"][0]
+            version = self._call("GET", "/version")["version"]
+        except (RuntimeError, LookupError) as error:
+            raise InputError(
+                f"url: no vLLM server answers at {self.url} ({error}); start one as in docs/vllm.md, or correct the url"
+            ) from error
+        self.context: int = served["max_model_len"]
+        self.model: str = served["root"]
+        """The folder or name that the server was started with."""
+        if version_numbers(version) < OLDEST:
+            raise InputError(
+                f"url: the server at {self.url} is vLLM {version}; its weight transfer needs {OLDEST[0]}.{OLDEST[1]}"
+            )
+        described = self._described()
+        _check_settings(self.url, described, backend)
+        self.dtype: torch.dtype = getattr(torch, described["model_config"]["dtype"].removeprefix("torch."))
+        self._try_to_draw()
+        self.workers: int = (
+            described["parallel_config"]["world_size"] * described["parallel_config"]["data_parallel_size"]
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteEngine, (self._config, self._backend)  # another process opens connections of its own
+
+    def check_serves(self, model: str) -> None:
+        """Raises InputError where the server has another model.
+
+        Weights of another shape would fail at the first push, and other tokens would not fail at all.
+        """
+        if local_folder(model) is not None and Path(self.model).is_dir():
+            own, served = (load_tokenizer(path).get_vocab() for path in (model, self.model))
+            if own != served:
+                raise InputError(f"url: {self.url} serves {self.model}, whose tokens are others than those of {model}")
+        elif local_folder(model) is None and self.model != model:
+            raise InputError(f"url: {self.url} serves {self.model}, and this run's policy is {model}")
+
+    def generate(self, requests: Sequence[CompletionRequest]) -> list[DrawnCompletion]:
+        return self._loop.run(lambda: self._generate(requests))
+
+    def wait_until_back(self) -> None:
+        """Wait for a server that is being restarted. Raises EngineLost after `timeout_s`."""
+        end = time.monotonic() + self._config.timeout_s
+        while True:
+            try:
+                self._http.get("/health", timeout=HEALTH_POLL_S).raise_for_status()
+                return
+            except httpx.HTTPError as error:
+                if time.monotonic() > end:
+                    raise EngineLost(f"{self.url} did not come back: {error}") from error
+            time.sleep(HEALTH_POLL_S)
+
+    def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
+        self._call("POST", f"/{verb}", dict(arguments) or None)
+
+    def weight_versions(self) -> list[str]:
+        return [self._call("GET", "/weight_info")["weight_version"]]
+
+    def reset_prefix_cache(self) -> None:
+        if not self._call("POST", "/reset_prefix_cache")["success"]:
+            raise RuntimeError(f"{self.url} could not empty its prefix cache: somebody else is drawing completions")
+
+    async def _generate(self, requests: Sequence[CompletionRequest]) -> list[DrawnCompletion]:
+        slots = asyncio.Semaphore(self._config.max_num_seqs)
+        limits = httpx.Limits(max_connections=self._config.max_num_seqs)
+
+        async def one(request: CompletionRequest) -> DrawnCompletion:
+            async with slots:
+                body = {"token_ids": request.prompt, "sampling_params": request.params}
+                return _read(_json_of(await http.post("/inference/v1/generate", json=body)))
+
+        async with httpx.AsyncClient(base_url=self.url, timeout=self._config.timeout_s, limits=limits) as http:
+            try:
+                async with asyncio.TaskGroup() as group:  # the first failure ends the others
+                    tasks = [group.create_task(one(request)) for request in requests]
+            except ExceptionGroup as errors:
+                first = errors.exceptions[0]
+                if isinstance(first, httpx.HTTPError):
+                    raise EngineLost(f"{self.url} does not answer: {type(first).__name__} {first}") from first
+                raise first from None
+        return [task.result() for task in tasks]
+
+    def _described(self) -> dict[str, Any]:
+        try:
+            return self._call("GET", "/server_info?config_format=json")["vllm_config"]
+        except (RuntimeError, LookupError) as error:
+            raise InputError(
+                f"url: the server at {self.url} takes no weights ({error}); start it with VLLM_SERVER_DEV_MODE=1 in "
+                "its environment, in a network that nobody else can reach"
+            ) from error
+
+    def _try_to_draw(self) -> None:
+        try:
+            self.generate([CompletionRequest([0], {"max_tokens": 1, "logprobs": 0, "detokenize": False})])
+        except RuntimeError as error:
+            raise InputError(
+                f"url: the server at {self.url} does not draw from token ids ({error}); start it with "
+                "--enable-scale-out"
+            ) from error
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        try:
+            return _json_of(self._http.request(method, path, json=body))
+        except httpx.HTTPError as error:
+            raise EngineLost(f"{self.url} does not answer: {type(error).__name__} {error}") from error
+
+
+def _json_of(response: httpx.Response) -> Any:
+    if response.is_error:
+        raise RuntimeError(f"{response.request.url} answered {response.status_code}: {response.text[:500]}")
+    return response.json()
+
+
+def _read(answer: dict[str, Any]) -> DrawnCompletion:
+    choice = answer["choices"][0]
+    return DrawnCompletion(
+        token_ids=choice["token_ids"],
+        logprobs=[token["logprob"] for token in choice["logprobs"]["content"]],
+        finish_reason=choice["finish_reason"],
+        versions=[span["version"] for span in choice["weight_versions"] or ()],
+    )
+
+
+def _check_settings(url: str, described: dict[str, Any], backend: str) -> None:
+    """Raises InputError for settings of a server under which it would draw or report something else."""
+    mode = described["model_config"]["logprobs_mode"]
+    if mode != "processed_logprobs":
+        raise InputError(
+            f"url: the server at {url} reports {mode}, which are not at the sampling temperature; start it with "
+            "--logprobs-mode processed_logprobs"
+        )
+    transfer = (described.get("weight_transfer_config") or {}).get("backend")
+    if transfer != backend:
+        found = f"takes weights over {transfer}" if transfer else "takes no weights"
+        extension = " --worker-extension-cls cooper_rl.engines.vllm.transfer.Extension" if backend == "gloo" else ""
+        raise InputError(
+            f"url: the server at {url} {found}, this run sends them over {backend}; start it with "
+            f'--weight-transfer-config \'{{"backend": "{backend}"}}\'{extension}, or set transfer'
+        )

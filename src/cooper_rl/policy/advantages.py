@@ -1,0 +1,260 @@
+"""Advantages: how much better a completion is than its group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, runtime_checkable
+
+from pydantic import Field
+
+from cooper_rl.config.base import Config
+from cooper_rl.config.registry import Kinds
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from torch import Tensor
+
+    from cooper_rl.rollouts import Ragged
+
+ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["advantages"])
+"""The kinds of `algorithm.advantages`."""
+
+
+@dataclass(frozen=True)
+class Completions:
+    """What some estimators read besides rewards, before the step's update."""
+
+    lengths: Ragged
+    """Tokens of each completion."""
+    mean_logprobs: Ragged
+    """The mean log-probability of each completion's tokens, in nats."""
+
+    def select(self, chosen: Bool[Tensor, " P"]) -> Completions:
+        """Only the groups where `chosen` is true."""
+        return Completions(self.lengths.select(chosen), self.mean_logprobs.select(chosen))
+
+
+class Advantage(Protocol):
+    """An estimator of advantages."""
+
+    def advantages(self, rewards: Ragged) -> Ragged:
+        """Advantages of the step's usable groups.
+
+        `rewards` are float64, finite, and not all equal within any group.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadsCompletions(Protocol):
+    """An estimator that also reads lengths and log-probabilities. Its record says so with `reads_completions`."""
+
+    reads_completions: ClassVar[Literal[True]]
+
+    def advantages(self, rewards: Ragged, completions: Completions) -> Ragged: ...
+
+
+AdvantageConfig = Annotated[Advantage | ReadsCompletions, ADVANTAGES]
+
+
+def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
+    """Groups whose largest and smallest reward differ by more than `min_spread` (in units of the reward).
+
+    The spread is the range, not the std, so one different completion counts the same for any group size N. The
+    threshold is needed because reward-model scores are never exactly equal: without it, dividing by the std would
+    amplify their noise to advantages of about 1. Raises ValueError on a non-finite reward.
+    """
+    _require_finite(rewards)
+    return rewards.amax() - rewards.amin() > min_spread
+
+
+def advantages(
+    rewards: Ragged,
+    config: Advantage | ReadsCompletions,
+    usable: Bool[Tensor, " P"] | None = None,
+    completions: Completions | None = None,
+) -> Ragged:
+    """Advantages in the dtype of `rewards`, computed in float64. They are exactly 0 in groups that are not `usable`.
+
+    `usable` comes from `usable_groups`; by default, every group with any spread is usable. Groups may differ in size.
+    An estimator that reads `completions` needs them. Raises ValueError on a non-finite reward.
+    """
+    if usable is None:
+        usable = usable_groups(rewards, min_spread=0.0)
+    else:
+        _require_finite(rewards)
+    result = rewards.flat.new_zeros(rewards.flat.shape)
+    if usable.any():
+        chosen = rewards.select(usable)
+        chosen = chosen.like(chosen.flat.double())
+        if not isinstance(config, ReadsCompletions):
+            found = config.advantages(chosen)
+        elif completions is None:
+            raise ValueError("the estimator reads completions, but none are given")
+        else:
+            found = config.advantages(chosen, completions.select(usable))
+        result[rewards.expand(usable)] = found.flat.to(result.dtype)
+    return rewards.like(result)
+
+
+def without_outliers(advantages: Ragged, counted: Bool[Tensor, " P"], max_z: float) -> tuple[Ragged, Float[Tensor, ""]]:
+    """The advantages with 0 where they differ from their mean by more than `max_z` std, and the share set to 0.
+
+    Mean and std (N in the denominator) are over the completions of the `counted` groups, and so is the share. Of N
+    values none differs by more than sqrt(N - 1) std, so a `max_z` of 3 never acts on fewer than 11 completions.
+    StableReinforce (R1-Reward, arXiv 2505.02835); its code compares with mean +- 3, which is not the z-score of the
+    paper.
+    """
+    inside = advantages.expand(counted)
+    flat = advantages.flat
+    if not inside.any():
+        return advantages, flat.new_zeros(())
+    mean, std = flat[inside].mean(), flat[inside].std(correction=0)
+    outlying = inside & ((flat - mean).abs() > max_z * std)
+    return advantages.like(flat.masked_fill(outlying, 0.0)), outlying[inside].to(flat.dtype).mean()
+
+
+def _require_finite(rewards: Ragged) -> None:
+    broken = [p for p, group in enumerate(rewards.groups()) if not group.isfinite().all()]
+    if broken:
+        raise ValueError(f"non-finite rewards in groups {broken}; every reward must be a finite number")
+
+
+@ADVANTAGES.register
+class GRPO(Config):
+    """(r - mean) / (max(std, std_floor) + eps) inside each group, with N - 1 in the denominator of the std.
+
+    Shao et al. 2024 (DeepSeekMath, arXiv 2402.03300, section 4.1.2). The paper does not say which std it means;
+    widely used trainers divide by N - 1. The floor is not in the paper.
+    """
+
+    kind: Literal["grpo"] = "grpo"
+    eps: float = Field(default=1e-6, ge=0)
+    """Added to the std. It rarely matters, because groups without usable spread are excluded first."""
+    std_floor: float = Field(default=0.0, ge=0)
+    """Lower bound of the std, in units of the reward; 0 means none. `algorithm.min_spread` leaves out groups whose
+    rewards hardly differ, and every group above it counts in full: rewards of .0005 to .02 have advantages as large as
+    rewards of 0 to 1. With a floor, advantages shrink with the spread instead: they are at most (range of the group's
+    rewards) / std_floor. Rewards of 0 and 1 have a std of at least 1 / sqrt(N) in a group of N, so a floor below that
+    does not touch groups with right and wrong answers of a rule."""
+
+    def advantages(self, rewards: Ragged) -> Ragged:
+        divisor = rewards.std().clamp(min=self.std_floor) + self.eps
+        return rewards.like(_centred(rewards) / rewards.expand(divisor))
+
+
+@ADVANTAGES.register
+class DrGRPO(Config):
+    """r - mean inside each group. Nothing is divided, so easy and hard problems keep their weight.
+
+    Liu et al. 2025 ("Understanding R1-Zero-like training", arXiv 2503.20783, section 3). The paper's loss also
+    divides by a constant length; for that, combine it with the aggregation `sequence_mean_token_sum`.
+    """
+
+    kind: Literal["dr_grpo"] = "dr_grpo"
+
+    def advantages(self, rewards: Ragged) -> Ragged:
+        return rewards.like(_centred(rewards))
+
+
+@ADVANTAGES.register
+class RLOO(Config):
+    """r minus the mean of the *other* completions, an unbiased baseline. This equals (r - mean) N / (N - 1).
+
+    Ahmadian et al. 2024 ("Back to basics", arXiv 2402.14740, section 2).
+    """
+
+    kind: Literal["rloo"] = "rloo"
+
+    def advantages(self, rewards: Ragged) -> Ragged:
+        n = rewards.expand(rewards.counts())
+        return rewards.like(_centred(rewards) * n / (n - 1))
+
+
+@ADVANTAGES.register
+class ReinforcePPBaseline(Config):
+    """r - group mean, divided by the std of that difference over all usable groups of the step.
+
+    Hu et al. 2025 (REINFORCE++ with baseline, arXiv 2501.03262). The std is over completions, each counted once. The
+    differences have mean zero by construction, so the std is the root of their mean square (no N - 1).
+    verl reads the paper differently. It normalises over tokens, so a long completion counts more in the std, and it
+    subtracts the differences' mean over tokens, which is not zero if lengths differ.
+    """
+
+    kind: Literal["reinforce_pp_baseline"] = "reinforce_pp_baseline"
+    eps: float = Field(default=1e-6, ge=0)
+    """Added to the std."""
+
+    def advantages(self, rewards: Ragged) -> Ragged:
+        centred = _centred(rewards)
+        return rewards.like(centred / (centred.square().mean().sqrt() + self.eps))
+
+
+@ADVANTAGES.register
+class MaxRL(Config):
+    """(r - mean) / mean inside each group. For rewards >= 0 this approaches the maximum-likelihood gradient as N grows.
+
+    Tajwar et al. 2026 (arXiv 2602.02710): an average over the successes, with a zero-mean control variate.
+    A group whose mean is not positive has no success to imitate and gets 0. For rewards >= 0 the result lies in
+    [-1, N - 1]. Penalties can make rewards negative and the mean almost zero, so the result is clamped to +-(N - 1).
+    """
+
+    kind: Literal["maxrl"] = "maxrl"
+
+    def advantages(self, rewards: Ragged) -> Ragged:
+        mean, n = rewards.expand(rewards.mean()), rewards.expand(rewards.counts())
+        succeeded = mean > 0
+        ratio = (rewards.flat - mean) / mean.where(succeeded, 1.0)
+        return rewards.like(ratio.clamp(1 - n, n - 1).where(succeeded, 0.0))
+
+
+@ADVANTAGES.register
+class DRPO(Config):
+    """Positives share +1 by brevity, negatives share -1 by their log-probability, inside each group.
+
+    Li et al. 2025 (arXiv 2510.04474). The paper maximises, for each problem, sum_i w_i (s_i - tau log sum_j exp(s_j /
+    tau)) over right answers i and wrong ones j, where s is the mean log-probability of an answer's tokens and w_i is
+    proportional to exp((1 - length / max_tokens) / length_temperature), with sum 1. Its gradient is that of these
+    advantages with the aggregation `sequence_mean_token_mean`, divided by the group's size:
+    A_i = w_i and A_j = -softmax(s / tau)_j. A length penalty in the reward, in contrast, can make a long right answer
+    worse than a wrong one. s is taken before the step's update and does not move with `algorithm.minibatches`.
+
+    The paper's hinge on the KL divergence is not part of it; set `algorithm.kl`. A group without positives or without
+    negatives has advantage 0.
+    """
+
+    reads_completions: ClassVar[Literal[True]] = True
+
+    kind: Literal["drpo"] = "drpo"
+    max_tokens: int = Field(ge=1)
+    """The length that counts as longest, usually the sampler's `max_tokens`."""
+    length_temperature: float = Field(default=0.1, gt=0)
+    """How little brevity counts among positives (lambda)."""
+    temperature: float = Field(default=10.0, gt=0)
+    """How little probability counts among negatives (tau)."""
+    threshold: float = 0.5
+    """An answer is positive from this reward on."""
+
+    def advantages(self, rewards: Ragged, completions: Completions) -> Ragged:
+        positive = rewards.flat >= self.threshold
+        brevity = (1 - completions.lengths.flat.double() / self.max_tokens) / self.length_temperature
+        share_of_positives = _softmax(rewards.like(brevity), positive)
+        share_of_negatives = _softmax(
+            rewards.like(completions.mean_logprobs.flat.double() / self.temperature), ~positive
+        )
+        share = rewards.like(positive.double()).mean()
+        has_both = rewards.expand((share > 0) & (share < 1))
+        return rewards.like((share_of_positives - share_of_negatives).where(has_both, 0.0))
+
+
+def _centred(rewards: Ragged) -> Float[Tensor, " B"]:
+    return rewards.flat - rewards.expand(rewards.mean())
+
+
+def _softmax(values: Ragged, chosen: Bool[Tensor, " B"]) -> Float[Tensor, " B"]:
+    """softmax over the chosen values of each group; 0 elsewhere."""
+    masked = values.flat.masked_fill(~chosen, float("-inf"))
+    highest = values.expand(values.like(masked).amax()).nan_to_num(neginf=0.0)
+    raised = (masked - highest).exp()
+    sums = values.expand(values.like(raised).mean() * values.counts())
+    return raised / sums.where(sums > 0, 1.0)
