@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tiny_run import train
-
 from cooper_rl.losses.policy import PolicyLoss, PolicyLossInputs
 
 if TYPE_CHECKING:
