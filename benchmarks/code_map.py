@@ -132,7 +132,7 @@ def _layers() -> Layers:
 def _settings(folder: str) -> dict[str, Any]:
     """The embedded world's settings, with a step of four problems."""
     home = next((SOURCE / "src").rglob("arithmetic.yaml"))
-    models = next((SOURCE / "src").rglob("arithmetic/manifest.json")).parent
+    models = next((SOURCE / "src").rglob("arithmetic/**/manifest.json")).parent
     settings = yaml.safe_load(home.read_text(encoding="utf-8"))
     parts = {part: {**settings.get(part, {}), "model": str(models / part)} for part in ("policy", "reward_model")}
     return {**settings, **parts, "kind": "cooper", "name": "map", "output_dir": folder, "problems_per_step": 4}

@@ -18,9 +18,8 @@ from pydantic import PrivateAttr
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.ray import ClusterEngine
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.rollouts import Column, Samples
 
 

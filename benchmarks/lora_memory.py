@@ -24,9 +24,8 @@ SETTINGS = {
 def step(folder: str, settings: dict, completions: int, tokens: int) -> dict[str, float]:
     """Two steps, the first of which makes the optimizer's states."""
     from cooper_rl.engines.base import PolicyBatch
-    from cooper_rl.engines.config import LearnerConfig
+    from cooper_rl.engines.config import LearnerConfig, SamplingParams
     from cooper_rl.engines.local import LocalEngine
-    from cooper_rl.engines.sampling import SamplingParams
     from cooper_rl.losses.kl import KLConfig
     from cooper_rl.losses.policy import PolicyObjective, PPOClip
     from cooper_rl.rollouts import Column

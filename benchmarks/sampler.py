@@ -34,8 +34,8 @@ def stop_ids(options, vocabulary: int) -> list[int]:
 
 
 def cooper(options) -> None:
+    from cooper_rl.engines.config import SamplingParams
     from cooper_rl.engines.local.sampler import NativeSampler
-    from cooper_rl.engines.sampling import SamplingParams
 
     folder, autocast = model_folder(options.model), "bfloat16" if options.dtype == "bfloat16" else "off"
     sampler = NativeSampler.from_folder(folder, device="cpu", max_rows=options.at_once, autocast=autocast)

@@ -19,7 +19,7 @@ SETTINGS = {
     "cooptimization": {
         "assistant": {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"},
         "positives": ["rollout", "reference_solution"],
-        "anchor": 0.5,
+        "loss": {"anchor": 0.5},
     },
 }
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cooper_rl.engines.base import Sampler
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import SamplingParams
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import PolicyLearner
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.accuracy import avg_at_k, evaluate, pass_at_k, relabel
 from cooper_rl.evaluation.estimates import Estimate, wilson_interval

@@ -19,7 +19,6 @@ clock
 config
 data, losses
 rollouts, clients, engines, engines.config, engines.model_folder
-engines.sampling
 engines.base
 persist
 policy
@@ -34,9 +33,8 @@ engines.kinds
 cooptimization
 evaluation
 observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
-cooptimization.presets
-run_config, presets
-config_loading, exactness
+run_config
+exactness
 observe, model_cards
 service
 adapters

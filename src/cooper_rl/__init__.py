@@ -8,20 +8,19 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from cooper_rl.config.base import Config
     from cooper_rl.config.registry import Kinds
-    from cooper_rl.config_loading import build_config, load_config
     from cooper_rl.cooptimization.cooper_reward import CooperReward
     from cooper_rl.cooptimization.results import Scored, Updated
     from cooper_rl.cooptimization.reward_config import CooperRewardConfig
     from cooper_rl.data.problem import Problem
     from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
-    from cooper_rl.engines.sampling import SamplingParams
+    from cooper_rl.engines.config import SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
     from cooper_rl.observe.run_frames import Run, load_run
     from cooper_rl.rewards.base import Reward, Scores
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rewards.rule.verifier import RuleVerifier
     from cooper_rl.rollouts import Answer, AnswerGroup, Ragged, Rollouts
-    from cooper_rl.run_config import RunConfig
+    from cooper_rl.run_config import RunConfig, build_config, load_config
     from cooper_rl.service.client import AsyncRewardClient, RewardClient
     from cooper_rl.trainer import CooperTrainer
 
@@ -49,13 +48,13 @@ _HOMES = {
     "Run": "cooper_rl.observe.run_frames",
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",
-    "SamplingParams": "cooper_rl.engines.sampling",
+    "SamplingParams": "cooper_rl.engines.config",
     "Scored": "cooper_rl.cooptimization.results",
     "Scores": "cooper_rl.rewards.base",
     "StepContext": "cooper_rl.rewards.context",
     "Updated": "cooper_rl.cooptimization.results",
-    "build_config": "cooper_rl.config_loading",
-    "load_config": "cooper_rl.config_loading",
+    "build_config": "cooper_rl.run_config",
+    "load_config": "cooper_rl.run_config",
     "load_run": "cooper_rl.observe.run_frames",
 }
 

@@ -16,10 +16,10 @@ from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import EngineConfig, LongLived
 from cooper_rl.engines.base import MeasuredSampler, Metrics, PolicyLearner, Sampler
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.evaluation.accuracy import EvaluationResult, evaluate, relabel
 from cooper_rl.evaluation.monitor import Monitor
 from cooper_rl.inputs import Inputs, read_inputs

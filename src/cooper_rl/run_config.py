@@ -1,22 +1,23 @@
 """The configuration of one training run: every setting, its default and its meaning."""
 
-from pathlib import PurePath
-from typing import Annotated, Literal, Self
+import math
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config
+from cooper_rl.config.base import Config, Places, mapping_of
+from cooper_rl.config.settings import Settings, check, read_settings
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.token_logprobs import RecordConfig
 from cooper_rl.observe.watch.rules import WatchRule
-from cooper_rl.policy.config import AlgorithmConfig, OverlongConfig
-from cooper_rl.rewards.shaping.overlong import Overlong
-from cooper_rl.rewards.without_effect import check_effect, check_outliers
+from cooper_rl.policy.advantages import GRPO
+from cooper_rl.policy.config import AlgorithmConfig
 
 
 class RolloutConfig(SamplingParams):
@@ -73,9 +74,6 @@ class RunConfig(CooperRewardConfig):
     """Folder of the run inside `output_dir`. Nested folders such as `sweep/first` are allowed."""
     output_dir: str = "runs"
     """Folder in which runs are written."""
-    preset: Literal["cooper", "cooper_light", "paper"] = "cooper"
-    """Defaults of stage 2 and of the algorithm: ours (`cooper`), ours with fewer pairs and updates (`cooper_light`), or
-    the paper's published behaviour (`paper`). Explicit settings win."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work. The default is OMP_NUM_THREADS or, if that is not set, the number of cores this
     process may use."""
@@ -111,6 +109,20 @@ class RunConfig(CooperRewardConfig):
     """Further places that metrics are sent to, besides the run's folder and, if it is installed, TensorBoard."""
     watch: tuple[WatchRule, ...] = ()
     """Rules, in addition to the default ones, that say what counts as a training fault and what to do about it."""
+
+    @classmethod
+    def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
+        """Preset, short forms, and `algorithm.overlong: {kind: penalise}`, which stands for a shaping."""
+        settings, places = super().expand(settings)
+        algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())
+        overlong = mapping_of(mapping_of(algorithm).get("overlong"))
+        if overlong.get("kind") != "penalise" or not isinstance(shaping, list | tuple):
+            return settings, places
+        limit = mapping_of(settings.get("rollout")).get("max_tokens", RolloutConfig().max_tokens)
+        penalty = {**overlong, "kind": "overlong", "max_tokens": limit}
+        places["shaping", str(len(shaping))] = ("algorithm", "overlong")
+        kept = {name: value for name, value in mapping_of(algorithm).items() if name != "overlong"}
+        return {**settings, "shaping": [*shaping, penalty], "algorithm": kept}, places
 
     @field_validator("name")
     @classmethod
@@ -192,25 +204,62 @@ class RunConfig(CooperRewardConfig):
                 "correct for; set algorithm.loss.truncated_importance_sampling: 2 and "
                 "algorithm.recompute_old_logprobs: true, or rollout.lag: 0"
             )
-        overlong = self.algorithm.overlong
-        if overlong.kind == "penalise" and overlong.buffer > self.rollout.max_tokens:
-            raise ValueError(
-                f"algorithm.overlong.buffer: {overlong.buffer} exceeds rollout.max_tokens: {self.rollout.max_tokens}; "
-                "the penalty starts that many tokens before the limit"
-            )
-        self._move_overlong_penalty()
-        check_effect(self.shaping, self.algorithm)
-        check_outliers(self.algorithm, self.problems_per_step, self.rollout.n)
+        _check_effect(self.shaping, self.algorithm)
+        _check_outliers(self.algorithm, self.problems_per_step, self.rollout.n)
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self
 
-    def _move_overlong_penalty(self) -> None:
-        """Replace `algorithm.overlong.kind: penalise`, a short form, by the shaping that it stands for."""
-        overlong = self.algorithm.overlong
-        if overlong.kind != "penalise":
-            return
-        limit = self.rollout.max_tokens
-        penalty = Overlong(max_tokens=limit, buffer=overlong.buffer, factor=overlong.factor)
-        kept = self.algorithm.model_copy(update={"overlong": OverlongConfig()})
-        vars(self).update(shaping=(*self.shaping, penalty), algorithm=kept)
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a run's configuration.
+
+    `overrides` ("policy.learning_rate=1e-5") win over the file, the file over the preset, the preset over the defaults.
+    Raises InputError for anything that does not fit; it names the file, line and key, and the nearest known key.
+    """
+    return check(RunConfig, read_settings(path, overrides))
+
+
+def build_config(settings: dict[str, Any]) -> RunConfig:
+    """Check plain settings against the schema. Raises InputError like `load_config`."""
+    return check(RunConfig, Settings(settings))
+
+
+def _check_effect(shaping: Sequence[Any], algorithm: AlgorithmConfig) -> None:
+    """Raises ValueError for a shaping that changes no gradient.
+
+    (r - mean) / std of a group does not change if the group's rewards are scaled by a positive factor or shifted. The
+    last shapings of the list therefore have no effect under `grpo` if they do nothing else (`affine_per_group`). An
+    earlier one may matter to those after it, and any may matter to a KL penalty that is subtracted from the reward, or
+    to a floor of the std.
+    """
+    grpo = algorithm.advantages
+    if not isinstance(grpo, GRPO) or grpo.std_floor > 0 or algorithm.pulls_in("reward"):
+        return
+    if shaping and getattr(shaping[-1], "affine_per_group", False):
+        name = getattr(shaping[-1], "kind", type(shaping[-1]).__name__)
+        raise ValueError(
+            f"shaping: {name} only scales and shifts the rewards of a group, and advantages of kind grpo, "
+            "(r - mean) / std, undo both, so it changes no gradient; remove it, or use another kind of "
+            "algorithm.advantages, such as dr_grpo (which groups are left out is set by algorithm.min_spread)"
+        )
+
+
+def _check_outliers(algorithm: AlgorithmConfig, problems: int, n: int) -> None:
+    """Raises ValueError for a `max_advantage_z` that no advantage of a step can exceed.
+
+    None of M numbers is further from their mean than sqrt(M - 1) of their standard deviations (M in the denominator).
+    In a step M is `problems` times `n` completions. Under `grpo`, however, every group of `n` has mean 0 and the same
+    standard deviation, so its own bound, sqrt(n - 1), is that of the step; a floor of the std, or an `eps` that is not
+    small beside `min_spread`, makes groups differ.
+    """
+    grpo, largest = algorithm.advantages, algorithm.max_advantage_z
+    alike = isinstance(grpo, GRPO) and not getattr(grpo, "std_floor", 0.0) and grpo.eps <= algorithm.min_spread / 1000
+    count, what = (n, "group under advantages of kind grpo") if alike else (problems * n, "step")
+    if largest is not None and largest >= math.sqrt(count - 1):
+        bound = math.sqrt(count - 1)
+        raise ValueError(
+            f"algorithm.max_advantage_z: {largest:g} cannot act: none of the {count} completions of a {what} is "
+            f"further than sqrt({count} - 1) = {bound:.2f} standard deviations from the mean; set it below that, take "
+            f"more completions (at least {math.floor(largest**2) + 2}), or remove it"
+        )

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cooper_rl.cooptimization.outline import check_outline, outline
+from cooper_rl.cooptimization.reward_config import check_outline, outline
 from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.engines.model_folder import adapter_base
 from cooper_rl.errors import InputError

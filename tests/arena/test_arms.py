@@ -6,9 +6,10 @@ import pytest
 
 from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
 from cooper_lab.arithmetic.picture import LABELS, draw
-from cooper_rl.config_loading import build_config
+from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.observe.record import read_events, read_metrics
 from cooper_rl.observe.watch.rules import HACKING
+from cooper_rl.run_config import build_config
 from runs.recorded_run import data_of
 
 
@@ -21,7 +22,7 @@ def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
         "cooper": "cooper",
     }
     assert configs["paper"].cooptimization.negatives == ("assistant",)
-    assert configs["paper"].cooptimization.anchor == 0
+    assert configs["paper"].cooptimization.loss == PairwiseLoss(anchor=0)
     assert configs["cooper"].cooptimization.negatives == ("assistant", "on_policy")
     assert configs["cooper"].cooptimization.replay.labelled is None  # data that the other arms do not get
     for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation", "algorithm"):

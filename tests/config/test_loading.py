@@ -7,11 +7,12 @@ import pytest
 import yaml
 
 from cooper_rl.config.commented_yaml import commented_yaml
-from cooper_rl.config_loading import build_config, load_config
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
 from cooper_rl.errors import InputError
 from cooper_rl.losses.kl import KLConfig
 from cooper_rl.losses.policy import GSPO
-from cooper_rl.run_config import RunConfig
+from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.run_config import RunConfig, build_config, load_config
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
 
@@ -45,7 +46,7 @@ def test_overrides_win_over_the_file_and_the_file_over_the_preset(tmp_path):
 def test_the_paper_preset_neither_skips_groups_nor_adds_to_the_published_loss():
     config = build_config({**MINIMAL, "preset": "paper"})
     assert config.algorithm.min_spread == 0
-    assert config.cooptimization.anchor == 0
+    assert config.cooptimization.loss == PairwiseLoss(anchor=0)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,35 @@ def test_contradictions_are_reported(settings, words):
 def test_files_that_are_not_settings(tmp_path, text, words):
     with pytest.raises(InputError, match=words):
         load_config(_write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "reward_model:\n  model: rm\n  learning_rate: -1\n",
+            "run.yaml:5: reward_model.learning_rate: Input should be",
+        ),
+        ("reward_model: 3\n", "run.yaml:3: reward_model: Input should be"),
+        ("reward_model: {model: rm}\nkind: hybrid\nhybrid: {alpha: -1}\n", "run.yaml:5: hybrid.alpha: Input should be"),
+        (
+            "kind: rule\nextra_rewards:\n  - {function: 'a:b'}\n  - {weight: 1}\n",
+            "run.yaml:6: extra_rewards.1.function: ",
+        ),
+        ("kind: rule\nalgorithm: {overlong: {kind: penalise, buffer: x}}\n", "run.yaml:4: algorithm.overlong.buffer: "),
+    ],
+)
+def test_an_error_in_a_short_form_names_it_as_it_was_written(tmp_path, text, words):
+    with pytest.raises(InputError) as error:
+        load_config(_write(tmp_path, "policy: {model: m}\nproblems: {source: p.jsonl}\n" + text))
+    assert words in str(error.value)
+
+
+def test_a_reward_made_in_python_has_presets_and_short_forms_too():
+    given = CooperRewardConfig(preset="paper", kind="hybrid", reward_model=RewardModelConfig(model="rm"))
+    assert given.cooptimization == build_config({**MINIMAL, "preset": "paper"}).cooptimization
+    assert (given.learning_model, given.reward_model) == ("main", None)
+    assert CooperRewardConfig.model_validate(given.model_dump(mode="json")) == given
 
 
 ALIASES = "\n".join(["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))])

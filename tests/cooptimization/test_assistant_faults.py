@@ -11,7 +11,7 @@ from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
-from cooper_rl.cooptimization.presets import PAPER
+from cooper_rl.cooptimization.reward_config import PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.rollouts import Answer, AnswerGroup

@@ -10,12 +10,12 @@ from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImp
 from cooper_rl.cooptimization.backward_rows import Part, needed, pulls, without_negligible
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.cooptimization.presets import LIGHT
+from cooper_rl.cooptimization.reward_config import LIGHT
 from cooper_rl.cooptimization.update import spread_over_origins, update_reward_model
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
 
 LABELLED = [LabelledCompletion("What is 7 + 0?", "7", answer_text(n), float(n == 7)) for n in range(4, 10)]
 
@@ -55,14 +55,15 @@ def test_the_gradients_error_is_at_most_what_the_skipped_logits_pull_at_the_weig
     model = learner.model.double()
     pairs = PairBatch(rows(20, 1), rows(20, 2), [0.05] * 20)
     labelled = LabelledBatch(rows(8, 5), [0.0, 1.0] * 4, [1 / 8] * 8)
-    parts = [Part("", pairs, PairwiseLoss(anchor=0.5)), Part("labelled_", labelled, BinaryCrossEntropyLoss())]
+    anchored = PairwiseLoss(anchor=0.5)
+    parts = [Part("", pairs, anchored), Part("labelled_", labelled, BinaryCrossEntropyLoss())]
     alone = [model(torch.tensor([row])).logits[0, 0] for row in pairs.inputs + labelled.inputs]
     logits = torch.stack(alone).detach().requires_grad_()
     positive, negative, rest = logits.split([20, 20, 8])
     weights, shares, labels = (
         logits.new_tensor(values) for values in (pairs.weights, labelled.weights, labelled.labels)
     )
-    loss = pairwise_loss(positive, negative, weights, 0.5).loss + bce_loss(rest, labels, shares).loss
+    loss = anchored.pair_loss(positive, negative, weights).loss + bce_loss(rest, labels, shares).loss
     pull = torch.autograd.grad(loss, logits)[0].abs()
 
     kept, _ = without_negligible(parts, list(logits.detach().split([40, 8])), share)
@@ -83,7 +84,7 @@ def test_the_gradients_error_is_at_most_what_the_skipped_logits_pull_at_the_weig
 
 
 def test_pull_is_how_fast_the_loss_changes_with_the_logits():
-    pair = Part("", PairBatch([[1]], [[2]], [0.5]), PairwiseLoss())
+    pair = Part("", PairBatch([[1]], [[2]], [0.5]), PairwiseLoss(anchor=0))
     pull, metrics = pulls(pair, torch.tensor([1.5, 0.0]))
     assert pull.tolist() == pytest.approx([2 * 0.5 / (1 + math.exp(1.5))])
     assert metrics == pytest.approx({"loss": 0.5 * math.log1p(math.exp(-1.5)), "pair_accuracy": 1.0, "margin": 1.5})

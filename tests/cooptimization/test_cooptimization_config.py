@@ -1,21 +1,33 @@
 import pytest
 from pydantic import ValidationError
 
+from cooper_rl import build_config, load_config
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant import build_assistant
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistantConfig
 from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.presets import COOPER, PAPER
 from cooper_rl.errors import InputError
+from cooper_rl.losses.reward_model import PairLoss, PairwiseLoss
+
+RULE_RUN = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
+
+
+def stage2_of(preset):
+    return build_config({**RULE_RUN, "preset": preset}).cooptimization
 
 
 def test_the_cooper_preset_is_the_default():
-    assert CooptimizationConfig.model_validate(COOPER) == CooptimizationConfig()
+    cooper = stage2_of("cooper")
+    assert cooper == CooptimizationConfig() == build_config(RULE_RUN).cooptimization
+    assert (cooper.negatives, cooper.positives) == (("assistant", "on_policy"), ("rollout", "reference_solution"))
+    assert (cooper.pairs_per_problem, cooper.epochs, cooper.before_policy) == (4, 2, 0.1)
+    assert (cooper.replay.capacity, cooper.replay.pairs_per_step, cooper.loss) == (4096, 32, PairwiseLoss(anchor=0.5))
+    assert (cooper.on_policy.order, cooper.on_policy.trust_unparsed) == ("hardest", False)
 
 
 def test_the_paper_preset_has_none_of_our_remedies():
-    paper = CooptimizationConfig.model_validate(PAPER)
-    assert (paper.negatives, paper.positives, paper.anchor) == (("assistant",), ("rollout",), 0.0)
+    paper = stage2_of("paper")
+    assert (paper.negatives, paper.positives, paper.loss) == (("assistant",), ("rollout",), PairwiseLoss(anchor=0))
     assert (paper.replay.pairs_per_step, paper.replay.labelled, paper.epochs) == (0, None, 1)
     assert (paper.pairs_per_problem, paper.before_policy) == (1, None)
 
@@ -54,3 +66,31 @@ def test_an_assistant_is_built_only_if_needed_and_then_required(verifier):
     config = CooptimizationConfig.model_validate({"assistant": corrupter | {"function": "cooptimization_cases:flop"}})
     with pytest.raises(InputError, match="flop"):
         build_assistant(config, verifier)
+
+
+class OnlyTheGap(PairLoss):
+    """A loss of the user's."""
+
+    scale: float = 1.0
+
+    def pair_loss(self, positive_logits, negative_logits, weights):
+        return PairwiseLoss(anchor=0).pair_loss(self.scale * positive_logits, self.scale * negative_logits, weights)
+
+
+def test_the_loss_of_the_pairs_is_a_kind_and_its_settings_merge_with_the_presets():
+    config = build_config({**RULE_RUN, "preset": "paper", "cooptimization": {"loss": {"margin": 1.0}}})
+    assert config.cooptimization.loss == PairwiseLoss(anchor=0, margin=1)
+    own = {"kind": f"{__name__}:OnlyTheGap", "scale": 2.0}
+    config = build_config({**RULE_RUN, "preset": "paper", "cooptimization": {"loss": own}})
+    assert config.cooptimization.loss == OnlyTheGap(scale=2)
+
+
+@pytest.mark.parametrize("name", ["anchor", "margin", "centring", "smoothing"])
+def test_settings_of_the_loss_that_stood_beside_it_are_named_with_their_new_place(tmp_path, name):
+    (tmp_path / "run.yaml").write_text(f"kind: rule\ncooptimization:\n  {name}: 0.5\n")
+    with pytest.raises(
+        InputError, match=rf"run\.yaml:3: cooptimization\.{name} has moved; write cooptimization\.loss\.{name}"
+    ):
+        load_config(tmp_path / "run.yaml")
+    with pytest.raises(ValidationError, match=rf"{name} has moved; write loss\.{name}"):
+        CooptimizationConfig.model_validate({name: 0.5})

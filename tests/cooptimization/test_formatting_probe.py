@@ -13,7 +13,7 @@ from chat_server import ChatServer, completion  # pyright: ignore[reportMissingI
 from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
-from cooper_rl.cooptimization.presets import PAPER
+from cooper_rl.cooptimization.reward_config import PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 
 PROBLEMS = 300

@@ -11,7 +11,7 @@ from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
 from cooper_rl.cooptimization.negatives.swapped_reference import nearby
 from cooper_rl.cooptimization.pairs import Pair, pair_weights
-from cooper_rl.cooptimization.presets import LIGHT
+from cooper_rl.cooptimization.reward_config import LIGHT
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.problem import Problem
 from cooper_rl.rollouts import Answer, AnswerGroup
@@ -63,7 +63,7 @@ def test_a_reference_of_another_problem_that_means_the_same_is_never_swapped_in(
 
 
 def test_only_a_model_that_reads_the_reference_ranks_a_swapped_pair(verifier, make_learner, encoder):
-    stage2 = cooptimizer(verifier, negatives=["swapped_reference"], anchor=0.5)
+    stage2 = cooptimizer(verifier, negatives=["swapped_reference"], loss={"anchor": 0.5})
     pairs = make_pairs(stage2, verifier, groups(2))
     scored, metrics = stage2.update(pairs, make_learner(), encoder)
     assert all(pair.positive_logit_before != pair.negative_logit_before for pair in scored)
@@ -99,7 +99,7 @@ def test_partners_do_not_depend_on_the_order_or_the_calls_of_a_step(verifier):
 
 
 def test_ties_pull_two_logits_together(verifier, make_learner, encoder):
-    stage2, learner = cooptimizer(verifier, negatives=["on_policy"], anchor=0, tie_weight=4), make_learner()
+    stage2, learner = cooptimizer(verifier, negatives=["on_policy"], loss={"anchor": 0}, tie_weight=4), make_learner()
     pairs = [replace(pair, label="tie") for pair in make_pairs(stage2, verifier, groups(2))]
     history = [stage2.update(pairs, learner, encoder)[1] for _ in range(8)]
     assert history[-1]["reward_model/tie_gap"] < 0.5 * history[0]["reward_model/tie_gap"]

@@ -13,7 +13,7 @@ from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant import build_assistant
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
 from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.presets import LIGHT
+from cooper_rl.cooptimization.reward_config import LIGHT
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems

@@ -14,7 +14,7 @@ from cooper_rl.clients.chat import ChatClient, ChatConfig
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
 from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.presets import LIGHT, PAPER
+from cooper_rl.cooptimization.reward_config import LIGHT, PAPER
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.rewards.context import RewardModel

@@ -24,8 +24,8 @@ from cooper_rl.cli.settings import record_from
 from cooper_rl.config.settings import Settings, check, merge, read_settings, with_overrides
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config.user_functions import load_object
-from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.run_config import build_config, load_config
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.verifyrm.bench import ScoringConfig
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile, VerifyRMConfig

@@ -5,17 +5,19 @@ import math
 import pytest
 import torch
 
-from cooper_rl.losses.reward_model import bce_loss, pairwise_loss, tie_loss
+from cooper_rl.losses.reward_model import PairwiseLoss, TieLoss, bce_loss
 
 POSITIVE = torch.tensor([1.0, 0.5], dtype=torch.float64)
 NEGATIVE = torch.tensor([-1.0, 1.5], dtype=torch.float64)
 WEIGHTS = torch.tensor([0.5, 0.25], dtype=torch.float64)
+PLAIN = PairwiseLoss(anchor=0)
 
 
 def loss(gap: float, weight: float = 1.0, **settings) -> float:
     """The loss of one pair with logits gap / 2 and -gap / 2."""
     logits = torch.tensor([gap / 2], dtype=torch.float64)
-    return pairwise_loss(logits, -logits, torch.tensor([weight], dtype=torch.float64), **settings).loss.item()
+    weights = torch.tensor([weight], dtype=torch.float64)
+    return PairwiseLoss(anchor=0, **settings).pair_loss(logits, -logits, weights).loss.item()
 
 
 def test_bradley_terry_with_margin_and_strength():
@@ -28,7 +30,7 @@ def test_bradley_terry_with_margin_and_strength():
 def test_a_tie_is_cheapest_at_equal_logits_and_pulls_with_half_the_tanh():
     def tie(gap: float) -> tuple[float, float]:
         first = torch.tensor([gap], dtype=torch.float64, requires_grad=True)
-        value = tie_loss(first, torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)).loss
+        value = TieLoss().pair_loss(first, torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)).loss
         value.backward()
         assert first.grad is not None
         return value.item(), first.grad.item()
@@ -40,14 +42,15 @@ def test_a_tie_is_cheapest_at_equal_logits_and_pulls_with_half_the_tanh():
 def test_smoothing_by_a_half_is_the_tie_loss():
     first, second = torch.randn(2, 5, dtype=torch.float64)
     weights = torch.rand(5, dtype=torch.float64)
-    smoothed = pairwise_loss(first, second, weights, smoothing=0.5).loss
-    assert smoothed.item() == pytest.approx(tie_loss(first, second, weights).loss.item())
+    smoothed = PairwiseLoss(anchor=0, smoothing=0.5).pair_loss(first, second, weights).loss
+    assert smoothed.item() == pytest.approx(TieLoss().pair_loss(first, second, weights).loss.item())
 
 
 def test_centring_is_least_at_opposite_logits_and_leaves_the_gradient_of_the_gap_alone():
     def gradient(centring: float) -> torch.Tensor:
         logits = torch.tensor([[0.9], [0.4]], dtype=torch.float64, requires_grad=True)
-        pairwise_loss(logits[0], logits[1], torch.ones(1, dtype=torch.float64), centring=centring).loss.backward()
+        loss = PairwiseLoss(anchor=0, centring=centring)
+        loss.pair_loss(logits[0], logits[1], torch.ones(1, dtype=torch.float64)).loss.backward()
         assert logits.grad is not None
         return logits.grad.flatten()
 
@@ -59,7 +62,7 @@ def test_centring_is_least_at_opposite_logits_and_leaves_the_gradient_of_the_gap
 
 def test_an_infinite_logit_still_has_a_loss_without_smoothing():
     infinite = torch.tensor([math.inf])
-    assert pairwise_loss(infinite, torch.zeros(1), torch.ones(1)).loss.item() == 0.0
+    assert PLAIN.pair_loss(infinite, torch.zeros(1), torch.ones(1)).loss.item() == 0.0
 
 
 def softplus(x: float) -> float:
@@ -67,7 +70,7 @@ def softplus(x: float) -> float:
 
 
 def test_pairwise_loss_by_hand():
-    outputs = pairwise_loss(POSITIVE, NEGATIVE, WEIGHTS)
+    outputs = PLAIN.pair_loss(POSITIVE, NEGATIVE, WEIGHTS)
     assert outputs.loss.item() == pytest.approx(0.5 * softplus(-2.0) + 0.25 * softplus(1.0), abs=1e-12)
     assert outputs.metric_sums["pair_accuracy"].item() == 1
     assert outputs.metric_sums["margin"].item() == pytest.approx(2.0 - 1.0)
@@ -75,15 +78,16 @@ def test_pairwise_loss_by_hand():
 
 def test_the_anchor_adds_half_of_each_cross_entropy():
     anchors = [(softplus(-1.0) + softplus(-1.0)) / 2, (softplus(-0.5) + softplus(1.5)) / 2]
-    difference = (
-        pairwise_loss(POSITIVE, NEGATIVE, WEIGHTS, anchor=0.3).loss - pairwise_loss(POSITIVE, NEGATIVE, WEIGHTS).loss
-    )
+    anchored, plain = (loss.pair_loss(POSITIVE, NEGATIVE, WEIGHTS).loss for loss in (PairwiseLoss(anchor=0.3), PLAIN))
+    difference = anchored - plain
     assert difference.item() == pytest.approx(0.3 * (0.5 * anchors[0] + 0.25 * anchors[1]), abs=1e-12)
 
 
 def test_only_the_anchor_notices_a_shift_of_all_logits():
-    plain = [pairwise_loss(POSITIVE + shift, NEGATIVE + shift, WEIGHTS).loss.item() for shift in (0.0, 3.0)]
-    anchored = [pairwise_loss(POSITIVE + shift, NEGATIVE + shift, WEIGHTS, 0.1).loss.item() for shift in (0.0, 3.0)]
+    plain, anchored = (
+        [loss.pair_loss(POSITIVE + shift, NEGATIVE + shift, WEIGHTS).loss.item() for shift in (0.0, 3.0)]
+        for loss in (PLAIN, PairwiseLoss(anchor=0.1))
+    )
     assert plain[0] == pytest.approx(plain[1], abs=1e-12)
     assert anchored[1] > anchored[0] + 0.01
 
@@ -97,7 +101,7 @@ def test_bce_by_hand_with_a_soft_label():
 
 def test_extreme_logits_stay_finite():
     huge = torch.tensor([500.0])
-    assert pairwise_loss(-huge, huge, torch.ones(1), 1.0).loss.item() == pytest.approx(1500.0)
+    assert PairwiseLoss(anchor=1).pair_loss(-huge, huge, torch.ones(1)).loss.item() == pytest.approx(1500.0)
     assert bce_loss(-huge, torch.ones(1), torch.ones(1)).loss.item() == pytest.approx(500.0)
 
 
@@ -105,5 +109,5 @@ def test_gradients_against_finite_differences():
     torch.manual_seed(0)
     logits = [torch.randn(5, dtype=torch.float64, requires_grad=True) for _ in range(2)]
     weights, labels = torch.rand(5, dtype=torch.float64), torch.rand(5, dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda p, n: pairwise_loss(p, n, weights, 0.7).loss, logits)
+    assert torch.autograd.gradcheck(lambda p, n: PairwiseLoss(anchor=0.7).pair_loss(p, n, weights).loss, logits)
     assert torch.autograd.gradcheck(lambda x: bce_loss(x, labels, weights).loss, logits[:1])

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.clock import MEASURED
 from cooper_rl.engines.base import sample_at_once
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.observe.record import read_metrics
 from in_process import model_of
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from cooper_rl.config_loading import build_config
 from cooper_rl.observe.report.run_folder import read_run
 from cooper_rl.observe.report.verdict import verdict_of
 from cooper_rl.observe.run_status import status_of
+from cooper_rl.run_config import build_config
 from cooper_rl.trainer import CooperTrainer
 from runs.recorded_run import write_lines, write_run
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.config.settings import check, read_settings
-from cooper_rl.config_loading import load_config
 from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistantConfig
 from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.run_config import load_config
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
@@ -33,7 +34,7 @@ def test_the_papers_hyper_parameters(path: Path):
     stage2, evaluation = config.cooptimization, config.evaluation
     assert isinstance(stage2.assistant, ChatAssistantConfig)
     assert (stage2.assistant.temperature, stage2.assistant.tries) == (0.7, 3)
-    assert (stage2.negatives, stage2.positives, stage2.anchor) == (("assistant",), ("rollout",), 0.0)
+    assert (stage2.negatives, stage2.positives, stage2.loss) == (("assistant",), ("rollout",), PairwiseLoss(anchor=0))
     assert (evaluation.k, evaluation.temperature, evaluation.top_p) == (8, 0.7, 0.95)
 
 

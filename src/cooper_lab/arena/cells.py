@@ -14,7 +14,7 @@ from cooper_lab.arena.hole import Hole
 from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import __version__
 from cooper_rl.config.settings import merge
-from cooper_rl.config_loading import build_config
+from cooper_rl.run_config import build_config
 
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}
 """What a run of the arena has besides the settings of the demo: more test problems, and checkpoints to go on from."""

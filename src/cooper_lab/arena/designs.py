@@ -7,8 +7,8 @@ from typing import Any
 from cooper_lab.arithmetic.world import run_settings
 from cooper_rl.config.base import Config
 from cooper_rl.config.settings import Settings, check, read_settings
-from cooper_rl.config_loading import build_config
 from cooper_rl.errors import InputError
+from cooper_rl.run_config import build_config
 
 BUILT_IN = Path(__file__).parent / "designs.yaml"
 

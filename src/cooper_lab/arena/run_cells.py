@@ -13,9 +13,9 @@ from cooper_lab.arena.cells import Cell, Plan
 from cooper_lab.arena.measures import measures
 from cooper_lab.arithmetic.arms import steps_done
 from cooper_lab.arithmetic.pool import run_in_processes
-from cooper_rl.config_loading import build_config
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import write_text
+from cooper_rl.run_config import build_config
 
 STARTED = "fingerprint"
 """File of a run that has begun, with its cell's fingerprint."""

@@ -10,10 +10,10 @@ from typing import Any
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_lab.arithmetic.world import ASSETS, run_settings
 from cooper_rl.config.settings import merge
-from cooper_rl.config_loading import build_config
 from cooper_rl.engines.local.device import available_cores
 from cooper_rl.observe.record import read_events, read_metrics
 from cooper_rl.observe.watch.rules import HACKING
+from cooper_rl.run_config import build_config
 
 ARMS: dict[str, dict[str, Any]] = {
     "rule": {"kind": "rule"},

@@ -17,10 +17,9 @@ from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_lab.arithmetic.warmup import WarmupConfig, prompt_text, warm_up
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.rewards.model.input import RewardModelInput
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 

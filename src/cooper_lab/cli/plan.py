@@ -33,8 +33,8 @@ def plan(
     ] = "",
 ) -> None:
     """Print memory a device and seconds of a step's parts; exit with 1 where it does not fit. Loads no weights."""
-    from cooper_rl.config_loading import load_config  # noqa: PLC0415 - `cooper --help` stays quick
     from cooper_rl.errors import InputError  # noqa: PLC0415
+    from cooper_rl.run_config import load_config  # noqa: PLC0415 - `cooper --help` stays quick
 
     settings = load_config(config, overrides or [])
     if sampler not in (None, "native", "vllm"):

@@ -95,7 +95,7 @@ def _record(command: Command) -> "type[Config]":
 
 def _resolved(command: Command, record: "type[Config]", files: Sequence[str], overrides: Sequence[str]) -> "Config":
     from cooper_rl.config.settings import Settings, check, read_settings, with_overrides  # noqa: PLC0415
-    from cooper_rl.config_loading import build_config, load_config  # noqa: PLC0415
+    from cooper_rl.run_config import build_config, load_config  # noqa: PLC0415
 
     if command is Command.train:
         return load_config(files[0], overrides) if files else build_config(with_overrides({}, overrides))

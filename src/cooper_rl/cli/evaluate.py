@@ -59,10 +59,10 @@ def evaluate_model(
     its test problems, prompt, rule, sampling and lengths. An option that differs wins, with a warning.
     """
     from cooper_rl.build import evaluate_model as evaluate  # noqa: PLC0415 - torch loads only when needed
-    from cooper_rl.config_loading import load_config  # noqa: PLC0415
     from cooper_rl.data.config import ProblemsConfig  # noqa: PLC0415
-    from cooper_rl.engines.sampling import SamplingParams  # noqa: PLC0415
+    from cooper_rl.engines.config import SamplingParams  # noqa: PLC0415
     from cooper_rl.evaluation.accuracy import difference  # noqa: PLC0415
+    from cooper_rl.run_config import load_config  # noqa: PLC0415
 
     if (model is None) == (run is None):
         raise InputError("name a model's folder or --run, and not both")

@@ -17,9 +17,9 @@ def train(
     resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
 ) -> None:
     """Train a policy together with its reward model."""
-    from cooper_rl.config_loading import load_config  # noqa: PLC0415
     from cooper_rl.inputs import read_inputs  # noqa: PLC0415 - `cooper --help` stays quick
     from cooper_rl.observe.folder import check_folder  # noqa: PLC0415
+    from cooper_rl.run_config import load_config  # noqa: PLC0415
 
     settings = load_config(config, overrides or [])
     check_folder(Path(settings.output_dir) / settings.name, resume)

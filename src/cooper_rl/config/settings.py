@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from cooper_rl.config.base import Config
+from cooper_rl.config.base import Config, Places
 from cooper_rl.config.nested import default_kind, is_mapping, record_of_kind, records_of
 from cooper_rl.config.registry import NESTED
 from cooper_rl.config.strict_yaml import Lines, parse_yaml
@@ -65,9 +65,14 @@ def check(record: type[Record], settings: Settings) -> Record:
     for key_path, message in _misfits(settings.values, record):
         raise InputError(f"{_place(key_path, source, lines)}: {message}")
     try:
-        return record.model_validate(settings.values)
+        values, places = record.expand(settings.values)
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from error
+    try:
+        return record.model_validate(values)
     except ValidationError as error:
-        raise InputError("\n".join(_describe(issue, source, lines) for issue in _unfolded(error.errors()))) from error
+        issues = _unfolded(error.errors())
+        raise InputError("\n".join(_describe(issue, source, lines, places) for issue in issues)) from error
 
 
 def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +107,7 @@ Misfit = tuple[tuple[str, ...], str]
 
 
 def _misfits(
-    settings: dict[str, Any], record: type[BaseModel], at: tuple[str, ...] = (), ignored: Sequence[str] = ()
+    settings: dict[str, Any], record: type[Config], at: tuple[str, ...] = (), ignored: Sequence[str] = ()
 ) -> Iterator[Misfit]:
     """Unknown keys and records without a `kind`, which pydantic would report without a remedy."""
     for key, value in settings.items():
@@ -110,7 +115,7 @@ def _misfits(
             continue
         known = record.model_fields.get(key)
         if known is None:
-            yield (*at, str(key)), _unknown_key_message((*at, str(key)), list(record.model_fields))
+            yield (*at, str(key)), _unknown_key_message((*at, str(key)), record)
             continue
         elements: dict[str, Any] = {}
         if isinstance(value, dict):
@@ -140,7 +145,10 @@ def _misfits_of_one(value: dict[str, Any], field: FieldInfo, at: tuple[str, ...]
         yield from _misfits(value, chosen, at, ignored=() if "kind" in chosen.model_fields else ("kind",))
 
 
-def _unknown_key_message(key_path: tuple[str, ...], known: list[str]) -> str:
+def _unknown_key_message(key_path: tuple[str, ...], record: type[Config]) -> str:
+    if key_path[-1] in record.renamed:
+        return f"{'.'.join(key_path)} has moved; write {'.'.join((*key_path[:-1], record.renamed[key_path[-1]]))}"
+    known = list(record.model_fields)
     nearest = difflib.get_close_matches(key_path[-1], known, n=1, cutoff=0.5)
     remedy = f"did you mean {nearest[0]!r}?" if nearest else f"known keys: {', '.join(known)}"
     return f"unknown key {'.'.join(key_path)!r}; {remedy}"
@@ -164,8 +172,11 @@ def _unfolded(issues: Iterable[Any], at: tuple[int | str, ...] = ()) -> Iterator
             yield {**issue, "loc": place}
 
 
-def _describe(issue: Any, source: str, lines: Lines) -> str:
+def _describe(issue: Any, source: str, lines: Lines, places: Places) -> str:
     location = tuple(str(part) for part in issue["loc"])
+    for expanded, written in places.items():
+        if location[: len(expanded)] == expanded:
+            location = (*written, *location[len(expanded) :])
     message = issue["msg"].removeprefix("Value error, ")
     if not location:
         return f"{source}: {message}"

@@ -17,6 +17,7 @@ MOVED = {
     "cooper_rl.data.arithmetic.corruption": "cooper_lab.arithmetic.corruption",
     "cooper_rl.policy.losses": "cooper_rl.losses.policy",
     "cooper_rl.engines.cluster": "cooper_rl.engines.ray",
+    "cooper_rl.engines.sampling": "cooper_rl.engines.config",
 }
 """Modules that configurations and parts of earlier versions name, and their present names."""
 

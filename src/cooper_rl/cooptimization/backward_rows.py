@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, RewardLoss, bce_loss, pair_loss
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, RewardLoss, bce_loss
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def pulls(part: Part, logits: Float[Tensor, " inputs"]) -> tuple[Float[Tensor, "
     else:
         assert not isinstance(part.loss, BinaryCrossEntropyLoss)
         positive, negative = logits.chunk(2)
-        outputs = pair_loss(part.loss, positive, negative, weights)
+        outputs = part.loss.pair_loss(positive, negative, weights)
     (gradient,) = torch.autograd.grad(outputs.loss, logits)
     means = {name: total.item() / len(weights) for name, total in outputs.metric_sums.items()}
     return gradient.abs().reshape(-1, len(weights)).sum(0), {"loss": outputs.loss.item()} | means

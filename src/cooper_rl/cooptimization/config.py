@@ -1,11 +1,12 @@
 """Settings of stage 2: how pairs are made and how the reward model learns from them."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.cooptimization.negatives.assistant import AssistantConfig
+from cooper_rl.losses.reward_model import PairLossConfig, PairwiseLoss
 
 NegativeOrigin = Literal["assistant", "on_policy", "swapped_reference"]
 PositiveOrigin = Literal["rollout", "reference_solution", "repaired"]
@@ -68,6 +69,8 @@ class ReplayConfig(Config):
 class CooptimizationConfig(Config):
     """Stage 2 of every step. The defaults are the preset `cooper`."""
 
+    renamed: ClassVar = {name: f"loss.{name}" for name in ("anchor", "margin", "centring", "smoothing")}
+
     negatives: tuple[NegativeOrigin, ...] = ("assistant", "on_policy")
     """Sources of negatives: the `assistant` rewrites the positive; `on_policy` takes rule-rejected completions;
     `swapped_reference` takes the positive itself under a reference answer that it does not match."""
@@ -85,15 +88,8 @@ class CooptimizationConfig(Config):
     assistant: AssistantConfig | None = None
     """The model or function that writes the wrong solutions and the repairs; needed if `negatives` lists `assistant` or
     `positives` lists `repaired`."""
-    anchor: float = Field(default=0.5, ge=0)
-    """Weight of a binary cross-entropy term added to the pairwise loss. It keeps sigmoid(logit) an absolute reward."""
-    margin: float = Field(default=0.0, ge=0)
-    """By how much a positive's logit should exceed its negative's; 0 is plain Bradley-Terry."""
-    centring: float = Field(default=0.0, ge=0)
-    """Weight of the squared sum of a pair's logits in the loss. It keeps logits around 0, as the anchor does, but says
-    nothing about either completion."""
-    smoothing: float = Field(default=0.0, ge=0, le=0.5)
-    """Assumed probability that a pair is the wrong way round. Raise it if the rule often misses right answers."""
+    loss: PairLossConfig = PairwiseLoss()
+    """The loss of the pairs: `pairwise`, or `package.module:Class`."""
     tie_weight: float = Field(default=1.0, ge=0)
     """Weight of the mean loss of the ties relative to the mean loss of the other pairs."""
     weighting: Weighting = "equal"

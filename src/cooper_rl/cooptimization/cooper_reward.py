@@ -12,11 +12,10 @@ import torch
 from cooper_rl.clock import MEASURED, Clock
 from cooper_rl.cooptimization.health import ProbeSet, step_health
 from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
-from cooper_rl.cooptimization.outline import check_outline, outline
 from cooper_rl.cooptimization.pairs import Pair
 from cooper_rl.cooptimization.peer_filter import without_hardest
 from cooper_rl.cooptimization.results import Scored, Updated
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
+from cooper_rl.cooptimization.reward_config import CooperRewardConfig, check_outline, outline
 from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
 from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.engines.base import Metrics

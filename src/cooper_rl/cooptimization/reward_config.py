@@ -1,14 +1,20 @@
-"""Settings of `CooperReward`, part of every run's settings: how answers are rewarded and which reward model learns."""
+"""Settings of `CooperReward`, part of every run's settings: how answers are rewarded and which reward model learns.
 
-from typing import Annotated, Any, Literal, Self
+Presets and short forms are expanded in the settings as they were written, before any record is made of them.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from cooper_rl.config.base import Config
+from cooper_rl.config.base import Config, Places, mapping_of
+from cooper_rl.config.settings import merge
 from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
+from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, SHAPINGS
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
 from cooper_rl.rewards.kinds.hybrid import HybridConfig
@@ -18,6 +24,44 @@ from cooper_rl.rewards.rule.kinds import RULES
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
 
 RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
+
+PAPER: dict[str, Any] = {
+    "negatives": ["assistant"],
+    "positives": ["rollout"],
+    "pairs_per_problem": 1,
+    "loss": {"kind": "pairwise", "anchor": 0.0},
+    "before_policy": None,
+    "replay": {"capacity": 0, "pairs_per_step": 0},
+    "epochs": 1,
+}
+"""Cooper as published (arXiv 2508.05613, section 3): the assistant rewrites positives from the rollouts, and the loss
+is pairwise only."""
+
+LIGHT: dict[str, Any] = {"pairs_per_problem": 1, "before_policy": None, "epochs": 1}
+"""One pair a problem from each source and one update a step, after the policy's: for an assistant that is paid by the
+reply, or a reward model much larger than the policy."""
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "cooper": {},
+    "cooper_light": {"cooptimization": LIGHT},
+    "paper": {
+        "cooptimization": PAPER,
+        "algorithm": {
+            "min_spread": 0.0,  # the paper divides every group by its standard deviation, however small
+            "kl": {"kind": "k3", "clamp": 10.0},  # as in verl, on which the paper's code ran
+        },
+    },
+}
+"""What each preset changes about the defaults, which are the preset `cooper`: the policy's own wrong completions also
+become negatives, scores stay anchored, and past pairs are replayed. Through its reference solution, even a problem
+without a correct completion teaches the reward model. It learns faster than it is exploited: from several pairs a
+problem, in two updates a step, and before the policy's update where the rule contradicts it.
+docs/what-stops-hacking.md has what that gains and costs."""
+
+MAIN = "main"
+"""The name of the short form's reward model."""
+OWN_REWARD: dict[str, str] = {"rule": "rule", "static": "reward_model", "cooper": "reward_model", "hybrid": "hybrid"}
+"""The kind of reward that the short form `kind` stands for; `function` stands for none."""
 
 
 class RewardModelConfig(LearnerConfig):
@@ -35,10 +79,13 @@ class RewardModelConfig(LearnerConfig):
 class CooperRewardConfig(Config):
     """How answers are rewarded, which reward model learns, and how it learns.
 
-    `kind`, `reward_model`, `hybrid` and `extra_rewards` are short forms. Validation writes their content into `rewards`
-    and `reward_models`; of the short forms, only `kind` keeps its value.
+    `kind`, `reward_model`, `hybrid` and `extra_rewards` are short forms. Their content is moved to `rewards` and
+    `reward_models`; of the short forms, only `kind` keeps its value.
     """
 
+    preset: Literal["cooper", "cooper_light", "paper"] = "cooper"
+    """Defaults of stage 2 and, in a run, of the algorithm: ours (`cooper`), ours with fewer pairs and updates
+    (`cooper_light`), or the paper's published behaviour (`paper`). Explicit settings win."""
     kind: RunKind | None = None
     """Short form of `rewards` and of which model learns. The reward comes from the `rule`, a `static` reward model, a
     co-trained one (`cooper`), the rule and a co-trained model (`hybrid`), or only your own functions (`function`;
@@ -72,11 +119,14 @@ class CooperRewardConfig(Config):
     engine: EngineConfig = LocalEngine()
     """Where models are trained and sampled."""
 
-    @model_validator(mode="after")
-    def _expand(self) -> Self:
-        from cooper_rl.cooptimization.short_forms import expanded  # noqa: PLC0415 - it reads this module's records
+    @classmethod
+    def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
+        """Preset and short forms. Raises ValueError where a short form and what it stands for are both set."""
+        return _without_short_forms(_with_preset(settings, cls))
 
-        vars(self).update(expanded(self))  # frozen for everyone else
+    @model_validator(mode="after")
+    def _settings_of_the_reward_agree(self) -> Self:
+        _check_kind(self)
         _check_tree(self)
         return self
 
@@ -110,6 +160,102 @@ class CooperRewardConfig(Config):
         return None
 
 
+def _with_preset(settings: dict[str, Any], record: type[Config]) -> dict[str, Any]:
+    preset = settings.get("preset", "cooper")
+    defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
+    return merge({name: value for name, value in defaults.items() if name in record.model_fields}, settings)
+
+
+def _without_short_forms(settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
+    """The settings with the short forms' content under `rewards` and `reward_models`.
+
+    Values of a wrong type stay where they are, for the record to refuse.
+    """
+    kind, hybrid = settings.get("kind"), settings.get("hybrid")
+    rewards, extra = settings.get("rewards", ()), settings.get("extra_rewards", ())
+    models = settings.get("reward_models", {})
+    lists = isinstance(rewards, list | tuple) and isinstance(extra, list | tuple)
+    if not lists or not isinstance(models, dict) or kind not in (None, *get_args(RunKind)):
+        return settings, {}
+    places: Places = {}
+    if settings.get("reward_model") is not None:
+        if MAIN in models:
+            raise ValueError(f"reward_model is the short form of reward_models.{MAIN}, which is set as well; keep one")
+        models = {MAIN: settings["reward_model"], **models}
+        places["reward_models", MAIN] = ("reward_model",)
+    if rewards and extra:
+        raise ValueError("extra_rewards are the short form of rewards of kind function; write them under rewards")
+    if kind is None and rewards:
+        if hybrid is not None:
+            raise ValueError("hybrid: is the short form of a reward of kind hybrid; write its settings under rewards")
+    else:
+        kind = kind or "cooper"
+        if not rewards:
+            rewards = _rewards_of(kind, hybrid, extra, places)
+        models = _with_learning(kind, rewards, models)
+    kept = {name: settings[name] for name in settings if name not in ("reward_model", "hybrid", "extra_rewards")}
+    return {**kept, "kind": kind, "rewards": rewards, "reward_models": models}, places
+
+
+def _rewards_of(kind: str, hybrid: Any, extra: Sequence[Any], places: Places) -> list[Any]:
+    """The rewards that the kind stands for, and the user-written functions. Notes in `places` where they were."""
+    own: list[Any] = [{"kind": OWN_REWARD[kind]}] if kind in OWN_REWARD else []
+    if kind == "hybrid" and hybrid is not None:
+        own = [{"kind": "hybrid", **hybrid} if isinstance(hybrid, dict) else hybrid]
+        places["rewards", "0"] = ("hybrid",)
+    for index in range(len(extra)):
+        places["rewards", str(len(own) + index)] = ("extra_rewards", str(index))
+    return [*own, *({"kind": "function", **part} if isinstance(part, dict) else part for part in extra)]
+
+
+def _read(rewards: Sequence[Any]) -> set[Any]:
+    """The names of the models that rewards of a short form's kind use."""
+    parts = [mapping_of(part) for part in rewards]
+    return {str(part.get("model", MAIN)) for part in parts if part.get("kind") in ("reward_model", "hybrid")}
+
+
+def _with_learning(kind: str, rewards: Sequence[Any], models: dict[str, Any]) -> dict[str, Any]:
+    """The models with `learns` as the kind implies, where they do not say it themselves."""
+    learning = _read(rewards) if kind in ("cooper", "hybrid") else set()
+    found: dict[str, Any] = {}
+    for name, model in models.items():
+        if isinstance(model, dict):
+            model = {"learns": name in learning, **model}
+        elif isinstance(model, RewardModelConfig) and "learns" not in model.model_fields_set:
+            model = model.model_copy(update={"learns": name in learning})
+        found[name] = model
+    return found
+
+
+def _check_kind(config: CooperRewardConfig) -> None:
+    """Raises ValueError if `kind` lacks a reward model or function, or contradicts `rewards` or which model learns."""
+    if config.kind is None:
+        return
+    if config.kind == "function" and not config.rewards:
+        raise ValueError(
+            "kind: function takes its rewards from extra_rewards only; add "
+            'extra_rewards: [{function: "package.module:function"}]'
+        )
+    given = [kind for part in config.rewards if (kind := REWARDS.kind_of(part)) != "function"]
+    own = [OWN_REWARD[config.kind]] if config.kind in OWN_REWARD else []
+    if given != own:
+        raise ValueError(
+            f"kind: {config.kind} means {own[0] if own else 'functions alone'}, but rewards lists "
+            f"{' + '.join(REWARDS.kind_of(part) for part in config.rewards)}; remove kind or rewards"
+        )
+    if MAIN in read_by(config.rewards) and MAIN not in config.reward_models:
+        raise ValueError(
+            f"kind: {config.kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule"
+        )
+    for name, model in config.reward_models.items():
+        learns = config.kind in ("cooper", "hybrid") and name in read_by(config.rewards)
+        if model.learns != learns:
+            raise ValueError(
+                f"reward_models.{name}.learns: {str(model.learns).lower()}, but with kind: {config.kind} it "
+                f"{'learns' if learns else 'does not learn'}; write rewards instead of kind"
+            )
+
+
 def _check_tree(config: CooperRewardConfig) -> None:
     learning = [name for name, model in config.reward_models.items() if model.learns]
     if len(learning) > 1:
@@ -136,3 +282,42 @@ def _asked_in_stage2(config: CooperRewardConfig) -> tuple[str, ...]:
         return ()
     peer = config.cooptimization.peer
     return (*config.cooptimization.on_policy.agree_with, *([peer.model] if peer is not None else []))
+
+
+def outline(config: CooperRewardConfig) -> dict[str, Any]:
+    """The kinds of rewards and shapings, the models they use, and the model that learns, as JSON values.
+
+    User-written functions keep no state, so a resumed run may add or remove them.
+    """
+    return {
+        "rewards": _kinds(config.rewards),
+        "shaping": [SHAPINGS.kind_of(part) for part in config.shaping],
+        "learns": config.learning_model,
+    }
+
+
+def check_outline(config: CooperRewardConfig, before: dict[str, Any]) -> None:
+    """Raises InputError if the rewards of a checkpoint (its outline is `before`) cannot be restored with `config`."""
+    now = outline(config)
+    for name in before:
+        if before[name] != now[name]:
+            raise InputError(
+                f"{name}: the checkpoint to resume from has {_words(before[name])}, this run has {_words(now[name])}; "
+                "resume with the same rewards, shaping and learning model, or start a new run under another name"
+            )
+
+
+def _kinds(parts: Sequence[Any]) -> list[str]:
+    found = []
+    for part in parts:
+        kind = REWARDS.kind_of(part)
+        if kind == "function":
+            continue
+        inner = _kinds(getattr(part, "rewards", ()))
+        reads = list(part.reads()) if hasattr(part, "reads") and not inner else []
+        found.append(kind + (f"({', '.join(inner or reads)})" if inner or reads else ""))
+    return found
+
+
+def _words(value: Any) -> str:
+    return ", ".join(value) or "none" if isinstance(value, list) else str(value or "none")

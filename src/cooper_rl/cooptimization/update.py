@@ -13,7 +13,7 @@ from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.cooptimization.pairs import Pair, pair_weights
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, TieLoss
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, TieLoss
 
 Encoded = tuple[Pair, list[int], list[int]]
 """A pair with the reward model's inputs: token ids of the positive and of the negative."""
@@ -122,10 +122,7 @@ def _parts(
     ties = [item for item in pairs if item[0].label == "tie"]
     if ranked:
         weights = pair_weights([pair for pair, _, _ in ranked], config.weighting)
-        loss = PairwiseLoss(
-            anchor=config.anchor, margin=config.margin, centring=config.centring, smoothing=config.smoothing
-        )
-        parts.append(Part("", _batch(ranked, weights, 1.0), loss))
+        parts.append(Part("", _batch(ranked, weights, 1.0), config.loss))
     if ties and config.tie_weight:
         parts.append(Part("tie_", _batch(ties, [1.0] * len(ties), config.tie_weight), TieLoss()))
     if labelled:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.rollouts import Column, Samples, offsets_of
 
 if TYPE_CHECKING:  # this module is also imported where settings are checked and explained, without torch

@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Sampler
-from cooper_rl.engines.sampling import SamplingParams, StopReason
+from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.estimates import Estimate, paired_difference
 from cooper_rl.rollouts import Answer

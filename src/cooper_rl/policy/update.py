@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.losses.kl import KLConfig, kl_estimate
 from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.policy.advantages import (

@@ -4,19 +4,18 @@ import os
 import re
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.config.settings import Settings, check, merge, read_settings, with_overrides
+from cooper_rl.config.settings import Settings, check, read_settings, with_overrides
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.errors import InputError, MissingExtraError
-from cooper_rl.presets import PRESETS
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,6 @@ class ServerConfig(Config):
 class ServeConfig(CooperRewardConfig):
     """Everything `cooper serve` needs to know: the reward of a `cooper train` file, and `serve`."""
 
-    preset: Literal["cooper", "cooper_light", "paper"] = "cooper"
-    """Defaults of stage 2: ours, ours with fewer pairs and updates, or the paper's published behaviour. Explicit
-    settings win."""
     threads: int | None = Field(default=None, ge=1)
     """CPU threads for tensor work; by default OMP_NUM_THREADS, else the cores this process may use."""
     serve: ServerConfig = ServerConfig()
@@ -109,10 +105,7 @@ class ServeConfig(CooperRewardConfig):
 def load_serve_config(path: str | Path | None, overrides: Sequence[str] = ()) -> ServeConfig:
     """Read the configuration of a server; see `load_config`. Raises InputError for invalid settings."""
     settings = read_settings(path, overrides) if path is not None else Settings(with_overrides({}, overrides))
-    preset = settings.values.get("preset", ServeConfig.model_fields["preset"].default)
-    defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
-    stage2 = {"cooptimization": defaults["cooptimization"]} if defaults else {}
-    return check(ServeConfig, replace(settings, values=merge(stage2, settings.values)))
+    return check(ServeConfig, settings)
 
 
 def read_token(config: ServerConfig) -> str | None:

@@ -9,8 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from cooper_rl.clients.chat_config import ChatConfig
 from cooper_rl.config.base import Config
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.attacks import RobustnessKind
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds import RULES

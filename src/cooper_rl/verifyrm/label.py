@@ -15,9 +15,9 @@ from cooper_rl.data.labelled import FIELDS, Asked, texts_of
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import render_chat
 from cooper_rl.data.readers import Row, read_file
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.persist.journal import Journal, journal_path
 from cooper_rl.rewards.judging.verdict import Judgement, from_probabilities, judgement_of

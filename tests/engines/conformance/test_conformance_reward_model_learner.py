@@ -8,7 +8,7 @@ import torch
 
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
 
 LENGTHS = [5, 17, 1, 9, 30, 2]
 
@@ -48,7 +48,7 @@ def test_pairs_give_the_plain_loss_and_gradient(engine, folders, tmp_path, chang
     model = plain.classifier(folders / "reward_model")
     batch = PairBatch(rows(1), rows(2)[::-1], [0.1, 0.2, 0.3, 0.15, 0.05, 0.2])
     positive, negative = plain.logits(model, batch.positives), plain.logits(model, batch.negatives)
-    expected = pairwise_loss(positive, negative, torch.tensor(batch.weights).double(), 0.5)
+    expected = PairwiseLoss(anchor=0.5).pair_loss(positive, negative, torch.tensor(batch.weights).double())
     learner = engine.reward_model(plain.revealing(folders / "reward_model", **changes), 10, True)
     metrics = learner.forward_backward(batch, PairwiseLoss(anchor=0.5))
     assert metrics["loss"] == pytest.approx(expected.loss.item(), abs=1e-5)

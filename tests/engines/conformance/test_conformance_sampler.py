@@ -9,8 +9,7 @@ import torch
 from plain import VOCABULARY
 
 from cooper_rl.engines.base import Sampler
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column
 from drawn import draw

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.policy import TorchPolicyLearner
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.losses.kl import KLConfig
 from cooper_rl.policy.advantages import DrGRPO
 from cooper_rl.policy.aggregation import SequenceMeanTokenSum

@@ -5,7 +5,7 @@ from transformers import AutoModelForSequenceClassification, BertConfig, BertFor
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss, pairwise_loss
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
 
 LENGTHS = [5, 17, 1, 9, 30, 2]
 
@@ -65,11 +65,10 @@ def test_a_row_may_end_with_the_padding_token(make_reward_model):
 def test_pairs_in_micro_batches_give_the_gradient_of_the_full_batch(make_reward_model, budget):
     model = make_reward_model(torch.float64)
     batch = PairBatch(rows(1), rows(2)[::-1], [0.1, 0.2, 0.3, 0.15, 0.05, 0.2])
-    outputs = pairwise_loss(
+    outputs = PairwiseLoss(anchor=0.5).pair_loss(
         plain_logits(model, batch.positives),
         plain_logits(model, batch.negatives),
         torch.tensor(batch.weights, dtype=torch.float64),
-        0.5,
     )
     outputs.loss.backward()
     expected = gradients(model)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.sampling import (
     NUCLEUS_CANDIDATES,
     RowNoise,
@@ -13,7 +14,6 @@ from cooper_rl.engines.local.sampling import (
     keep_top_k,
     keep_top_p,
 )
-from cooper_rl.engines.sampling import SamplingParams
 
 PROBABILITIES = torch.tensor([[0.1, 0.4, 0.05, 0.25, 0.2]])
 LOGITS = PROBABILITIES.log() + 3  # a constant changes nothing

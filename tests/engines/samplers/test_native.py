@@ -6,9 +6,9 @@ from itertools import chain
 import pytest
 import torch
 
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.cpu.decoder import can_be_compact
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from drawn import draw
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.sampling import SamplingParams
 from drawn import draw
 
 PLAIN = {"vocab_size": 64, "eos_token_id": 1, "pad_token_id": 0, "bos_token_id": 1}

@@ -4,8 +4,8 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.sampling import StopRule
-from cooper_rl.engines.sampling import SamplingParams
 
 
 def first_stop(rule: StopRule, token_ids: list[int]) -> int | None:

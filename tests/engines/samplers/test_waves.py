@@ -8,11 +8,11 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM
 
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.cpu.decoder import CompactDecoder, GroupedCache
 from cooper_rl.engines.kv_cache import filling_gaps
 from cooper_rl.engines.local import decoding, sampler
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.engines.sampling import SamplingParams
 from drawn import Drawn, draw
 
 PROMPTS = [[5, 6, 7, number] for number in range(8, 20)] + [list(range(10, 10 + length)) for length in range(1, 9)]

@@ -8,10 +8,9 @@ from pydantic import ValidationError
 
 from cooper_rl import InputError, build_config
 from cooper_rl.engines import vllm as vllm_room
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.engines.ray.vllm_engines import check_same
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm import VllmEngine, check_version
 from cooper_rl.errors import MissingExtraError
 from cooper_rl.inputs import read_inputs

@@ -12,9 +12,8 @@ pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.policy import TorchPolicyLearner
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.engines import OfflineEngine
 from cooper_rl.engines.vllm.sampler import build_sampler

@@ -16,10 +16,9 @@ from vllm_server import VllmServer
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl import CooperTrainer, InputError, build_config
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.ray import ClusterEngine
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.sampler import build_sampler
 from cooper_rl.observe.record import read_metrics

@@ -16,10 +16,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.cpu import CompactDecoder, GroupedCache
 from cooper_rl.engines.kv_cache import build_cache, filling_gaps, select_rows
 from cooper_rl.engines.local.sampling import RowNoise, StopRule, draw_tokens
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.rollouts import Column, Samples
 
 

@@ -17,12 +17,10 @@ from cooper_rl.engines.local.models import check_vocabulary, load_reward_model, 
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.losses.reward_model import (
     BinaryCrossEntropyLoss,
-    PairwiseLoss,
+    PairLoss,
     RewardLoss,
     RewardLossOutputs,
-    TieLoss,
     bce_loss,
-    pair_loss,
 )
 from cooper_rl.rollouts import Column
 
@@ -67,10 +65,10 @@ class TorchRewardModelLearner(TorchLearner):
     def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and means over pairs (or rows).
 
-        A `PairBatch` goes with `PairwiseLoss` (`pair_accuracy`, `margin`) or `TieLoss` (`gap`), a `LabelledBatch` with
-        `BinaryCrossEntropyLoss` (`accuracy`). Several batches may share an optimizer step.
+        A `PairBatch` goes with a `PairLoss`, a `LabelledBatch` with `BinaryCrossEntropyLoss`; each loss names further
+        metrics. Several batches may share an optimizer step.
         """
-        if isinstance(batch, PairBatch) and isinstance(loss, PairwiseLoss | TieLoss):
+        if isinstance(batch, PairBatch) and isinstance(loss, PairLoss):
             positives, negatives = Column.of(batch.positives), Column.of(batch.negatives)
             microbatches = self.microbatches(positives, negatives)
             outputs = (self._pair_loss(positives, negatives, batch.weights, rows, loss) for rows in microbatches)
@@ -91,12 +89,12 @@ class TorchRewardModelLearner(TorchLearner):
         return scores
 
     def _pair_loss(
-        self, positives: Column, negatives: Column, weights: list[float], rows: list[int], loss: PairwiseLoss | TieLoss
+        self, positives: Column, negatives: Column, weights: list[float], rows: list[int], loss: PairLoss
     ) -> RewardLossOutputs:
         with self._training_pass():
             logits = self.run(self._logits, [positives[i] for i in rows] + [negatives[i] for i in rows])
             positive, negative = logits.chunk(2)
-            return pair_loss(loss, positive, negative, logits.new_tensor([weights[i] for i in rows]))
+            return loss.pair_loss(positive, negative, logits.new_tensor([weights[i] for i in rows]))
 
     def _labelled_loss(self, token_ids: Column, batch: LabelledBatch, rows: list[int]) -> RewardLossOutputs:
         with self._training_pass():

@@ -13,13 +13,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import PolicyLearner
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.cpu import CompactDecoder, compact_decoder, use_fast_linear
 from cooper_rl.engines.kv_cache import tolerates_padding
 from cooper_rl.engines.local.decoding import DecodingBatch, DecodingJob, Drafts, complete
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Samples
 

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
-from cooper_rl.engines.sampling import SamplingParams
+from cooper_rl.engines.config import SamplingParams
 
 NUCLEUS_CANDIDATES = 1024
 """Top-p first looks at this many of the most likely tokens. It sorts the whole vocabulary only if they are too few."""

@@ -15,12 +15,11 @@ from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.base import Sampler
-    from cooper_rl.engines.config import LearnerConfig
+    from cooper_rl.engines.config import LearnerConfig, SamplingParams
     from cooper_rl.engines.ray.learners import RemotePolicyLearner, RemoteRewardModelLearner
     from cooper_rl.engines.ray.ranks import RankGroup
     from cooper_rl.engines.ray.session import Session
     from cooper_rl.engines.ray.vllm_engines import RayEngines
-    from cooper_rl.engines.sampling import SamplingParams
 
 
 @ENGINES.register

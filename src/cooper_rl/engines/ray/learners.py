@@ -11,10 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cooper_rl.engines.base import Metrics, PolicyLearner
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.fsdp2.learners import OpenSender
 from cooper_rl.engines.ray.ranks import RankGroup
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.rollouts import Column, Samples
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from cooper_rl.engines.base import EngineLost
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu import use_fast_linear
 from cooper_rl.engines.fsdp2.learners import ShardedLearner, ShardedPolicyLearner, ShardedRewardModelLearner
 from cooper_rl.engines.fsdp2.sharding import rank_device
@@ -30,7 +30,6 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.ray.samplers import Resources
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Samples
 

@@ -13,10 +13,9 @@ from cooper_rl.engines.vllm import VllmConfig
 
 if TYPE_CHECKING:
     from cooper_rl.engines.base import Sampler
-    from cooper_rl.engines.config import LearnerConfig
+    from cooper_rl.engines.config import LearnerConfig, SamplingParams
     from cooper_rl.engines.ray.learners import RemoteSampler
     from cooper_rl.engines.ray.session import Session
-    from cooper_rl.engines.sampling import SamplingParams
     from cooper_rl.engines.vllm.sampler import VllmSampler
 
 SAMPLERS = Kinds("sampler", "cooper_rl.engines.ray.samplers", ["check", "processes", "sampler"], default="native")

@@ -11,9 +11,9 @@ import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, WeightSender, sample_at_once
+from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
-from cooper_rl.engines.sampling import SamplingParams
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.engines import (
     CompletionRequest,
