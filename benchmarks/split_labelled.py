@@ -15,7 +15,7 @@ from typing import Any
 from cooper_rl.data.readers import read_file
 from cooper_rl.data.split import problem_folds
 from cooper_rl.engines.local.models import load_tokenizer
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
 
 
 def draw_evenly(rows: list[dict[str, Any]], count: int, random: Random) -> list[dict[str, Any]]:

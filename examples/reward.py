@@ -3,19 +3,14 @@
 In YAML: rewards: [{kind: rule}, {kind: "reward:RareSuccess", strength: 0.5, weight: 1.0}]
 """
 
-from cooper_rl import Scores, StepContext
-from cooper_rl.rewards.base import RewardConfig
+from cooper_rl import RewardConfig, Scores, StepContext
 
 
 class RareSuccess(RewardConfig):
-    """Pays more for a right answer if few answers of its group are right."""
+    """Pays more for a right answer if few answers of its group are right. It has no state, so it is its own reward."""
 
     strength: float = 0.5
     """The reward of a right answer that is the only one in a very large group."""
-
-    def build(self) -> "RareSuccess":
-        """The reward. This one has no state, so the settings record itself is returned."""
-        return self
 
     def score(self, context: StepContext) -> Scores:
         """A reward for every answer. The rule's verdicts are computed once a step, however many rewards read them."""

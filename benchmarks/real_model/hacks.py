@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cooper_rl.observe.run_record import read_record
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
 
 STEPS = 3
 

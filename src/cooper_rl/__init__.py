@@ -12,12 +12,17 @@ if TYPE_CHECKING:
     from cooper_rl.cooptimization.results import Scored, Updated
     from cooper_rl.cooptimization.reward_config import CooperRewardConfig
     from cooper_rl.data.problem import Problem
+    from cooper_rl.data.text import fenced
     from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.config import SamplingParams
     from cooper_rl.errors import InputError, MissingExtraError
     from cooper_rl.observe.run_frames import Run, load_run
-    from cooper_rl.rewards.base import Reward, Scores
+    from cooper_rl.policy.advantages import ADVANTAGES, Completions
+    from cooper_rl.policy.process import PROCESS_CREDITS, ProcessCredit
+    from cooper_rl.rewards.base import REWARDS, SHAPINGS, Reward, RewardConfig, Scores, ShapingConfig
     from cooper_rl.rewards.context import StepContext
+    from cooper_rl.rewards.kinds.judge import JudgedReward, JudgeRewardConfig
+    from cooper_rl.rewards.kinds.plain import RuleReward, SumConfig, WeightedSum
     from cooper_rl.rewards.rule.verifier import RuleVerifier
     from cooper_rl.rollouts import Answer, AnswerGroup, Ragged, Rollouts
     from cooper_rl.run_config import RunConfig, build_config, load_config
@@ -26,24 +31,34 @@ if TYPE_CHECKING:
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
 _HOMES = {
+    "ADVANTAGES": "cooper_rl.policy.advantages",
+    "PROCESS_CREDITS": "cooper_rl.policy.process",
+    "REWARDS": "cooper_rl.rewards.base",
+    "SHAPINGS": "cooper_rl.rewards.base",
     "Answer": "cooper_rl.rollouts",
     "AnswerGroup": "cooper_rl.rollouts",
     "AsyncRewardClient": "cooper_rl.service.client",
+    "Completions": "cooper_rl.policy.advantages",
     "Config": "cooper_rl.config.base",
     "CooperReward": "cooper_rl.cooptimization.cooper_reward",
     "CooperRewardConfig": "cooper_rl.cooptimization.reward_config",
     "CooperTrainer": "cooper_rl.trainer",
     "InputError": "cooper_rl.errors",
+    "JudgeRewardConfig": "cooper_rl.rewards.kinds.judge",
+    "JudgedReward": "cooper_rl.rewards.kinds.judge",
     "Kinds": "cooper_rl.config.registry",
     "Learner": "cooper_rl.engines.base",
     "MissingExtraError": "cooper_rl.errors",
     "PolicyLearner": "cooper_rl.engines.base",
     "Problem": "cooper_rl.data.problem",
+    "ProcessCredit": "cooper_rl.policy.process",
     "Ragged": "cooper_rl.rollouts",
     "Reward": "cooper_rl.rewards.base",
     "RewardClient": "cooper_rl.service.client",
+    "RewardConfig": "cooper_rl.rewards.base",
     "RewardModelLearner": "cooper_rl.engines.base",
     "Rollouts": "cooper_rl.rollouts",
+    "RuleReward": "cooper_rl.rewards.kinds.plain",
     "RuleVerifier": "cooper_rl.rewards.rule.verifier",
     "Run": "cooper_rl.observe.run_frames",
     "RunConfig": "cooper_rl.run_config",
@@ -51,32 +66,46 @@ _HOMES = {
     "SamplingParams": "cooper_rl.engines.config",
     "Scored": "cooper_rl.cooptimization.results",
     "Scores": "cooper_rl.rewards.base",
+    "ShapingConfig": "cooper_rl.rewards.base",
     "StepContext": "cooper_rl.rewards.context",
+    "SumConfig": "cooper_rl.rewards.kinds.plain",
     "Updated": "cooper_rl.cooptimization.results",
+    "WeightedSum": "cooper_rl.rewards.kinds.plain",
     "build_config": "cooper_rl.run_config",
+    "fenced": "cooper_rl.data.text",
     "load_config": "cooper_rl.run_config",
     "load_run": "cooper_rl.observe.run_frames",
 }
 
 __all__ = [
+    "ADVANTAGES",
+    "PROCESS_CREDITS",
+    "REWARDS",
+    "SHAPINGS",
     "Answer",
     "AnswerGroup",
     "AsyncRewardClient",
+    "Completions",
     "Config",
     "CooperReward",
     "CooperRewardConfig",
     "CooperTrainer",
     "InputError",
+    "JudgeRewardConfig",
+    "JudgedReward",
     "Kinds",
     "Learner",
     "MissingExtraError",
     "PolicyLearner",
     "Problem",
+    "ProcessCredit",
     "Ragged",
     "Reward",
     "RewardClient",
+    "RewardConfig",
     "RewardModelLearner",
     "Rollouts",
+    "RuleReward",
     "RuleVerifier",
     "Run",
     "RunConfig",
@@ -84,9 +113,13 @@ __all__ = [
     "SamplingParams",
     "Scored",
     "Scores",
+    "ShapingConfig",
     "StepContext",
+    "SumConfig",
     "Updated",
+    "WeightedSum",
     "build_config",
+    "fenced",
     "load_config",
     "load_run",
 ]

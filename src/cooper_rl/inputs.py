@@ -13,8 +13,7 @@ from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.model_folder import check_model_folder
 from cooper_rl.evaluation.config import read_held_out
-from cooper_rl.rewards.kinds.sum import check_servers
-from cooper_rl.rewards.references import check_solutions
+from cooper_rl.rewards.kinds.plain import check_problems, check_servers
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.run_config import RunConfig
 
@@ -50,7 +49,7 @@ def read_inputs(config: RunConfig) -> Inputs:
     if check_engine is not None:
         check_engine(config.policy, config.rollout)
     problems = _problems(config.problems, config, reward.verifier)
-    check_solutions((*config.rewards, *config.shaping), problems)
+    check_problems((*config.rewards, *config.shaping), problems)
     test_problems = {name: _problems(data, config, reward.verifier) for name, data in config.test_sets.items()}
     if reward.assistant is not None:
         reward.assistant.check()

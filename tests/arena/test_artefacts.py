@@ -12,7 +12,7 @@ from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, draw
 from cooper_lab.arithmetic.problems import arithmetic_problems, gold
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.labelled import read_labelled
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 ASSETS = Path(cooper_lab.arithmetic.__file__).parent / "assets"

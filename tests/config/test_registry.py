@@ -13,6 +13,7 @@ from pydantic import Field
 from cooper_rl.config.base import Config
 from cooper_rl.config.commented_yaml import commented_yaml
 from cooper_rl.config.explanation import explain, narrow
+from cooper_rl.config.plugins import added
 from cooper_rl.config.registry import Kinds
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.errors import InputError
@@ -92,6 +93,28 @@ def test_kinds_may_also_be_in_one_file(tmp_path, monkeypatch):
     assert record_of(flat).model_validate({"shape": {"kind": "square", "side": 4}}).shape.area() == 16
     with pytest.raises(InputError, match="no shape of kind 'triangle'; kinds: circle, square"):
         flat.record("triangle")
+
+
+def test_an_installed_package_adds_a_kind_by_an_entry_point(shapes, tmp_path, monkeypatch):
+    about = tmp_path / "more_shapes-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: more-shapes\nVersion: 1.0\n")
+    entries = ("shape.disc = more_shapes:Disc", "shaper.cone = more_shapes:Absent")
+    (about / "entry_points.txt").write_text("\n".join(["[cooper_rl.kinds]", *entries]))
+    disc = PART.format(package=shapes._home, name="Disc", kind="disc", factor=3)
+    (tmp_path / "more_shapes.py").write_text(disc.replace("@SHAPES.register\n", ""))
+    added.cache_clear()
+    monkeypatch.delitem(sys.modules, "more_shapes", raising=False)
+    try:
+        drawing = record_of(shapes).model_validate({"shape": {"kind": "disc", "side": 2}})
+        assert drawing.shape.area() == 12
+        assert drawing.model_dump()["shape"] == {"kind": "disc", "side": 2.0}
+        assert f"{shapes._home}.triangle" not in sys.modules  # one kind is looked up without the others
+        assert list(shapes.records) == ["disc", "square", "triangle"]
+        with pytest.raises(InputError, match="no shape of kind 'cone'; kinds: disc, square, triangle"):
+            shapes.record("cone")
+    finally:
+        added.cache_clear()
 
 
 def test_records_from_outside_and_objects_are_accepted_as_parts(shapes):

@@ -10,7 +10,7 @@ from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, S
 from cooper_rl.clock import MEASURED
 from cooper_rl.config.commented_yaml import commented_yaml
 from cooper_rl.observe.record import read_metrics
-from cooper_rl.rewards.kinds.rule import RuleReward
+from cooper_rl.rewards.kinds.plain import RuleReward
 from cooper_rl.rewards.rule.verdict import Verdict
 
 TEST_FUNCTION = "test_reward_tree:length"

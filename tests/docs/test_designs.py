@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from cooper_lab.designs.ensemble import COMBINATIONS
 from cooper_rl.config.registry import Kinds
 from cooper_rl.policy.process import PROCESS_CREDITS
 from cooper_rl.rewards.base import SHAPINGS
-from cooper_rl.rewards.combining import COMBINATIONS
 
 PAGE = Path(__file__).parents[2] / "src" / "cooper_lab" / "designs" / "README.md"
 

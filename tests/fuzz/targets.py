@@ -26,8 +26,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.observe.report.page import SCRIPTS
 from cooper_rl.observe.report.report import write_report
 from cooper_rl.persist.journal import Journal
-from cooper_rl.rewards.judging.verdict import Judgement
-from cooper_rl.rewards.judging.verdict_prompt import parse_reply
+from cooper_rl.rewards.kinds.judge import Judgement, parse_reply
 from cooper_rl.rewards.rule.fast_path import fast_verdict
 from cooper_rl.rewards.rule.maths import maths_verdict
 from cooper_rl.rewards.rule.verdict import Verdict

@@ -6,6 +6,8 @@ import re
 import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion
+from cooper_lab.designs.pairwise_judge import both_orders, read_preference, win_rates
+from cooper_lab.designs.rubric_judge import Criterion, read_grade, read_rubric
 from cooper_rl import (
     Answer,
     AnswerGroup,
@@ -18,12 +20,10 @@ from cooper_rl import (
 )
 from cooper_rl.clients.chat_reply import ChatReply
 from cooper_rl.cooptimization.reward_inputs import read_reward_inputs
+from cooper_rl.data.text import fenced
 from cooper_rl.observe.record import read_metrics
-from cooper_rl.rewards.judging.fence import fenced
-from cooper_rl.rewards.judging.preference import both_orders, read_preference, win_rates
-from cooper_rl.rewards.judging.questioner import with_means
-from cooper_rl.rewards.judging.rubric import Criterion, read_grade, read_rubric
-from cooper_rl.rewards.kinds.sum import check_servers
+from cooper_rl.rewards.kinds.judge import with_means
+from cooper_rl.rewards.kinds.plain import check_servers
 
 FENCED = re.compile(r"<{3,}\n(.*?)\n>{3,}", re.DOTALL)
 RUBRIC = "MUST: the final answer is 7\n- **MAJOR**: shows its work\nMINOR: is short"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cooper_rl.rewards.shaping.overlong import Overlong
+from cooper_rl.rewards.shaping import Overlong
 
 
 def test_penalty_grows_linearly_over_the_buffer():

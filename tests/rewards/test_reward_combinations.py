@@ -11,12 +11,10 @@ from pydantic import ValidationError
 from cooper_rl.cooptimization.health import step_health
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.context import RewardModel, StepContext
-from cooper_rl.rewards.gold import gold_labels
+from cooper_rl.rewards.context import RewardModel, StepContext, gold_labels
 from cooper_rl.rewards.kinds.function import FunctionReward
 from cooper_rl.rewards.kinds.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
-from cooper_rl.rewards.kinds.reward_model import RewardModelReward
-from cooper_rl.rewards.kinds.sum import WeightedSum
+from cooper_rl.rewards.kinds.plain import RewardModelReward, WeightedSum
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.rollouts import AnswerGroup

@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 import torch
 
+from cooper_lab.designs.rule_then_model import RuleThenModel
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.kinds.earned import EarnedConfig, earned_weight
-from cooper_rl.rewards.kinds.rule_then_model import RuleThenModelReward
 from cooper_rl.rewards.rule.base import Verdict
 from cooper_rl.rollouts import Answer, AnswerGroup
 
@@ -42,7 +42,7 @@ def context(*texts: str) -> StepContext:
 
 def test_the_model_decides_only_what_the_rule_cannot_read():
     step = context("correct -9", "wrong 9", "unparsed 0", "timeout 100")
-    scores = RuleThenModelReward(highest=0.8).score(step)
+    scores = RuleThenModel(highest=0.8).score(step)
     assert scores.rewards.rows() == [pytest.approx([1.0, 0.0, 0.4, 0.8])]
     assert scores.metrics == {"rule_then_model/silent": 0.5}
 

@@ -15,7 +15,7 @@ import pytest
 from cooper_rl.cooptimization.health import verdict_metrics
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.context import StepContext
-from cooper_rl.rewards.kinds.rule import RuleReward
+from cooper_rl.rewards.kinds.plain import RuleReward
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]

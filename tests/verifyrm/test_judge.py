@@ -10,8 +10,7 @@ from chat_server import ChatServer, completion
 from cooper_rl.config.settings import Settings, check
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.judging.verdict import from_probabilities
-from cooper_rl.rewards.judging.verdict_prompt import judge_chat, parse_reply
+from cooper_rl.rewards.kinds.judge import from_probabilities, judge_chat, parse_reply
 from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeFile, LocalJudgeConfig
 from cooper_rl.verifyrm.label import build_judge
 

@@ -13,7 +13,7 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.split import split_by_problem
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.metrics import classification_metrics, roc_auc
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.verifyrm.config import VerifyRMConfig
 from cooper_rl.verifyrm.train import METRICS_FILE, class_weights, length_grouped_batches, train_verifyrm
 

@@ -27,7 +27,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.rule.kinds import OneRule
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 

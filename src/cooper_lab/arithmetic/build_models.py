@@ -20,7 +20,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import LabelledBatch
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
 
 BATCHES_SORTED_TOGETHER = 16
 

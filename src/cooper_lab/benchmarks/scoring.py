@@ -7,7 +7,7 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.config import ScoringConfig
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
 
 CHUNK = 16
 """Problems scored between two reports of progress."""

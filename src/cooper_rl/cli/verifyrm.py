@@ -61,7 +61,7 @@ def label(
     rule: RuleOption = "maths",
 ) -> None:
     """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
-    from cooper_rl.rewards.judging.verdict_prompt import JudgeVerdict  # noqa: PLC0415
+    from cooper_rl.rewards.kinds.judge import JudgeVerdict  # noqa: PLC0415
     from cooper_rl.rewards.rule.verdict import Verdict  # noqa: PLC0415
     from cooper_rl.verifyrm.label import (  # noqa: PLC0415
         agreement_counts,

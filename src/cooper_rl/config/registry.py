@@ -10,6 +10,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
 from cooper_rl.config.base import Config
+from cooper_rl.config.plugins import added, load_added
 from cooper_rl.config.user_functions import load_object
 from cooper_rl.errors import InputError
 
@@ -25,6 +26,8 @@ class Kinds:
     A kind is a configuration record with a field `kind: Literal["name"] = "name"` and the methods and fields in
     `needs`. The kinds in `home` register themselves with the decorator `register`. `home` is one module, or a package:
     then looking up one kind imports only the file of that name, if it exists, and listing all kinds imports every file.
+    Installed packages add kinds by entry points named `noun.kind` of the group `cooper_rl.kinds` (`shaping.rank`; a
+    space in the noun becomes `_`), which are imported when that kind is looked up or all are listed.
     `kind: package.module:Class` selects a record from anywhere else. A field annotated `Annotated[Protocol, kinds]`
     reads any of these.
 
@@ -64,11 +67,14 @@ class Kinds:
 
     @property
     def records(self) -> dict[str, type[Config]]:
-        """Every kind of our own, by name."""
+        """Every kind that has a name: our own, and those that installed packages add."""
         if not self._imported:
             self._imported = True
-            for module in pkgutil.iter_modules(getattr(import_module(self._home), "__path__", [])):
-                import_module(f"{self._home}.{module.name}")
+            self._import_home()
+            prefix = self._entry("")
+            for entry in added("kinds"):
+                if entry.startswith(prefix):
+                    self.register(load_added("kinds", entry))
             self._records = dict(sorted(self._records.items()))  # independent of import order
         return self._records
 
@@ -121,11 +127,22 @@ class Kinds:
         )
 
     def _named(self, kind: str) -> type[Config] | None:
-        """Our own record of this kind, or None. Most files of a package are named after their kind: one import does."""
+        """The record of this kind, or None. A file of the home or an entry point that is named after it comes first."""
         is_package = hasattr(import_module(self._home), "__path__")
         if is_package and kind not in self._records and kind.isidentifier() and find_spec(f"{self._home}.{kind}"):
             import_module(f"{self._home}.{kind}")
-        return self._records.get(kind) or self.records.get(kind)
+        if kind not in self._records and self._entry(kind) in added("kinds"):
+            self.register(load_added("kinds", self._entry(kind)))
+        if kind not in self._records:
+            self._import_home()
+        return self._records.get(kind)
+
+    def _entry(self, kind: str) -> str:
+        return f"{self.noun.replace(' ', '_')}.{kind}"
+
+    def _import_home(self) -> None:
+        for module in pkgutil.iter_modules(getattr(import_module(self._home), "__path__", [])):
+            import_module(f"{self._home}.{module.name}")
 
     def _from_outside(self, path: str) -> type[Config]:
         record = load_object(path, "class" if self._of_function is None else "function")

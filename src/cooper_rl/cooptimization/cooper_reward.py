@@ -21,14 +21,13 @@ from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.base import Closes, Remembers, Scores
+from cooper_rl.rewards.base import Closes, Remembers, Scores, reward_metrics
 from cooper_rl.rewards.context import RewardModel, StepContext
-from cooper_rl.rewards.kinds.sum import build_sum, read_by
-from cooper_rl.rewards.metrics import reward_metrics
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.rewards.kinds.plain import build_sum, read_by
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rewards.rule.verdict import Verdict
-from cooper_rl.rewards.shaped import shaped
+from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rollouts import AnswerGroup, Ragged
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"

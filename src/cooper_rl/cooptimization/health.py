@@ -8,7 +8,7 @@ from torch import tensor
 
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.rewards.context import StepContext
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rollouts import AnswerGroup, Ragged
 
 PROBES = 64

@@ -18,7 +18,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, SHAPINGS
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
 from cooper_rl.rewards.kinds.hybrid import HybridConfig
-from cooper_rl.rewards.kinds.sum import read_by
+from cooper_rl.rewards.kinds.plain import read_by
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds import RULES
 from cooper_rl.rewards.rule.kinds.maths import MathsRule

@@ -1,10 +1,12 @@
-"""Forms of a completion: the one that every reward model reads, which reveals no label, and one safe to print."""
+"""Forms of a completion: the one that every reward model reads, which reveals no label; one safe to print; one set
+apart from the instructions around it."""
 
 import re
 
 _END_MARKER = re.compile(r"(?:<\|[a-zA-Z_]+\|>|</s>|<eos>|<end_of_turn>)\Z")
 _LONGEST_MARKER = 64
 _BLANK_LINES = re.compile(r"\n{3,}")
+_BRACKETS = re.compile(r"<{3,}|>{3,}")
 
 
 def normalise(text: str) -> str:
@@ -21,6 +23,20 @@ def normalise(text: str) -> str:
         while end and text[end - 1].isspace():
             end -= 1
     return _BLANK_LINES.sub("\n\n", text[:end])
+
+
+def fenced(text: str, most_chars: int | None = None) -> str:
+    """The normalised text between lines of angle brackets, which are longer than any such run inside the text.
+
+    The text can therefore not close its own fence. A text of more than `most_chars` characters loses its middle, never
+    its end.
+    """
+    text = normalise(text)
+    if most_chars is not None and len(text) > most_chars:
+        half = most_chars // 2
+        text = f"{text[:half]}\n[...]\n{text[-half:]}"
+    longest = max((len(run) for run in _BRACKETS.findall(text)), default=2)
+    return f"{'<' * (longest + 1)}\n{text}\n{'>' * (longest + 1)}"
 
 
 def printable(text: str) -> str:

@@ -13,7 +13,7 @@ from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
 from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.evaluation.metrics import classification_metrics
-from cooper_rl.rewards.model.input import EncodedRow, RewardModelInput, encode_rows
+from cooper_rl.rewards.input import EncodedRow, RewardModelInput, encode_rows
 
 
 class Monitor:

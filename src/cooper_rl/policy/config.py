@@ -1,5 +1,6 @@
 """Settings of stage 1: advantages, policy loss, KL term, aggregation, cut-off completions."""
 
+import math
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -7,8 +8,8 @@ from pydantic import Field, model_validator
 from cooper_rl.config.base import Config
 from cooper_rl.losses.kl import KLConfig
 from cooper_rl.losses.policy import GSPO, PolicyLossConfig, PPOClip
-from cooper_rl.policy.advantages import DRPO, GRPO, AdvantageConfig
-from cooper_rl.policy.aggregation import AggregationConfig, SequenceMeanTokenMean, TokenMean
+from cooper_rl.policy.advantages import GRPO, AdvantageConfig
+from cooper_rl.policy.aggregation import AggregationConfig, TokenMean
 from cooper_rl.policy.process import ProcessConfig
 
 
@@ -61,11 +62,8 @@ class AlgorithmConfig(Config):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        if isinstance(self.advantages, DRPO) and not isinstance(self.aggregation, SequenceMeanTokenMean):
-            raise ValueError(
-                "advantages of kind drpo weigh the mean log-probabilities of completions; set "
-                "aggregation: {kind: sequence_mean_token_mean}"
-            )
+        if hasattr(self.advantages, "check_algorithm"):
+            getattr(self.advantages, "check_algorithm")(self)  # noqa: B009 - only some records have it
         if self.process is not None and isinstance(self.loss, GSPO):
             raise ValueError(
                 "loss of kind gspo has one ratio per completion, so credit for its steps would be spread over all of "
@@ -77,3 +75,23 @@ class AlgorithmConfig(Config):
                 "set recompute_old_logprobs: true"
             )
         return self
+
+
+def check_outliers(algorithm: AlgorithmConfig, problems: int, n: int) -> None:
+    """Raises ValueError for a `max_advantage_z` that no advantage of a step can exceed.
+
+    None of M numbers is further from their mean than sqrt(M - 1) of their standard deviations (M in the denominator).
+    In a step M is `problems` times `n` completions. Under `grpo`, however, every group of `n` has mean 0 and the same
+    standard deviation, so its own bound, sqrt(n - 1), is that of the step; a floor of the std, or an `eps` that is not
+    small beside `min_spread`, makes groups differ.
+    """
+    grpo, largest = algorithm.advantages, algorithm.max_advantage_z
+    alike = isinstance(grpo, GRPO) and not getattr(grpo, "std_floor", 0.0) and grpo.eps <= algorithm.min_spread / 1000
+    count, what = (n, "group under advantages of kind grpo") if alike else (problems * n, "step")
+    if largest is not None and largest >= math.sqrt(count - 1):
+        bound = math.sqrt(count - 1)
+        raise ValueError(
+            f"algorithm.max_advantage_z: {largest:g} cannot act: none of the {count} completions of a {what} is "
+            f"further than sqrt({count} - 1) = {bound:.2f} standard deviations from the mean; set it below that, take "
+            f"more completions (at least {math.floor(largest**2) + 2}), or remove it"
+        )

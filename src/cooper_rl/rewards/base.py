@@ -1,7 +1,8 @@
-"""The protocols of rewards and shapings, and the registries of their kinds."""
+"""What rewards and shapings are: protocols, settings, the registries of their kinds, and the metrics of a step."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -10,6 +11,7 @@ from cooper_rl.config.base import Config
 from cooper_rl.config.registry import Kinds
 
 if TYPE_CHECKING:
+    from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rollouts import Ragged
 
@@ -82,29 +84,35 @@ class Closes(Protocol):
     def close(self) -> None: ...
 
 
-class RewardConfig(Config):
-    """Settings of one reward. `build()` creates the reward."""
+class PartConfig(Config):
+    """What the settings of rewards and shapings share."""
+
+    def build(self) -> Any:
+        """The reward or shaping. A record that keeps no state can be its own: it has `score`, or `shape`."""
+        return self
+
+    def reads(self) -> tuple[str, ...]:
+        """Names of the reward models that it uses."""
+        return ()
+
+    def check(self) -> None:
+        """Raises InputError if a server that it needs does not answer."""
+
+    def check_problems(self, problems: Sequence[Problem]) -> None:
+        """Raises InputError if a problem lacks something that it needs, such as a reference solution."""
+
+
+class RewardConfig(PartConfig):
+    """Settings of one reward."""
 
     needs_reference: ClassVar[bool] = True
     """Whether problems need a reference answer that the rule accepts."""
     weight: float = 1.0
     """Factor of this reward in the sum of all rewards."""
 
-    @property
-    def needs_solutions(self) -> bool:
-        """Whether every problem needs a reference solution."""
-        return False
 
-    def reads(self) -> tuple[str, ...]:
-        """Names of the reward models that this reward uses."""
-        return ()
-
-    def check(self) -> None:
-        """Raises InputError if a server that the reward needs does not answer."""
-
-
-class ShapingConfig(Config):
-    """Settings of one shaping. `build()` creates the shaping."""
+class ShapingConfig(PartConfig):
+    """Settings of one shaping."""
 
     affine_per_group: ClassVar[bool] = False
     """Whether it does no more than scale each group's rewards by a positive factor and add a constant to them. Under
@@ -115,17 +123,32 @@ class ShapingConfig(Config):
         """Whether problems need a reference answer that the rule accepts."""
         return False
 
-    @property
-    def needs_solutions(self) -> bool:
-        """Whether every problem needs a reference solution."""
-        return False
-
-    def reads(self) -> tuple[str, ...]:
-        """Names of the reward models that this shaping uses."""
-        return ()
-
-    def check(self) -> None:
-        """Raises InputError if a server that the shaping needs does not answer."""
-
     def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
         """Raises ValueError if it cannot follow the shapings `before`, or cannot shape these `rewards`."""
+
+
+def reward_metrics(scores: Scores) -> dict[str, float]:
+    """`reward/mean`, `reward/std` and `reward/group_spread` before shaping; with shaping, `reward/shaped_*` after it.
+
+    `reward/non_finite` is the share of completions whose reward before shaping is not finite. The other metrics cover
+    the rest and are NaN if nothing is left. The spread is the largest minus the smallest reward of a group.
+    """
+    before = scores.parts.get("unshaped")
+    if before is None:
+        return _summary(scores.rewards, "reward/")
+    after = _summary(scores.rewards, "reward/shaped_")
+    return _summary(before, "reward/") | after
+
+
+def _summary(rewards: Ragged, prefix: str) -> dict[str, float]:
+    finite = rewards.flat.isfinite()
+    values = rewards.flat[finite]
+    blocks = [rewards.padded(0.0)] if rewards.uniform else [group[None] for group in rewards.groups() if len(group)]
+    spreads = [whole.amax(1) - whole.amin(1) for block in blocks if len(whole := block[block.isfinite().all(dim=1)])]
+    spread = spreads[0].new_tensor([value for one in spreads for value in one.tolist()]) if spreads else values[:0]
+    return {
+        f"{prefix}mean": values.mean().item(),
+        f"{prefix}std": values.std(unbiased=False).item() if len(values) else math.nan,
+        f"{prefix}group_spread": spread.mean().item(),
+        f"{prefix}non_finite": 1 - finite.float().mean().item(),
+    }

@@ -6,11 +6,12 @@ from typing import Any, Protocol, Self, TypeVar
 
 import torch
 
+from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import RewardModelLearner
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.gold import gold_labels
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.base import Reward, Scores
+from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
 
@@ -20,7 +21,7 @@ NOT_SCORED = {"correct", "gold", "lengths"}
 """Values of a `StepContext` that no reward model's weights change."""
 
 
-class Rule(Protocol):
+class GroupVerifier(Protocol):
     """Gives verdicts on groups of answers. `Verifier` implements it."""
 
     def verify_groups(self, groups: Sequence[AnswerGroup]) -> list[list[Verdict]]: ...
@@ -60,7 +61,7 @@ class StepContext:
     def __init__(
         self,
         groups: Sequence[AnswerGroup],
-        rule: Rule,
+        rule: GroupVerifier,
         models: Mapping[str, RewardModel] | None = None,
         gold: str | None = None,
     ) -> None:
@@ -72,6 +73,7 @@ class StepContext:
         self._verdicts: list[list[Verdict]] | None = None
         self._columns: dict[str, Ragged] = {}
         self._found: dict[Any, Any] = {}
+        self._scores: dict[Reward, Scores] = {}
 
     def ragged(self, flat: Any) -> Ragged:
         """One number per answer, group by group, from a flat sequence."""
@@ -154,6 +156,12 @@ class StepContext:
             self._found[reward] = compute()
         return self._found[reward]
 
+    def scores(self, reward: Reward) -> Scores:
+        """What a reward gives to these answers, computed on first use. A shaping that reads a reward asks here."""
+        if reward not in self._scores:
+            self._scores[reward] = reward.score(self)
+        return self._scores[reward]
+
     def recall(self, verdicts: list[list[Verdict]], logits: Mapping[str, Sequence[Sequence[float]]]) -> None:
         """Take over earlier results: a row per group, logits by the model's name."""
         self._verdicts = verdicts
@@ -198,3 +206,20 @@ class StepContext:
         if name not in self._columns:
             self._columns[name] = compute()
         return self._columns[name]
+
+
+def gold_labels(groups: Sequence[AnswerGroup], function: str) -> Ragged:
+    """Whether each completion is truly right, according to `function`. For evaluation only, never for training.
+
+    `function` is the path `package.module:function`; it is called with (problem, completion text). Raises InputError
+    naming the problem if it returns anything but True or False.
+    """
+    is_right = load_function(function, ("problem", "completion_text"))
+    labels = []
+    for group in groups:
+        row = [is_right(group.problem, completion.text) for completion in group.answers]
+        for label in row:
+            if not isinstance(label, bool):
+                raise InputError(f"{function}: returned {label!r} for problem {group.problem.id}; return True or False")
+        labels.append(row)
+    return Ragged.of(labels, torch.bool)

@@ -23,7 +23,7 @@ from cooper_rl.evaluation.config import ScoringConfig
 from cooper_rl.evaluation.estimates import Estimate, wilson_interval
 from cooper_rl.evaluation.metrics import ReliabilityBin, expected_calibration_error, reliability, roc_auc
 from cooper_rl.persist.journal import Journal
-from cooper_rl.rewards.model.input import RewardModelInput
+from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
 from cooper_rl.verifyrm.config import JudgeConfig

@@ -20,8 +20,16 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.errors import InputError
 from cooper_rl.persist.journal import Journal, journal_path
-from cooper_rl.rewards.judging.verdict import Judgement, from_probabilities, judgement_of
-from cooper_rl.rewards.judging.verdict_prompt import NO, YES, JudgeVerdict, judge_chat, parse_reply
+from cooper_rl.rewards.kinds.judge import (
+    NO,
+    YES,
+    Judgement,
+    JudgeVerdict,
+    from_probabilities,
+    judge_chat,
+    judgement_of,
+    parse_reply,
+)
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rewards.rule.verdict import Verdict

@@ -24,7 +24,7 @@ from cooper_rl.evaluation.attacks import robustness_rows
 from cooper_rl.evaluation.metrics import classification_metrics
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
 from cooper_rl.model_cards.reward_model import write_model_card
-from cooper_rl.rewards.model.input import EncodedRow, RewardModelInput, encode_rows
+from cooper_rl.rewards.input import EncodedRow, RewardModelInput, encode_rows
 from cooper_rl.verifyrm.calibration import FEWEST_ROWS, Calibration, calibrate_folder
 from cooper_rl.verifyrm.config import VerifyRMConfig
 

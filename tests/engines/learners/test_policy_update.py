@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from cooper_lab.designs.process_credit import Delta
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.policy import TorchPolicyLearner
@@ -14,7 +15,7 @@ from cooper_rl.losses.kl import KLConfig
 from cooper_rl.policy.advantages import DrGRPO
 from cooper_rl.policy.aggregation import SequenceMeanTokenSum
 from cooper_rl.policy.config import AlgorithmConfig, OverlongConfig
-from cooper_rl.policy.process import Delta, Steps, process_advantages
+from cooper_rl.policy.process import Steps, process_advantages
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rollouts import Column, Ragged, Rollouts
 

@@ -2,7 +2,7 @@
 
 from cooper_rl.clients.chat_config import Message
 from cooper_rl.data.problem import Problem
-from cooper_rl.rewards.judging.fence import fenced
+from cooper_rl.data.text import fenced
 
 SYSTEM = (
     "You prepare test material for an answer checker. Given a problem and a correct solution, you produce a version "

@@ -22,7 +22,6 @@ class EarnedConfig(RewardConfig):
     """
 
     kind: Literal["earned"] = "earned"
-    """Names this kind of reward."""
     model: str = "main"
     """The reward model's name in `reward_models`."""
     power: float = Field(default=2.0, gt=0)
@@ -32,11 +31,9 @@ class EarnedConfig(RewardConfig):
     being hacked loses its weight in the same step."""
 
     def reads(self) -> tuple[str, ...]:
-        """The name of the one model it uses."""
         return (self.model,)
 
     def build(self) -> EarnedReward:
-        """See the class."""
         return EarnedReward(self)
 
 
@@ -62,11 +59,9 @@ class EarnedReward:
             self._counts = self._with(contexts)
 
     def state(self) -> list[float]:
-        """The counts."""
         return list(self._counts)
 
     def restore(self, state: list[float]) -> None:
-        """Restore what `state` returned."""
         self._counts = list(state)
 
     def _with(self, contexts: Sequence[StepContext]) -> list[float]:

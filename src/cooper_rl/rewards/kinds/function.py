@@ -1,14 +1,20 @@
-"""A reward computed by the user's own function."""
+"""A reward computed by the user's own function: how it is found and called, and how its return values are checked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+import math
+import reprlib
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from cooper_rl.config.event_loop import EventLoop, gathered, is_async
+from cooper_rl.config.user_functions import load_function
+from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, RewardConfig, Scores
-from cooper_rl.rewards.reward_function import RewardFunction
 
 if TYPE_CHECKING:
+    from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
+    from cooper_rl.rollouts import Answer
 
 
 @REWARDS.register
@@ -17,7 +23,6 @@ class FunctionRewardConfig(RewardConfig):
 
     needs_reference: ClassVar[bool] = False
     kind: Literal["function"] = "function"
-    """Names this kind of reward."""
     function: str
     """`package.module:function`, from an installed package or a module in the working folder; plain or `async def`.
     `function(problem, completion) -> float` is called once per completion; the calls of an `async def` run
@@ -27,25 +32,71 @@ class FunctionRewardConfig(RewardConfig):
     per completion; the function returns one number per completion, in the same order."""
 
     def build(self) -> FunctionReward:
-        """The reward. Raises InputError if the function cannot be found or takes other arguments."""
         return FunctionReward(self.function, self.batched)
 
 
 class FunctionReward:
-    """The user's own function as a reward; see `RewardFunction`."""
+    """The function at `package.module:function`, plain or `async def`.
 
-    def __init__(self, function: str, batched: bool = False) -> None:
-        self._function = RewardFunction(function, batched)
+    - `function(problem: Problem, completion: Answer) -> float` scores one completion.
+    - batched: `function(problems: list[Problem], completions: list[Answer]) -> list[float]` scores a whole step.
+
+    Calls of an `async def` that scores one completion run concurrently, in one event loop for the whole run.
+    Raises InputError if the function cannot be found or takes other arguments.
+    """
+
+    def __init__(self, path: str, batched: bool = False) -> None:
+        self._path = path
+        self._batched = batched
+        self._function = load_function(path, ("problems", "completions") if batched else ("problem", "completion"))
+        self._async = EventLoop() if is_async(self._function) else None
 
     def score(self, context: StepContext) -> Scores:
         """The function's values. The part and the metric are named after the function.
 
-        Raises InputError naming the function and the problem if a returned value is not a finite number.
+        Raises InputError naming the function and the problem if a returned value is not a finite number. Exceptions of
+        the function itself propagate.
         """
-        values = context.ragged(context.once(self, lambda: self._call(context)))
-        name = self._function.path.rpartition(":")[2]
+        values = context.ragged(context.once(self, lambda: self._values(context)))
+        name = self._path.rpartition(":")[2]
         return Scores(values, {name: values}, {f"function/{name}": values.flat.mean().item()})
 
-    def _call(self, context: StepContext) -> list[float]:
+    def _values(self, context: StepContext) -> list[float]:
+        """One finite number per completion."""
         asked = [(group.problem, answer) for group in context.groups for answer in group.answers]
-        return self._function.values([problem for problem, _ in asked], [answer for _, answer in asked])
+        if self._batched:
+            problems, completions = [problem for problem, _ in asked], [completion for _, completion in asked]
+            returned = self._one_for_each(self._call_batched(problems, completions), len(asked))
+        elif self._async is not None:
+            returned = self._async.run(lambda: gathered(self._function, asked))
+        else:
+            returned = [self._function(problem, completion) for problem, completion in asked]
+        return [self._number(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
+
+    def _call_batched(self, problems: list[Problem], completions: list[Answer]) -> Any:
+        if self._async is None:
+            return self._function(problems, completions)
+        return self._async.run(lambda: self._function(problems, completions))
+
+    def _one_for_each(self, returned: Any, count: int) -> list[Any]:
+        wanted = f"a batched function must return a list with one number for each of the {count} completions, in order"
+        try:
+            values = list(returned)
+        except TypeError as error:
+            raise InputError(f"{self._path}: returned {reprlib.repr(returned)}; {wanted}") from error
+        if len(values) != count:
+            raise InputError(f"{self._path}: returned {len(values)} values for {count} completions; {wanted}")
+        return values
+
+    def _number(self, value: Any, problem: Problem) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            of_lists = isinstance(value, list | tuple) and not self._batched
+            remedy = "; a function that takes lists needs batched: true" if of_lists else ""
+            raise InputError(
+                f"{self._path}: returned {reprlib.repr(value)} for problem {problem.id}; return a finite number{remedy}"
+            )
+        return number

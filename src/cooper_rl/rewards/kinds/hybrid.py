@@ -29,7 +29,6 @@ class HybridConfig(RewardConfig):
     """
 
     kind: Literal["hybrid"] = "hybrid"
-    """Names this kind of reward."""
     model: str = "main"
     """The reward model's name in `reward_models`."""
     alpha: float = Field(default=0.05, ge=0)
@@ -56,11 +55,9 @@ class HybridConfig(RewardConfig):
         return self
 
     def reads(self) -> tuple[str, ...]:
-        """The name of the one model it uses."""
         return (self.model,)
 
     def build(self) -> HybridReward:
-        """See the class."""
         return HybridReward(self)
 
 
@@ -116,11 +113,9 @@ class HybridReward:
             self._sigma_mean = self._with(contexts)
 
     def state(self) -> float | None:
-        """The running mean."""
         return self._sigma_mean
 
     def restore(self, state: float | None) -> None:
-        """Restore what `state` returned."""
         self._sigma_mean = state
 
     def _with(self, contexts: Sequence[StepContext]) -> float:

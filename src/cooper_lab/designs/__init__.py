@@ -1,0 +1,1 @@
+"""Designs that are research: rewards, shapings, advantages and process credit, found by their `kind`."""

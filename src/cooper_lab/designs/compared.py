@@ -1,0 +1,76 @@
+"""Shapings that replace a reward model's score by a function of its logit and of reference logits."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cooper_lab.designs.references import CollectedAnswers, References, ReferenceSource, check_solutions
+from cooper_rl import REWARDS, SHAPINGS, ShapingConfig
+
+if TYPE_CHECKING:
+    from cooper_rl import Problem, Ragged, StepContext
+
+
+class Comparison(ShapingConfig):
+    """The settings that such shapings share. Each has a `compare` of its own."""
+
+    model: str = "main"
+    """The reward model's name in `reward_models`. Its score must be the only reward."""
+    references: ReferenceSource = "solution"
+    """Where the references come from."""
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def check_place(self, rewards: Sequence[Any], before: Sequence[Any]) -> None:
+        check_only_reward(SHAPINGS.kind_of(self), self.model, rewards, before)
+
+    def check_problems(self, problems: Sequence[Problem]) -> None:
+        if isinstance(self.references, CollectedAnswers):
+            self.references.check(problems)
+        if self.references == "solution":
+            check_solutions(SHAPINGS.kind_of(self), "references", "accepted", problems)
+
+    def build(self) -> ComparedShaping:
+        return ComparedShaping(self)
+
+    @abstractmethod
+    def compare(self, logits: Ragged, references: Ragged) -> Ragged:
+        """The new rewards. Both arguments have the same groups, but groups of different sizes."""
+
+
+class ComparedShaping(References):
+    """Pays what `compare` makes of the reward model's logits. The rewards that it is given are replaced."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        super().__init__(comparison.model, comparison.references)
+        self._comparison = comparison
+
+    def shape(self, rewards: Ragged, context: StepContext) -> Ragged:
+        """Raises InputError if the references are solutions and a problem has none."""
+        return self._comparison.compare(context.logits(self._comparison.model), self.logits(context))
+
+    def metrics(self, context: StepContext) -> dict[str, float]:
+        """`shaping/reference_logit`: the mean reference. `shaping/above_reference`: the share of answers above it."""
+        logits, reference = context.logits(self._comparison.model), self.logits(context).mean()
+        return {
+            "shaping/reference_logit": reference.mean().item(),
+            "shaping/above_reference": (logits.flat > logits.expand(reference)).float().mean().item(),
+        }
+
+
+def check_only_reward(kind: str, model: str, rewards: Sequence[Any], before: Sequence[Any]) -> None:
+    """Raises ValueError unless the shaping `kind` is the first one and this model's score is the only reward."""
+    if before:
+        raise ValueError(f"shaping: {kind} reads the logit, not the rewards before it; write it first in the list")
+    found = [(REWARDS.kind_of(part), getattr(part, "model", None)) for part in rewards]
+    if found != [("reward_model", model)]:
+        words = " + ".join(name for name, _ in found)
+        raise ValueError(
+            f"shaping: {kind} replaces the score of reward model {model!r} and would drop other rewards, but rewards "
+            f"lists {words}; keep only {{kind: reward_model, model: {model}}}"
+        )
+    if getattr(rewards[0], "weight", 1.0) != 1.0:
+        raise ValueError(f"shaping: {kind} replaces the score, so the reward's weight has no effect; remove weight")

@@ -1,0 +1,41 @@
+"""The rule pays where it has an opinion; the reward model speaks only where the rule is silent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from cooper_rl import REWARDS, RewardConfig, Scores
+
+if TYPE_CHECKING:
+    from cooper_rl import StepContext
+
+SILENT = ("unparsed", "timeout")
+
+
+@REWARDS.register
+class RuleThenModel(RewardConfig):
+    """1 for `correct`, 0 for `wrong`, and the reward model's score where the rule says `unparsed` or `timeout`."""
+
+    kind: Literal["rule_then_model"] = "rule_then_model"
+    model: str = "main"
+    """The reward model's name in `reward_models`."""
+    highest: float = Field(default=1.0, ge=0, le=1)
+    """What a completion without a verdict earns at most. Below 1, an answer that the rule can read pays more than one
+    that only the model accepts, so the policy has no reason to write answers that the rule cannot read."""
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def score(self, context: StepContext) -> Scores:
+        """Rewards in [0, 1], with the parts `rule`, `reward_model` and `logit`.
+
+        The metric `rule_then_model/silent` is the share of completions that the model decides.
+        """
+        silent = context.ragged([verdict in SILENT for row in context.verdicts for verdict in row]).flat
+        scores = self.highest * context.probabilities(self.model).flat
+        rewards = context.ragged(scores.where(silent, context.correct.flat.to(scores.dtype)))
+        parts = {"rule": context.correct, **context.model_parts(self.model)}
+        share = silent.double().mean().item() if len(silent) else 0.0
+        return Scores(rewards, parts, {"rule_then_model/silent": share})

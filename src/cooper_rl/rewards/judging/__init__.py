@@ -1,1 +1,0 @@
-"""Judges as rewards: language models behind a chat server that write verdicts, preferences and rubrics."""

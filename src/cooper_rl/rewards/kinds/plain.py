@@ -1,0 +1,134 @@
+"""The plain rewards: the rule's verdict, a reward model's score, and weighted sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from cooper_rl.rewards.base import REWARDS, Closes, Remembers, Reward, RewardConfig, Scores
+
+if TYPE_CHECKING:
+    from cooper_rl.data.problem import Problem
+    from cooper_rl.rewards.context import StepContext
+
+
+@REWARDS.register
+class RuleReward(RewardConfig):
+    """1 for an answer that the rule calls correct, 0 for any other answer."""
+
+    kind: Literal["rule"] = "rule"
+
+    def score(self, context: StepContext) -> Scores:
+        """Rewards of 0 or 1, with the part `rule` (the reward)."""
+        return Scores(context.correct, {"rule": context.correct})
+
+
+@REWARDS.register
+class RewardModelReward(RewardConfig):
+    """sigmoid(logit) of a reference-based reward model, frozen or learning, with the weights from the start of the
+    step."""
+
+    kind: Literal["reward_model"] = "reward_model"
+    model: str = "main"
+    """The reward model's name in `reward_models`."""
+
+    def reads(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def score(self, context: StepContext) -> Scores:
+        """Rewards in [0, 1], with the parts `reward_model` (the reward) and `logit` (see `StepContext.model_parts`)."""
+        return Scores(context.probabilities(self.model), context.model_parts(self.model))
+
+
+@REWARDS.register
+class SumConfig(RewardConfig):
+    """The sum of several rewards, each times its own weight. It nests a list of rewards inside another list."""
+
+    kind: Literal["sum"] = "sum"
+    rewards: tuple[Annotated[Any, REWARDS], ...] = Field(min_length=1)
+    """The rewards to add up."""
+
+    def reads(self) -> tuple[str, ...]:
+        return read_by(self.rewards)
+
+    def check(self) -> None:
+        check_servers(self.rewards)
+
+    def check_problems(self, problems: Sequence[Problem]) -> None:
+        check_problems(self.rewards, problems)
+
+    def build(self) -> WeightedSum:
+        return build_sum(self.rewards)
+
+
+class WeightedSum:
+    """The sum of rewards, each times its weight. The parts and metrics of all rewards are kept.
+
+    If two rewards use the same name for different parts, the later reward's index is appended (`length_2`).
+    """
+
+    def __init__(self, rewards: Sequence[Reward], weights: Sequence[float] | None = None) -> None:
+        self._rewards = list(rewards)
+        self._weights = list(weights) if weights is not None else [1.0] * len(self._rewards)
+        if not self._rewards or len(self._weights) != len(self._rewards):
+            raise ValueError(f"{len(self._rewards)} rewards with {len(self._weights)} weights")
+
+    def score(self, context: StepContext) -> Scores:
+        """The weighted sum of every reward's score on the same answers."""
+        scored = [reward.score(context) for reward in self._rewards]
+        total = scored[0].rewards.flat.new_zeros(len(scored[0].rewards.flat))
+        for weight, scores in zip(self._weights, scored, strict=True):
+            total = total + weight * scores.rewards.flat
+        parts, metrics = {}, {}
+        for index, scores in enumerate(scored, 1):
+            for name, part in scores.parts.items():
+                parts[name if parts.get(name, part) is part else f"{name}_{index}"] = part
+            metrics |= {f"{name}_{index}" if name in metrics else name: value for name, value in scores.metrics.items()}
+        return Scores(context.ragged(total), parts, metrics)
+
+    def commit(self, contexts: Sequence[StepContext]) -> None:
+        for reward in self._remembering():
+            reward.commit(contexts)
+
+    def state(self) -> list[Any]:
+        """The states of the rewards that keep state, in order."""
+        return [reward.state() for reward in self._remembering()]
+
+    def restore(self, state: list[Any]) -> None:
+        for reward, own in zip(self._remembering(), state, strict=True):
+            reward.restore(own)
+
+    def close(self) -> None:
+        for reward in self._rewards:
+            if isinstance(reward, Closes):
+                reward.close()
+
+    def _remembering(self) -> Iterator[Remembers]:
+        return (reward for reward in self._rewards if isinstance(reward, Remembers))
+
+
+def build_sum(configs: Sequence[Any]) -> WeightedSum:
+    """The sum of the rewards that these records describe, with their weights."""
+    return WeightedSum([config.build() for config in configs], [getattr(config, "weight", 1.0) for config in configs])
+
+
+def read_by(configs: Sequence[Any]) -> tuple[str, ...]:
+    """Names of the reward models that these records use, each once, in order."""
+    names = (name for config in configs for name in (config.reads() if hasattr(config, "reads") else ()))
+    return tuple(dict.fromkeys(names))
+
+
+def check_servers(configs: Sequence[Any]) -> None:
+    """Raises InputError if a server that one of these records needs does not answer."""
+    for config in configs:
+        if hasattr(config, "check"):
+            config.check()
+
+
+def check_problems(configs: Sequence[Any], problems: Sequence[Problem]) -> None:
+    """Raises InputError if a problem lacks something that one of these records needs."""
+    for config in configs:
+        if hasattr(config, "check_problems"):
+            config.check_problems(problems)

@@ -1,1 +1,0 @@
-"""The input format of reward models."""
