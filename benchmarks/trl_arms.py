@@ -67,7 +67,7 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
 
     from cooper_lab.arithmetic.arms import ASSETS
     from cooper_lab.arithmetic.problems import arithmetic_problems, gold
-    from cooper_rl.adapters.columns import Columns
+    from cooper_rl.adapters.rows import Columns
 
     torch.set_num_threads(1)
     output_dir.mkdir(parents=True, exist_ok=True)
@@ -148,8 +148,8 @@ def processor_seconds() -> tuple[float, float]:
 def reward_of(arm: str, settings: dict[str, Any]) -> Iterator[Any]:
     """The reward of an arm: here, or in a server that lives as long as the run."""
     from cooper_rl.adapters.trl import GRPOReward
-    from cooper_rl.cooptimization.cooper_reward import CooperReward
     from cooper_rl.run_config import build_config
+    from cooper_rl.stage2.cooper_reward import CooperReward
 
     if arm == "service":
         with served(settings) as client:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from cooper_rl import Config
-from cooper_rl.cooptimization.negatives.rewriting import AnswerVerifier, Request, Rewrites
+from cooper_rl.stage2.assistant import AnswerVerifier, RewriteRequest, Rewrites
 
 
 class OffByOne(Config):
@@ -28,7 +28,7 @@ class OffByOneAssistant:
     def __init__(self, by: int):
         self.by = by
 
-    def submit(self, requests: Sequence[Request]) -> Future[Rewrites]:
+    def submit(self, requests: Sequence[RewriteRequest]) -> Future[Rewrites]:
         """A negative for each request, or None where none could be made."""
         texts = [re.sub(r"\d+(?!.*\d)", lambda n: str(int(n[0]) + self.by), r.text, flags=re.S) for r in requests]
         future: Future[Rewrites] = Future()

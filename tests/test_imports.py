@@ -30,7 +30,7 @@ engines.vllm
 engines.fsdp2
 engines.ray
 engines.kinds
-cooptimization
+stage2
 evaluation
 observe.folder, observe.sinks, observe.token_logprobs, observe.watch.rules
 run_config

@@ -8,9 +8,6 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from cooper_rl.config.base import Config
     from cooper_rl.config.registry import Kinds
-    from cooper_rl.cooptimization.cooper_reward import CooperReward
-    from cooper_rl.cooptimization.results import Scored, Updated
-    from cooper_rl.cooptimization.reward_config import CooperRewardConfig
     from cooper_rl.data.problem import Problem
     from cooper_rl.data.text import fenced
     from cooper_rl.engines.base import Learner, PolicyLearner, RewardModelLearner, Sampler
@@ -27,6 +24,9 @@ if TYPE_CHECKING:
     from cooper_rl.rollouts import Answer, AnswerGroup, Ragged, Rollouts
     from cooper_rl.run_config import RunConfig, build_config, load_config
     from cooper_rl.service.client import AsyncRewardClient, RewardClient
+    from cooper_rl.stage2.cooper_reward import CooperReward
+    from cooper_rl.stage2.open_step import Scored, Updated
+    from cooper_rl.stage2.reward_config import CooperRewardConfig
     from cooper_rl.trainer import CooperTrainer
 
 # Loaded on first use, so that the verifier's worker processes and `cooper --help` start without torch.
@@ -40,8 +40,8 @@ _HOMES = {
     "AsyncRewardClient": "cooper_rl.service.client",
     "Completions": "cooper_rl.policy.advantages",
     "Config": "cooper_rl.config.base",
-    "CooperReward": "cooper_rl.cooptimization.cooper_reward",
-    "CooperRewardConfig": "cooper_rl.cooptimization.reward_config",
+    "CooperReward": "cooper_rl.stage2.cooper_reward",
+    "CooperRewardConfig": "cooper_rl.stage2.reward_config",
     "CooperTrainer": "cooper_rl.trainer",
     "InputError": "cooper_rl.errors",
     "JudgeRewardConfig": "cooper_rl.rewards.kinds.judge",
@@ -64,12 +64,12 @@ _HOMES = {
     "RunConfig": "cooper_rl.run_config",
     "Sampler": "cooper_rl.engines.base",
     "SamplingParams": "cooper_rl.engines.config",
-    "Scored": "cooper_rl.cooptimization.results",
+    "Scored": "cooper_rl.stage2.open_step",
     "Scores": "cooper_rl.rewards.base",
     "ShapingConfig": "cooper_rl.rewards.base",
     "StepContext": "cooper_rl.rewards.context",
     "SumConfig": "cooper_rl.rewards.kinds.plain",
-    "Updated": "cooper_rl.cooptimization.results",
+    "Updated": "cooper_rl.stage2.open_step",
     "WeightedSum": "cooper_rl.rewards.kinds.plain",
     "build_config": "cooper_rl.run_config",
     "fenced": "cooper_rl.data.text",

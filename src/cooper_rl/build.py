@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from cooper_rl.config.user_functions import load_function
-from cooper_rl.cooptimization.cooper_reward import CooperReward
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.loading import load_problems
@@ -29,6 +28,7 @@ from cooper_rl.rewards.rule.kinds.maths import MathsRule
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rollout_source import RolloutSource
 from cooper_rl.run_config import RunConfig
+from cooper_rl.stage2.cooper_reward import CooperReward
 
 logger = logging.getLogger(__name__)
 

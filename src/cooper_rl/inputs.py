@@ -6,7 +6,6 @@ Those two take seconds to import, and a user should not have to wait that long t
 from dataclasses import dataclass
 
 from cooper_rl.config.user_functions import load_function
-from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.loading import load_problems
@@ -16,6 +15,7 @@ from cooper_rl.evaluation.config import read_held_out
 from cooper_rl.rewards.kinds.plain import check_problems, check_servers
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.run_config import RunConfig
+from cooper_rl.stage2.reward_inputs import RewardInputs, read_reward_inputs
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config, Places, mapping_of
 from cooper_rl.config.settings import Settings, check, read_settings
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
@@ -17,6 +16,7 @@ from cooper_rl.observe.token_logprobs import RecordConfig
 from cooper_rl.observe.watch.rules import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig, check_outliers
 from cooper_rl.rewards.shaping import check_effect
+from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
 
 class RolloutConfig(SamplingParams):

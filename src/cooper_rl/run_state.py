@@ -5,13 +5,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cooper_rl.cooptimization.reward_config import check_outline, outline
 from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.engines.model_folder import adapter_base
 from cooper_rl.errors import InputError
 from cooper_rl.exactness import changes, conditions
 from cooper_rl.persist.random_state import random_state, restore_random_state
 from cooper_rl.run_config import RunConfig
+from cooper_rl.stage2.reward_config import check_outline, outline
 
 if TYPE_CHECKING:
     from cooper_rl.build import Parts

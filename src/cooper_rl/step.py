@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from cooper_rl.build import Parts
 from cooper_rl.clock import Clock
-from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.cooptimization.results import Scored, Updated
 from cooper_rl.engines.base import Metrics
 from cooper_rl.observe.step_metrics import rollout_metrics, unverified_advantage
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.process import score_steps
 from cooper_rl.rollouts import Ragged, Rollouts
 from cooper_rl.run_config import RunConfig
+from cooper_rl.stage2.open_step import Scored, Updated
+from cooper_rl.stage2.pairs import Pair
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 import pytest
 
 from cooper_rl import Answer, AnswerGroup, InputError, Problem
-from cooper_rl.adapters.columns import Columns
-from cooper_rl.adapters.grouping import by_row, consecutive, joined
+from cooper_rl.adapters.rows import Columns, by_row, consecutive, joined
 
 ROW = {"question": "1+1", "answer": 2, "solution": "1+1=2", "metadata": '{"unit": "m"}'}
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cooper_rl import CooperReward, InputError
-from cooper_rl.adapters.columns import Columns
+from cooper_rl.adapters.rows import Columns
 from cooper_rl.adapters.trl import FOLDER, GRPOReward
 from in_process import model_of
 
@@ -181,7 +181,7 @@ def test_a_reward_without_its_callback_says_so(make, tiny_models, tmp_path):
 
 
 def test_conversations_and_their_last_message(make):
-    from cooper_rl.adapters.texts import completion_text
+    from cooper_rl.adapters.rows import completion_text
 
     assert completion_text([{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]) == "b"
     assert completion_text([{"role": "assistant", "content": [{"type": "text", "text": "x"}]}]) == "x"

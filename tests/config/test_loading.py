@@ -7,12 +7,12 @@ import pytest
 import yaml
 
 from cooper_rl.config.commented_yaml import commented_yaml
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig, RewardModelConfig
 from cooper_rl.errors import InputError
 from cooper_rl.losses.kl import KLConfig
 from cooper_rl.losses.policy import GSPO
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.run_config import RunConfig, build_config, load_config
+from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}
 

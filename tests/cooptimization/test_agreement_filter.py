@@ -8,9 +8,9 @@ from cooptimization_cases import make_group  # pyright: ignore[reportMissingImpo
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
 from cooper_rl.config.settings import Settings, check
-from cooper_rl.cooptimization.config import OnPolicyConfig
-from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
 from cooper_rl.errors import InputError
+from cooper_rl.stage2.config import OnPolicyConfig
+from cooper_rl.stage2.pairs import choose_on_policy_negatives
 
 
 def test_fewer_negatives_are_false_under_a_rule_that_misses_right_answers():

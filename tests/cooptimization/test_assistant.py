@@ -7,15 +7,12 @@ from cooptimization_cases import answer_text, flip, unchanged_then_flip  # pyrig
 
 from chat_server import ChatServer, HttpAnswer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
-from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
-from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.negatives.prompt import rewriting_chat
-from cooper_rl.cooptimization.negatives.rewriting import Request, Rewrites
 from cooper_rl.data.problem import Problem
+from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant, RewriteRequest, Rewrites, rewriting_chat
 
 
-def request(number: int) -> Request:
-    return Request(Problem(str(number), f"What is {number}?", str(number)), answer_text(number), seed=number)
+def request(number: int) -> RewriteRequest:
+    return RewriteRequest(Problem(str(number), f"What is {number}?", str(number)), answer_text(number), seed=number)
 
 
 def rewrite(respond, requests, verifier, tries=3, **settings) -> tuple[Rewrites, ChatServer]:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from chat_server import ChatServer, HttpAnswer
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.clients.chat import ChatClient, ChatConfig
-from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
-from cooper_rl.cooptimization.reward_config import PAPER
-from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.stage2.assistant import ChatAssistant
+from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.reward_config import PAPER
+from cooper_rl.stage2.stage2 import Cooptimizer
 from faulty_assistant import QUICK, FaultyAssistant
 
 ENDLESS = [fault for fault in QUICK if "endless" in fault or "gigabyte" in fault]

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.cooptimization.replay import PairBuffer
 from cooper_rl.errors import InputError
+from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.update import PairBuffer
 
 
 def pair(number: int) -> Pair:

@@ -5,9 +5,8 @@ from random import Random
 import pytest
 from cooptimization_cases import cut_off, make_group  # pyright: ignore[reportMissingImports]
 
-from cooper_rl.cooptimization.config import OnPolicyConfig
-from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
-from cooper_rl.cooptimization.pairs import choose_positives
+from cooper_rl.stage2.config import OnPolicyConfig
+from cooper_rl.stage2.pairs import choose_on_policy_negatives, choose_positives
 
 
 def negatives(group, verdicts, logits, positives=(), count=1, seed=0, **settings):

@@ -2,12 +2,10 @@ import pytest
 from pydantic import ValidationError
 
 from cooper_rl import build_config, load_config
-from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant import build_assistant
-from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistantConfig
-from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
 from cooper_rl.errors import InputError
 from cooper_rl.losses.reward_model import PairLoss, PairwiseLoss
+from cooper_rl.stage2.assistant import ChatAssistantConfig, CorrupterAssistant, build_assistant
+from cooper_rl.stage2.config import CooptimizationConfig
 
 RULE_RUN = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "arithmetic"}}
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cooper_rl.cooptimization.negatives.framing import unframe
 from cooper_rl.data.text import has_content, normalise
+from cooper_rl.stage2.assistant import unframe
 
 PIECES = st.lists(
     st.sampled_from(["a", "7", " ", "\n", "\r\n", "\r", "\t", "</s>", "<|im_end|>", "```", "<"]), max_size=12

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.config.base import Config
-from cooper_rl.cooptimization.negatives.rewriting import Rewrites
+from cooper_rl.stage2.assistant import Rewrites
 
 
 class AlwaysSeven(Config):

@@ -7,14 +7,13 @@ from random import Random
 import pytest
 from cooptimization_cases import answer_text, flip, make_group  # pyright: ignore[reportMissingImports]
 
-from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.negatives.swapped_reference import nearby
-from cooper_rl.cooptimization.pairs import Pair, pair_weights
-from cooper_rl.cooptimization.reward_config import LIGHT
-from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.problem import Problem
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.stage2.assistant import CorrupterAssistant
+from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.pairs import Pair, nearby, pair_weights
+from cooper_rl.stage2.reward_config import LIGHT
+from cooper_rl.stage2.stage2 import Cooptimizer
 
 
 def cooptimizer(verifier, **settings) -> Cooptimizer:

@@ -9,16 +9,14 @@ from cooper_lab.arithmetic.problems import gold
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.clients.chat import ChatClient
 from cooper_rl.clients.chat_config import ChatConfig
-from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant import build_assistant
-from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
-from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.reward_config import LIGHT
-from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.record import read_metrics
+from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant, build_assistant
+from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.reward_config import LIGHT
+from cooper_rl.stage2.stage2 import Cooptimizer
 
 
 def mend(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:

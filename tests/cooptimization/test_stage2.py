@@ -11,13 +11,12 @@ from cooptimization_cases import answer_text, cut_off, flip, make_group  # pyrig
 
 from chat_server import ChatServer, completion  # pyright: ignore[reportMissingImports]
 from cooper_rl.clients.chat import ChatClient, ChatConfig
-from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistant
-from cooper_rl.cooptimization.negatives.assistant.corrupter import CorrupterAssistant
-from cooper_rl.cooptimization.reward_config import LIGHT, PAPER
-from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.rewards.context import RewardModel
+from cooper_rl.stage2.assistant import ChatAssistant, CorrupterAssistant
+from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.reward_config import LIGHT, PAPER
+from cooper_rl.stage2.stage2 import Cooptimizer
 
 RIGHT, WRONG = answer_text(7), answer_text(9, work="Guessing.")
 

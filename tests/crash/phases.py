@@ -6,10 +6,10 @@ from collections.abc import Callable
 from types import ModuleType
 
 import cooper_rl.build
-import cooper_rl.cooptimization.health
-import cooper_rl.cooptimization.stage2
 import cooper_rl.observe.record
 import cooper_rl.observe.report.report
+import cooper_rl.stage2.health
+import cooper_rl.stage2.stage2
 from cooper_rl import CooperReward, CooperTrainer
 from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.policy.update import update_policy
@@ -19,9 +19,9 @@ from cooper_rl.rollout_source import RolloutSource
 PHASES: list[tuple[str, ModuleType | Callable]] = [
     ("sample", RolloutSource.take),
     ("verify", Verifier.verify_groups),
-    ("health", cooper_rl.cooptimization.health),
+    ("health", cooper_rl.stage2.health),
     ("stage 1", update_policy),
-    ("stage 2", cooper_rl.cooptimization.stage2),
+    ("stage 2", cooper_rl.stage2.stage2),
     ("stage 2", CooperReward.update),
     ("reward", CooperReward.score),
     ("evaluate", CooperTrainer.evaluate),

@@ -16,7 +16,6 @@ from html_page import executable_parts
 
 from chat_server import ChatServer, HttpAnswer
 from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply
-from cooper_rl.cooptimization.negatives.framing import unframe
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.data.loading import read_problems
@@ -33,6 +32,7 @@ from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.verdict_file import verify_file
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.run_config import load_config
+from cooper_rl.stage2.assistant import unframe
 from cooper_rl.verifyrm.bench import read_bench
 from cooper_rl.verifyrm.config import ChatJudgeConfig
 from cooper_rl.verifyrm.label import ChatJudge

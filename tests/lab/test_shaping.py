@@ -16,12 +16,12 @@ from cooper_lab.designs.par import PAR
 from cooper_lab.designs.rank import RankInGroup
 from cooper_lab.designs.references import References
 from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepContext
-from cooper_rl.cooptimization.health import step_health
 from cooper_rl.observe.watch.hacking_alarm import HackingAlarm
 from cooper_rl.rewards.base import reward_metrics
 from cooper_rl.rewards.kinds.plain import RewardModelReward
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.shaping import shaped
+from cooper_rl.stage2.health import step_health
 
 
 class Marked:

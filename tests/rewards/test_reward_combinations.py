@@ -8,7 +8,6 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cooper_rl.cooptimization.health import step_health
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.context import RewardModel, StepContext, gold_labels
@@ -18,6 +17,7 @@ from cooper_rl.rewards.kinds.plain import RewardModelReward, WeightedSum
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.rule.verifier import RuleVerifier
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.stage2.health import step_health
 
 MakeGroup = Callable[..., AnswerGroup]
 

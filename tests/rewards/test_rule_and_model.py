@@ -9,13 +9,13 @@ import torch
 
 from cooper_lab.designs.rule_then_model import RuleThenModel
 from cooper_rl.config.settings import Settings, check
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.kinds.earned import EarnedConfig, earned_weight
 from cooper_rl.rewards.rule.base import Verdict
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.stage2.reward_config import CooperRewardConfig
 
 
 class Spelled:

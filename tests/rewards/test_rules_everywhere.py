@@ -10,7 +10,6 @@ from cooper_rl import InputError
 from cooper_rl.cli.main import commands
 from cooper_rl.cli.settings import rule_from
 from cooper_rl.clients.chat_reply import ChatReply
-from cooper_rl.cooptimization.negatives.rewriting import Attempts, Request
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.rule.kinds.choice import ChoiceRule
@@ -18,6 +17,7 @@ from cooper_rl.rewards.rule.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rewards.rule.kinds.numeric import NumericRule
 from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rewards.rule.verdict_file import verify_file
+from cooper_rl.stage2.assistant import Attempts, Request
 from cooper_rl.verifyrm.bench import RuleMethod
 
 QUESTION = "Which is red? A) apple B) pear"

@@ -6,7 +6,7 @@ from signal import SIGKILL, SIGTERM
 
 import pytest
 
-from cooper_rl.service.calls import RefusedError, ServiceFailedError
+from cooper_rl.service.client import RefusedError, ServiceFailedError
 from service.answered import group, groups
 from service.killing import differences, disturbed, killed_at, last_files, train, undisturbed
 from service.served import Served

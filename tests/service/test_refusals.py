@@ -9,8 +9,7 @@ import httpx
 import pytest
 
 from cooper_rl import InputError
-from cooper_rl.service.calls import RefusedError, UnavailableError, score_call
-from cooper_rl.service.client import RewardClient
+from cooper_rl.service.client import RefusedError, RewardClient, UnavailableError, score_call
 from service.answered import group, groups
 
 SLOW = {"kind": "function", "extra_rewards": [{"function": "service.answered:slow"}]}

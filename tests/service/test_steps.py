@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cooper_rl import InputError
-from cooper_rl.service.calls import RefusedError
-from cooper_rl.service.client import RewardClient
+from cooper_rl.service.client import RefusedError, RewardClient
 from service.answered import group, groups
 from service.conftest import state_of
 from service.served import Served

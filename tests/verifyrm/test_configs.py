@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.config.settings import check, read_settings
-from cooper_rl.cooptimization.negatives.assistant.chat import ChatAssistantConfig
 from cooper_rl.losses.kl import KLConfig
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.run_config import load_config
+from cooper_rl.stage2.assistant import ChatAssistantConfig
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))

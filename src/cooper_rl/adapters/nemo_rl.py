@@ -15,9 +15,8 @@ import ray
 import torch
 from nemo_rl.environments.interfaces import EnvironmentInterface, EnvironmentReturn
 
-from cooper_rl.adapters.grouping import by_row, joined
+from cooper_rl.adapters.rows import by_row, completion_text, joined
 from cooper_rl.adapters.served import client, read_row, single
-from cooper_rl.adapters.texts import completion_text
 from cooper_rl.errors import InputError
 
 

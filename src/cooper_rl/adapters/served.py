@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from cooper_rl.adapters.columns import Columns
+from cooper_rl.adapters.rows import Columns
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup

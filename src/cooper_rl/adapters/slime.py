@@ -14,7 +14,7 @@ from typing import Any
 
 from slime.rollout.data_source import RolloutDataSourceWithBuffer
 
-from cooper_rl.adapters.grouping import by_row, joined
+from cooper_rl.adapters.rows import by_row, joined
 from cooper_rl.adapters.served import async_client, client, read_row
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup

@@ -15,9 +15,8 @@ from typing import Any, ClassVar
 from swift.callbacks import TrainerCallback, callbacks_map
 from swift.rewards import ORM, orms
 
-from cooper_rl.adapters.grouping import by_row, joined
+from cooper_rl.adapters.rows import by_row, completion_text, joined
 from cooper_rl.adapters.served import client, columns
-from cooper_rl.adapters.texts import completion_text
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
 

@@ -8,16 +8,13 @@ from typing import Any, Self
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.columns import Columns
-from cooper_rl.adapters.grouping import Row, consecutive
-from cooper_rl.adapters.processes import gathered, on_first
+from cooper_rl.adapters.rows import Columns, Row, completion_text, consecutive, gathered, on_first
 from cooper_rl.adapters.scorer import Scorer
-from cooper_rl.adapters.texts import completion_text
-from cooper_rl.cooptimization.cooper_reward import CooperReward
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer
+from cooper_rl.stage2.cooper_reward import CooperReward
+from cooper_rl.stage2.reward_config import CooperRewardConfig
 
 FOLDER = "cooper_reward"
 """Where the reward is saved inside TRL's `checkpoint-N`."""

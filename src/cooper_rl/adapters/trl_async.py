@@ -11,8 +11,7 @@ from uuid import uuid4
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.columns import Columns
-from cooper_rl.adapters.texts import completion_text
+from cooper_rl.adapters.rows import Columns, completion_text
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.client import RewardClient
 

@@ -11,9 +11,9 @@ def serve(
     overrides: Annotated[list[str] | None, typer.Argument(help="Settings over the file: key=value.")] = None,
 ) -> None:
     """Serve a reward that learns to trainers in other processes; see docs/serve.md."""
-    from cooper_rl.cooptimization.reward_inputs import read_reward_inputs  # noqa: PLC0415 - `cooper --help` stays quick
     from cooper_rl.rewards.kinds.plain import check_servers  # noqa: PLC0415
     from cooper_rl.service.config import check_extra, listen, load_serve_config, read_token  # noqa: PLC0415
+    from cooper_rl.stage2.reward_inputs import read_reward_inputs  # noqa: PLC0415 - `cooper --help` stays quick
 
     settings = load_serve_config(config, overrides or [])
     check_extra()

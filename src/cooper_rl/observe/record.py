@@ -10,8 +10,6 @@ from typing import Any
 import yaml
 
 from cooper_rl.clock import VERIFY_S
-from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.cooptimization.results import Scored
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.revision import revisions
 from cooper_rl.observe.run_record import read_events as read_events
@@ -23,6 +21,8 @@ from cooper_rl.observe.token_logprobs import token_logprobs
 from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.rollouts import Ragged, Rollouts
 from cooper_rl.run_config import RunConfig
+from cooper_rl.stage2.open_step import Scored
+from cooper_rl.stage2.pairs import Pair
 
 logger = logging.getLogger(__name__)
 

@@ -1,9 +1,7 @@
 """`cooper serve`: a reward that learns, over HTTP.
 
-A request goes through these files: `gate.py` (token, size, load), `app.py` or `shims.py` (routes), `wire.py` (JSON to
-records and back), `service.py` (limits, waiting), `worker.py` (the queue, batches, when to commit), `training.py` (the
-state: score, commit, checkpoint, recovery; `checks.py` has what it refuses), `book.py` (the answers of the step under
-way) and `history.py` (journals and checkpoints on disk). `rewrites.py` remembers the assistant's replies for a replay.
-`server.py` puts the parts together, `config.py` has the settings, `meters.py` the Prometheus page. The Python clients
-are `client.py` and, without the network, `calls.py`.
+A request goes through these files: `server.py` (the process; token, size, load), `app.py` (routes, limits, waiting),
+`wire.py` (JSON to records and back), `worker.py` (the queue, batches, when to commit; the Prometheus page),
+`training.py` (the state: score, commit, checkpoint, recovery, and what it refuses) and `history.py` (journals and
+checkpoints on disk, and the assistant's replies for a replay). `config.py` has the settings, `client.py` the clients.
 """

@@ -14,8 +14,8 @@ from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.config.settings import Settings, check, read_settings, with_overrides
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.stage2.reward_config import CooperRewardConfig
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
-"""The server's folder: checkpoints, and for each a journal of what came after it."""
+"""Checkpoints, for each a journal of what came after it, and the assistant's replies for a replay."""
 
+import hashlib
 import json
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +15,7 @@ from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.persist.folder_lock import FolderLock
 from cooper_rl.run_config import CheckpointConfig
+from cooper_rl.stage2.assistant import Assistant, RewriteRequest, Rewrites
 
 BUSY = "serve.folder: another server is using {folder}; give each a folder of its own"
 Record = dict[str, Any]
@@ -192,3 +197,80 @@ def not_undone(records: Sequence[Record]) -> list[Record]:
 
 def _line(record: Record) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+logger = logging.getLogger(__name__)
+
+
+class RememberingAssistant:
+    """Asks `inner` only once for equal requests, until `forget_used`."""
+
+    def __init__(self, inner: Assistant) -> None:
+        self._inner = inner
+        self._replies: dict[str, Future[Rewrites]] = {}
+        self._recorded: set[str] = set()
+        self._used: set[str] = set()
+
+    def submit(self, requests: Sequence[RewriteRequest]) -> "Future[Rewrites]":
+        """See `Assistant`; an exception of the assistant is raised by `new_records`."""
+        name = _name(requests)
+        self._used.add(name)
+        if name not in self._replies:
+            try:
+                self._replies[name] = self._inner.submit(requests)
+            except Exception as error:
+                logger.exception("the assistant failed")
+                self._replies[name] = Future()
+                self._replies[name].set_exception(error)
+        return self._replies[name]
+
+    def new_records(self) -> list[dict[str, Any]]:
+        """Wait for the replies to the submitted requests; those not recorded yet, as JSON values.
+
+        Raises the assistant's exception; a later `submit` of the same requests then asks again.
+        """
+        new = sorted(self._used - self._recorded)
+        failed = [name for name in new if self._replies[name].exception() is not None]
+        errors = [self._replies.pop(name).exception() for name in failed]
+        for error in errors:
+            assert error is not None
+            raise error
+        return [{"name": name, **asdict(self._replies[name].result())} for name in new]
+
+    def mark_recorded(self) -> None:
+        """What `new_records` returned is on disk."""
+        self._recorded |= self._used
+
+    def recall(self, record: dict[str, Any]) -> None:
+        """Remember what `new_records` returned in an earlier process."""
+        reply: Future[Rewrites] = Future()
+        reply.set_result(Rewrites(record["texts"], record["counts"]))
+        self._replies[record["name"]] = reply
+        self._recorded.add(record["name"])
+
+    def forget_used(self) -> None:
+        """The step is over: its requests will not come again."""
+        for name in self._used:
+            self._replies.pop(name, None)
+        self._recorded -= self._used
+        self._used.clear()
+
+    def start_over(self) -> None:
+        """Forget everything."""
+        self._replies.clear()
+        self._recorded.clear()
+        self._used.clear()
+
+    def check(self) -> None:
+        """See `Assistant`."""
+        self._inner.check()
+
+    def close(self) -> None:
+        """See `Assistant`."""
+        self._inner.close()
+
+
+def _name(requests: Sequence[RewriteRequest]) -> str:
+    """Requests contain a seed that depends on step and group, so names differ between steps."""
+    content = json.dumps([asdict(request) for request in requests], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -1,20 +1,265 @@
 """The state of the service: scoring, commits, checkpoints and recovery. One thread owns it."""
 
+import hashlib
+import json
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from cooper_rl.cooptimization.cooper_reward import CooperReward
-from cooper_rl.cooptimization.results import Scored, Updated
+from cooper_rl.data.problem import Problem
+from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import AnswerGroup
-from cooper_rl.service.book import Asked, Book, ScoreAsk, ScoredGroup, ScoreReply, StepView
-from cooper_rl.service.checks import check_commit, check_run, full, step_of
-from cooper_rl.service.history import History, Record, not_undone
-from cooper_rl.service.refusal import Refusal
-from cooper_rl.service.rewrites import RememberingAssistant
+from cooper_rl.rewards.base import REWARDS
+from cooper_rl.rewards.rule.verdict import Verdict
+from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.service.config import CommitPolicy, ServerConfig
+from cooper_rl.service.history import History, Record, RememberingAssistant, not_undone
+from cooper_rl.stage2.cooper_reward import CooperReward
+from cooper_rl.stage2.open_step import Scored, Updated
+from cooper_rl.stage2.pairs import Pair
+
+
+class Refusal(Exception):
+    """An HTTP status and a message with the reason and the remedy."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A group in a request. A partial group may get more answers from other requests."""
+
+    group: AnswerGroup
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class ScoredGroup:
+    """A group with one verdict, reward and logit per answer; logits are by the model's name."""
+
+    group: AnswerGroup
+    partial: bool
+    verdicts: list[Verdict]
+    rewards: list[float]
+    logits: dict[str, list[float]]
+
+    def pick(self, places: Sequence[int]) -> Self:
+        """The answers at these places, in this order."""
+        return replace(
+            self,
+            group=replace(self.group, answers=[self.group.answers[i] for i in places]),
+            verdicts=[self.verdicts[i] for i in places],
+            rewards=[self.rewards[i] for i in places],
+            logits={name: [row[i] for i in places] for name, row in self.logits.items()},
+        )
+
+    def joined(self, other: "ScoredGroup") -> Self:
+        """With the answers of `other` appended."""
+        return replace(
+            self,
+            group=replace(self.group, answers=[*self.group.answers, *other.group.answers]),
+            verdicts=self.verdicts + other.verdicts,
+            rewards=self.rewards + other.rewards,
+            logits={name: row + other.logits[name] for name, row in self.logits.items()},
+        )
+
+    def closed(self) -> Self:
+        """With the answers of a partial group sorted by id, so that the order of arrival does not matter."""
+        if not self.partial:
+            return self
+        answers = self.group.answers
+        return self.pick(sorted(range(len(answers)), key=lambda i: answers[i].id or ""))
+
+    def record(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> Self:
+        """From what `record` returned."""
+        group = record["group"]
+        answers = [Answer(**answer) for answer in group["answers"]]
+        return cls(**{**record, "group": AnswerGroup(group["id"], Problem(**group["problem"]), answers)})
+
+
+@dataclass(frozen=True)
+class ScoreAsk:
+    """One request to score. `policy` says when to train, for requests without a step."""
+
+    groups: list[Asked]
+    step: int | None = None
+    train: bool = True
+    run: str | None = None
+    policy: CommitPolicy | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of answers."""
+        return sum(len(one.group.answers) for one in self.groups)
+
+    @property
+    def names(self) -> set[str]:
+        """Groups that it adds to the step."""
+        return {one.group.id for one in self.groups} if self.train else set()
+
+
+@dataclass(frozen=True)
+class ScoreReply:
+    """One entry per group of the request; the metrics cover new groups only."""
+
+    step: int | None
+    version: int
+    groups: list[ScoredGroup]
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class StepView:
+    """The state of a step: `open`, `updating`, `done` or `failed`."""
+
+    step: int
+    state: str
+    version: int
+    metrics: Metrics = field(default_factory=dict)
+    pairs: list[Pair] = field(default_factory=list)
+    error: str | None = None
+
+
+@dataclass
+class Book:
+    """The groups of one step by id. `arrived` counts the answers received, including repeats."""
+
+    step: int
+    groups: dict[str, ScoredGroup] = field(default_factory=dict)
+    arrived: int = 0
+    rows: int = 0
+    """Answers in all groups."""
+
+    def unseen(self, asked: Asked) -> AnswerGroup | None:
+        """The part of a group that has no results yet. Raises Refusal (409) if it contradicts the part that has."""
+        known, group = self.groups.get(asked.group.id), asked.group
+        if known is None:
+            return group
+        same = (known.partial, known.group.problem) == (asked.partial, group.problem)
+        if not asked.partial:
+            if not same or list(known.group.answers) != list(group.answers):
+                raise self._contradiction(group.id)
+            return None
+        before = {answer.id: answer for answer in known.group.answers}
+        if not same or any(before.get(answer.id, answer) != answer for answer in group.answers):
+            raise self._contradiction(group.id)
+        new = [answer for answer in group.answers if answer.id not in before]
+        return replace(group, answers=new) if new else None
+
+    def add(self, scored: ScoredGroup) -> None:
+        """Add a group, or more answers of a partial group."""
+        name = scored.group.id
+        self.rows += len(scored.rewards)
+        self.groups[name] = self.groups[name].joined(scored) if name in self.groups else scored
+
+    def found(self, asked: Asked) -> ScoredGroup:
+        """The results for a group that has been added, in the order of its answers."""
+        known = self.groups[asked.group.id]
+        if not asked.partial:
+            return known
+        places = {answer.id: i for i, answer in enumerate(known.group.answers)}
+        return known.pick([places[answer.id] for answer in asked.group.answers])
+
+    def digest(self, before: str, keep: Sequence[str] | None) -> str:
+        """Identifies the training up to this step's commit; `before` identifies it up to the previous one."""
+        groups = [self.groups[name].closed().record() for name in sorted(self.groups)]
+        content = json.dumps([before, self.step, keep, groups], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+    def _contradiction(self, name: str) -> Refusal:
+        return Refusal(
+            409,
+            f"group {name}: step {self.step} has scored other content under this id; give every group of a step an id "
+            "of its own, or, if the trainer has gone back, restore a checkpoint first (POST /v1/restore)",
+        )
+
+
+def check_run(current: str | None, run: str | None) -> None:
+    """Raises Refusal (409) for a run other than the one that is trained for."""
+    if run is not None and current not in (None, run):
+        raise Refusal(409, f"this server trains for the run {current!r}, not for {run!r}; start another server")
+
+
+def step_of(step: int | None, book: Book | None, last: int) -> int:
+    """The step that answers sent for `step` belong to; `book` is the open step, `last` the last committed one.
+
+    Raises Refusal: 425 for a step ahead of the open one, 409 for a step behind.
+    """
+    if step is None:
+        return book.step if book is not None else last + 1
+    if step <= last:
+        raise Refusal(
+            409,
+            f"step {step} is not ahead of step {last}, the last committed step; if the trainer has gone back, "
+            "restore a checkpoint first (POST /v1/restore)",
+        )
+    if book is not None and step > book.step:
+        message = f"step {step} waits for step {book.step}, which is scored but not committed"
+        raise Refusal(425, message, {"Retry-After": "1"})
+    if book is not None and step < book.step:
+        raise Refusal(409, f"step {step} is behind step {book.step}, which is under way")
+    return step
+
+
+def check_commit(book: Book | None, last: int, step: int, keep: Sequence[str] | None, expected: int | None) -> None:
+    """Raises Refusal (409) for a step other than the one under way, and for groups that are not in it."""
+    if step <= last:
+        raise Refusal(409, f"step {step} is behind step {last}, the last committed step")
+    if book is not None and book.step != step:
+        raise Refusal(409, f"step {step}: step {book.step} is scored but not committed; commit it first")
+    groups = book.groups if book is not None else {}
+    if expected is None and not groups:
+        raise Refusal(409, f'step {step}: nothing was scored in it; to commit it without answers, send "expected": 0')
+    if expected not in (None, len(groups)):
+        raise Refusal(
+            409,
+            f"step {step}: {len(groups)} groups were scored but {expected} were expected; score the missing groups, or "
+            "all of them again, then commit",
+        )
+    if unknown := [name for name in keep or () if name not in groups]:
+        raise Refusal(409, f"step {step}: keep names groups that were not scored: {', '.join(unknown[:5])}")
+
+
+def check_limits(ask: ScoreAsk, config: ServerConfig) -> None:
+    """Raises Refusal (413) for too many answers or a text that is too long."""
+    if ask.rows > config.max_rows:
+        raise Refusal(
+            413, f"{ask.rows} answers in one request, of {config.max_rows} allowed (serve.max_rows); split it"
+        )
+    for one in ask.groups:
+        problem, limit = one.group.problem, config.max_characters
+        texts = [answer.text for answer in one.group.answers]
+        longest = max(map(len, [*texts, problem.question, problem.answer, problem.solution or ""]))
+        if longest > limit:
+            raise Refusal(
+                413, f"group {one.group.id}: a text of {longest} characters, {limit} allowed (serve.max_characters)"
+            )
+
+
+def needs_whole_groups(rewards: Sequence[Any]) -> bool:
+    """Whether a reward compares an answer with the others of its group."""
+    kinds = {REWARDS.kind_of(part) for part in rewards}
+    return "hybrid" in kinds or any(needs_whole_groups(getattr(part, "rewards", ())) for part in rewards)
+
+
+def full(error: OSError) -> Refusal:
+    """The reply if the disk is full."""
+    return Refusal(
+        507,
+        f"the server cannot write to its folder ({error.strerror}); nothing was learned and nothing was lost; free "
+        "some space there and send the request again",
+    )
+
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,17 @@
-"""The wire format: bodies of requests, how they are read, and replies."""
+"""The wire formats: bodies of requests, how they are read, and replies; ours, and those of other trainers.
 
+OpenRLHF's and slime's remote rewards and vLLM's `/classify` contain no question, reference answer, group or step.
+Question and reference are JSON text in the label (or, for `/classify`, in the input); answers with the same question
+and reference form a group, which the commit closes. An answer has no id either: its text names it and, among equal
+answers of a request, its number. So a repeated request adds nothing, and equal answers of a group count each if they
+come in one request.
+"""
+
+import hashlib
 import json
 import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, TypeVar
 
@@ -14,8 +24,8 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines.base import Metrics
 from cooper_rl.rollouts import Answer, AnswerGroup
-from cooper_rl.service.book import ScoredGroup, ScoreReply, StepView
-from cooper_rl.service.refusal import Refusal
+from cooper_rl.service.config import CommitPolicy
+from cooper_rl.service.training import Asked, Refusal, ScoreAsk, ScoredGroup, ScoreReply, StepView
 
 
 class Body(BaseModel):
@@ -207,3 +217,118 @@ def _scored(group: ScoredGroup) -> dict[str, Any]:
 
 def _metrics(metrics: Metrics) -> dict[str, float | None]:
     return {name: finite(value) for name, value in metrics.items()}
+
+
+class Label(Body):
+    """The JSON text that a data set provides as its label."""
+
+    question: str
+    answer: str
+    split: str = "train"
+    """Any other value than `train` is an evaluation."""
+    solution: str | None = None
+    rule: str | None = None
+
+
+class Completion(Label):
+    """An input of `/classify`: a label with the answer."""
+
+    completion: str
+    stopped: bool = True
+    id: str | None = None
+    """Its name in the group, for clients that send equal answers in several requests."""
+
+
+class OpenRLHFBody(Body):
+    """`POST /get_reward`: `query` is the prompt followed by the answer."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    query: list[str]
+    prompts: list[str]
+    labels: list[str]
+
+
+class SlimeBody(Body):
+    """`POST /remote_rm`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    prompt: Any = None
+    response: str
+    label: str | Label
+
+
+class ClassifyBody(Body):
+    """`POST /classify`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: str | None = None
+    input: str | list[str] = Field()
+    use_activation: bool | None = True
+    """False asks for the logit, as in vLLM."""
+
+
+def openrlhf_answers(body: OpenRLHFBody) -> list[tuple[Label, Answer]]:
+    """Raises Refusal (422) for columns of different lengths or labels that are not JSON labels."""
+    if not len(body.query) == len(body.prompts) == len(body.labels):
+        raise Refusal(422, f"{len(body.query)} query, {len(body.prompts)} prompts, {len(body.labels)} labels")
+    rows = zip(body.query, body.prompts, body.labels, strict=True)
+    return [(read_label(label), Answer(query.removeprefix(prompt))) for query, prompt, label in rows]
+
+
+def slime_answers(body: SlimeBody) -> list[tuple[Label, Answer]]:
+    """Raises Refusal (422) for a label that is not a JSON label."""
+    label = body.label if isinstance(body.label, Label) else read_label(body.label)
+    return [(label, Answer(body.response))]
+
+
+def classify_answers(body: ClassifyBody) -> list[tuple[Label, Answer]]:
+    """Raises Refusal (422) for an input without a reference answer."""
+    texts = [body.input] if isinstance(body.input, str) else body.input
+    found = [_read(text, Completion, "input") for text in texts]
+    return [(one, Answer(one.completion, one.stopped, one.id)) for one in found]
+
+
+def read_label(text: str) -> Label:
+    """Raises Refusal (422) for anything but a JSON label."""
+    return _read(text, Label, "label")
+
+
+def asks_of(answers: Sequence[tuple[Label, Answer]], policy: CommitPolicy | None) -> list[ScoreAsk]:
+    """One request to the training for each answer of one HTTP request."""
+    equal: Counter[tuple[str, str]] = Counter()
+    asks = []
+    for label, answer in answers:
+        group, content = _name([label.question, label.answer]), _name([answer.text, str(answer.stopped)])
+        name = answer.id or (f"{content}-{equal[group, content]}" if equal[group, content] else content)
+        equal[group, content] += answer.id is None
+        problem = Problem(group, label.question, label.answer, label.solution, rule=label.rule)
+        asked = Asked(AnswerGroup(group, problem, [Answer(answer.text, answer.stopped, name)]), partial=True)
+        asks.append(ScoreAsk([asked], train=label.split == "train", policy=policy))
+    return asks
+
+
+def _read(text: str, record: type[Any], what: str) -> Any:
+    try:
+        return parse_body(text.encode(), record)
+    except Refusal as error:
+        example = '{"question": …, "answer": …, "split": "train"}'
+        if record is Completion:
+            example = example.replace('"split"', '"completion": …, "split"')
+        raise Refusal(422, f"{what}: write it as JSON text {example} ({error})") from error
+
+
+def _name(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:20]
+
+
+def first_reward(found: ScoreReply) -> float | None:
+    return finite(found.groups[0].rewards[0])
+
+
+def classified(index: int, found: ScoreReply, activated: bool) -> dict[str, Any]:
+    logits = first_logits(found.groups[0])
+    value = first_reward(found) if activated or logits is None else finite(logits[0])
+    return {"index": index, "label": "LABEL_0", "probs": [value], "num_classes": 1}

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config, Places, mapping_of
 from cooper_rl.config.settings import merge
-from cooper_rl.cooptimization.config import CooptimizationConfig
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
@@ -22,6 +21,7 @@ from cooper_rl.rewards.kinds.plain import read_by
 from cooper_rl.rewards.rule.base import RuleConfig
 from cooper_rl.rewards.rule.kinds import RULES
 from cooper_rl.rewards.rule.kinds.maths import MathsRule
+from cooper_rl.stage2.config import CooptimizationConfig
 
 RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
 

@@ -5,8 +5,8 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.cooptimization.negatives.assistant import AssistantConfig
 from cooper_rl.losses.reward_model import PairLossConfig, PairwiseLoss
+from cooper_rl.stage2.assistant import AssistantConfig
 
 NegativeOrigin = Literal["assistant", "on_policy", "swapped_reference"]
 PositiveOrigin = Literal["rollout", "reference_solution", "repaired"]

@@ -9,29 +9,34 @@ from random import Random
 from typing import Any, get_args
 
 from cooper_rl.clients.chat_reply import FailureKind
-from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.negatives.assistant import Assistant
-from cooper_rl.cooptimization.negatives.on_policy import choose_on_policy_negatives
-from cooper_rl.cooptimization.negatives.rewriting import (
-    REJECTIONS,
-    REPAIR_REJECTIONS,
-    AnswerVerifier,
-    Request,
-    Rewrites,
-)
-from cooper_rl.cooptimization.negatives.swapped_reference import swapped_pairs
-from cooper_rl.cooptimization.pairs import Pair, Solved, choose_positives
-from cooper_rl.cooptimization.replay import PairBuffer, restore_rng
-from cooper_rl.cooptimization.ties import irrelevant_questions, two_right, wrong_texts
-from cooper_rl.cooptimization.update import PairEncoder, update_reward_model
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.rollouts import AnswerGroup
+from cooper_rl.stage2.assistant import (
+    REJECTIONS,
+    REPAIR_REJECTIONS,
+    AnswerVerifier,
+    Assistant,
+    RewriteRequest,
+    Rewrites,
+)
+from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.pairs import (
+    Pair,
+    Solved,
+    choose_on_policy_negatives,
+    choose_positives,
+    irrelevant_questions,
+    swapped_pairs,
+    two_right,
+    wrong_texts,
+)
+from cooper_rl.stage2.update import PairBuffer, PairEncoder, restore_rng, update_reward_model
 
 
 @dataclass(frozen=True)
-class Work:
+class Contribution:
     """One group's contribution to the step's update.
 
     These are its on-policy pairs and ties, its requests to the assistant, and what is combined with other groups at the
@@ -44,14 +49,14 @@ class Work:
     solved: Solved | None
     partners: Random
     on_policy: list[Pair] = field(default_factory=list)
-    asked: list[Request] = field(default_factory=list)
+    asked: list[RewriteRequest] = field(default_factory=list)
     ties: list[Pair] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     repaired: Solved | None = None
-    repairs: list[Request] = field(default_factory=list)
+    repairs: list[RewriteRequest] = field(default_factory=list)
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[RewriteRequest]:
         """All requests to the assistant, in the order in which they are sent."""
         return self.asked + self.repairs
 
@@ -60,7 +65,7 @@ class Work:
 class Stage2:
     """The unfinished pairs of some groups: the result of `start` and the input of `finish`."""
 
-    work: list[Work]
+    work: list[Contribution]
     rewrites: "Future[Rewrites] | None" = None
 
 
@@ -131,9 +136,9 @@ class Cooptimizer:
         rng: Random,
         partners: Random,
         trusted: Sequence[bool] | None,
-    ) -> Work:
+    ) -> Contribution:
         config = self.config
-        work = Work(group.id, group.problem.id, solved, partners)
+        work = Contribution(group.id, group.problem.id, solved, partners)
         if solved is None:
             return work
         if "on_policy" in config.negatives:
@@ -146,7 +151,7 @@ class Cooptimizer:
             )
         if self._assistant is not None and "assistant" in config.negatives:
             work.asked.extend(
-                Request(solved.problem, positive, rng.getrandbits(31))
+                RewriteRequest(solved.problem, positive, rng.getrandbits(31))
                 for positive in islice(cycle(solved.positives), config.pairs_per_problem)
             )
         if "two_right" in config.ties:
@@ -157,13 +162,13 @@ class Cooptimizer:
 
     def _with_repairs(
         self,
-        work: Work,
+        work: Contribution,
         group: AnswerGroup,
         verdicts: Sequence[str],
         rm_logits: Sequence[float],
         trusted: Sequence[bool] | None,
         step: int,
-    ) -> Work:
+    ) -> Contribution:
         """The work with requests to repair wrong completions, which are chosen as on-policy negatives are."""
         config = self.config
         rng = Random(f"repairs {self._seed} {step} {group.problem.id}")
@@ -171,7 +176,7 @@ class Cooptimizer:
             group, verdicts, rm_logits, (), config.pairs_per_problem, config.on_policy, rng, trusted
         )
         repaired = Solved(group.problem, [], "repaired", _logits_of_texts(group, rm_logits))
-        repairs = [Request(group.problem, text, rng.getrandbits(31), goal="right") for text in wrong]
+        repairs = [RewriteRequest(group.problem, text, rng.getrandbits(31), goal="right") for text in wrong]
         return replace(work, repaired=repaired, repairs=repairs)
 
     def finish(self, parts: Sequence[Stage2], keep: Collection[str] | None = None) -> list[Pair]:
@@ -181,7 +186,7 @@ class Cooptimizer:
         in any order. If `keep` is given, only groups whose id is in it contribute pairs.
         """
         results = [part.rewrites.result() if part.rewrites is not None else Rewrites([], {}) for part in parts]
-        done: list[tuple[Work, list[Pair]]] = []
+        done: list[tuple[Contribution, list[Pair]]] = []
         for part, result in zip(parts, results, strict=True):
             texts = iter(result.texts)
             done += [(work, _rewritten(work, list(islice(texts, len(work.requests))))) for work in part.work]
@@ -197,7 +202,7 @@ class Cooptimizer:
         self._pair_metrics = self._problem_metrics(solved, len(done)) | self._validity(len(solved), pairs, counts)
         return pairs
 
-    def _partnered(self, work: Sequence[Work]) -> list[Pair]:
+    def _partnered(self, work: Sequence[Contribution]) -> list[Pair]:
         """The pairs that take something from another problem of the step, and all ties."""
         pairs: list[Pair] = []
         solved = [(one.solved, one) for one in work if one.solved is not None]
@@ -312,7 +317,7 @@ def _logits_of_texts(group: AnswerGroup, rm_logits: Sequence[float]) -> dict[str
     return {normalise(answer.text): logit for answer, logit in zip(group.answers, rm_logits, strict=True)}
 
 
-def _rewritten(work: Work, texts: Sequence[str | None]) -> list[Pair]:
+def _rewritten(work: Contribution, texts: Sequence[str | None]) -> list[Pair]:
     """The group's pairs with texts from the assistant: its negatives, then its repairs."""
     pairs: list[Pair] = []
     for request, text in zip(work.requests, texts, strict=True):

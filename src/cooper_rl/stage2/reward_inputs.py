@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from cooper_rl.cooptimization.negatives.assistant import Assistant, build_assistant
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.engines.model_folder import check_reward_model_folder
 from cooper_rl.rewards.rule.routing import Verifier
+from cooper_rl.stage2.assistant import Assistant, build_assistant
+from cooper_rl.stage2.reward_config import CooperRewardConfig
 
 
 @dataclass(frozen=True)

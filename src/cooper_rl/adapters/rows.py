@@ -1,14 +1,15 @@
-"""From a trainer's row to a problem: which columns hold question, reference answer and solution."""
+"""Rows of trainers become problems and groups of answers, and rewards go back in the rows' order."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2s
-from typing import Any
+from typing import Any, TypeVar
 
 from cooper_rl.data.mappings import text_of
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
+from cooper_rl.rollouts import Answer, AnswerGroup
 
 _REMEDY = "; name the columns that you have, as in Columns(question='problem', answer='final_answer')"
 
@@ -79,3 +80,83 @@ class Columns:
         if not isinstance(found, dict):
             raise InputError(f"{where}: column {self.metadata or 'metadata'!r} holds no object; write {{}} for none")
         return found
+
+
+Row = tuple[Problem, Answer]
+
+
+def consecutive(rows: Sequence[Row], size: int, first: int = 0) -> list[AnswerGroup]:
+    """Every `size` rows as one group, numbered from `first`. Raises InputError where they are no group."""
+    groups = []
+    for start in range(0, len(rows), size):
+        problems, answers = zip(*rows[start : start + size], strict=True)
+        if len(answers) < size or any(problem != problems[0] for problem in problems):
+            raise InputError(
+                f"rows {start} to {start + len(answers) - 1} are no group of {size} completions to one question; "
+                "num_generations must divide the batch of all processes"
+            )
+        groups.append(AnswerGroup(f"{first + len(groups):06d}", problems[0], answers))
+    return groups
+
+
+def joined(rows: Sequence[AnswerGroup]) -> list[AnswerGroup]:
+    """One group for every id, in the order in which they first come. Raises InputError for an id of two problems."""
+    problems = {row.id: row.problem for row in reversed(rows)}
+    answers: dict[str, list[Answer]] = {row.id: [] for row in rows}
+    for row in rows:
+        if row.problem != problems[row.id]:
+            raise InputError(f"group {row.id}: its rows have several questions or reference answers")
+        answers[row.id] += row.answers
+    return [AnswerGroup(name, problems[name], found) for name, found in answers.items()]
+
+
+def by_row(rows: Sequence[AnswerGroup], rewards: Sequence[Sequence[float]]) -> list[float]:
+    """The rewards of `joined(rows)`, one for every row; a row is a group with one answer."""
+    left = {group.id: iter(found) for group, found in zip(joined(rows), rewards, strict=True)}
+    return [next(left[row.id]) for row in rows]
+
+
+def completion_text(completion: str | Sequence[Mapping[str, Any]]) -> str:
+    """The completion itself, or the content of the last message of a conversation."""
+    if isinstance(completion, str):
+        return completion
+    content = completion[-1].get("content") if completion else None
+    if isinstance(content, list):  # content blocks: those that are text
+        return "".join(part.get("text", "") for part in content)
+    return content or ""
+
+
+T = TypeVar("T")
+
+
+def gathered(rows: list[T], processes: int) -> list[T]:
+    """The rows of all processes, in the order of their ranks. Every process must call it."""
+    if processes == 1:
+        return rows
+    from accelerate.utils import gather_object  # noqa: PLC0415 - slow to import, and not for one process
+
+    return gather_object(rows)
+
+
+def on_first(work: Callable[[], T], rank: int, processes: int) -> T:
+    """What `work` returns in the first process, in all of them.
+
+    An error there is raised in all, or the others would wait for a result for ever. Every process must call it.
+    """
+    if processes == 1:
+        return work()
+    from accelerate.utils import broadcast_object_list  # noqa: PLC0415
+
+    shared: list[Any] = [None, "the first process has ended"]
+    try:
+        if rank == 0:
+            try:
+                shared = [work(), None]
+            except Exception as error:
+                shared = [None, f"{type(error).__name__}: {error}"]
+                raise
+    finally:
+        broadcast_object_list(shared)
+    if shared[1] is not None:
+        raise InputError(f"the process that owns the reward has failed: {shared[1]}")
+    return shared[0]

@@ -1,19 +1,24 @@
-"""The reward model's update on a step's pairs."""
+"""The reward model's update on a step's pairs: replay, the rows that need a backward pass, and the peer filter."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import asdict, dataclass, replace
+from math import floor
+from random import Random
+from typing import Any, Protocol
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from cooper_rl.cooptimization.backward_rows import Part, without_negligible
-from cooper_rl.cooptimization.config import CooptimizationConfig
-from cooper_rl.cooptimization.pairs import Pair, pair_weights
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, TieLoss
+from cooper_rl.errors import InputError
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, RewardLoss, TieLoss, bce_loss
+from cooper_rl.rewards.context import RewardModel
+from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.pairs import Pair, pair_weights
 
 Encoded = tuple[Pair, list[int], list[int]]
 """A pair with the reward model's inputs: token ids of the positive and of the negative."""
@@ -179,3 +184,143 @@ def _score(learner: RewardModelLearner, inputs: Sequence[list[int]], known: Logi
     unknown = [row for row in dict.fromkeys(rows) if row not in known]
     known |= zip(unknown, learner.score([list(row) for row in unknown]).tolist(), strict=True)
     return torch.tensor([known[row] for row in rows])
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of an update that share a loss. `name` begins the names of their metrics."""
+
+    name: str
+    batch: PairBatch | LabelledBatch
+    loss: RewardLoss
+
+    def named(self, metrics: Metrics) -> Metrics:
+        """Metrics with their full names."""
+        return {f"reward_model/{self.name}{name}": value for name, value in metrics.items()}
+
+
+def pulls(part: Part, logits: Float[Tensor, " inputs"]) -> tuple[Float[Tensor, " R"], Metrics]:
+    """|dloss / dlogit| of each row (for a pair, the sum over both sides), and the metrics of `forward_backward`.
+
+    `logits` are those of `part.batch.inputs`. The result is float64.
+    """
+    logits = logits.double().requires_grad_()
+    weights = logits.new_tensor(part.batch.weights)
+    if isinstance(part.batch, LabelledBatch):
+        outputs = bce_loss(logits, logits.new_tensor(part.batch.labels), weights)
+    else:
+        assert not isinstance(part.loss, BinaryCrossEntropyLoss)
+        positive, negative = logits.chunk(2)
+        outputs = part.loss.pair_loss(positive, negative, weights)
+    (gradient,) = torch.autograd.grad(outputs.loss, logits)
+    means = {name: total.item() / len(weights) for name, total in outputs.metric_sums.items()}
+    return gradient.abs().reshape(-1, len(weights)).sum(0), {"loss": outputs.loss.item()} | means
+
+
+def needed(pull: Float[Tensor, " R"], skipped_share: float) -> Bool[Tensor, " R"]:
+    """All rows but those of smallest pull, which together have at most `skipped_share` of the sum.
+
+    All rows are needed if the sum is 0 or not finite, as they would be without this choice.
+    """
+    total = pull.sum()
+    found = torch.ones_like(pull, dtype=torch.bool)
+    if total > 0 and total.isfinite():
+        order = pull.argsort(stable=True)
+        found[order[pull[order].cumsum(0) <= skipped_share * total]] = False
+    return found
+
+
+def without_negligible(
+    parts: Sequence[Part], logits: Sequence[Float[Tensor, " inputs"]], skipped_share: float
+) -> tuple[list[Part], Metrics]:
+    """The parts with the rows that need a backward pass, and the metrics of all rows.
+
+    `logits[i]` are those of `parts[i].batch.inputs`, with the weights as they are. The rows of all parts are compared
+    with each other. `skipped` is the number of rows left out.
+
+    The loss reaches the weights through the logits: its gradient is sum_r g_r dlogit_r / dweights, with g_r = dloss /
+    dlogit_r, which the logits alone determine. A row with a small g_r costs as much as any other and moves the weights
+    little. Leaving out the rows of a set S changes the gradient by at most (sum_S |g_r|) max_S |dlogit_r / dweights|.
+    Selective-Backprop (arXiv 1910.00762) and importance sampling (arXiv 1803.00942) draw rows at random, more often
+    those with a large loss or gradient. Here the logits fix the choice, so that the error has a bound in every update.
+    """
+    found = [pulls(part, row) for part, row in zip(parts, logits, strict=True)]
+    chosen = needed(torch.cat([pull for pull, _ in found]), skipped_share).split([len(pull) for pull, _ in found])
+    kept: list[Part] = []
+    metrics: Metrics = {}
+    for part, (_, known), needs in zip(parts, found, chosen, strict=True):
+        metrics |= part.named(known | {"skipped": float((~needs).sum())})
+        if needs.any():
+            kept.append(Part(part.name, part.batch.take(needs.nonzero().flatten().tolist()), part.loss))
+    return kept, metrics
+
+
+class PairBuffer:
+    """A uniform sample, without replacement, of all pairs ever added (Vitter 1985, algorithm R).
+
+    Pairs do not become stale: right stays right and wrong stays wrong. The oldest hacks are therefore as worth
+    remembering as the newest, and a first-in-first-out buffer would forget them.
+    """
+
+    def __init__(self, capacity: int, seed: int = 0):
+        self.capacity = capacity
+        self._pairs: list[Pair] = []
+        self._seen = 0
+        self._rng = Random(seed)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def add(self, pairs: Sequence[Pair]) -> None:
+        """Offer pairs. Each of the n pairs seen so far is in the buffer with probability min(1, capacity / n)."""
+        for pair in pairs:
+            self._seen += 1
+            if len(self._pairs) < self.capacity:
+                self._pairs.append(pair)
+            elif (place := self._rng.randrange(self._seen)) < self.capacity:
+                self._pairs[place] = pair
+
+    def sample(self, count: int) -> list[Pair]:
+        """`count` different pairs from the buffer, or all of them if there are fewer."""
+        return self._rng.sample(self._pairs, min(count, len(self._pairs)))
+
+    def state(self) -> dict[str, Any]:
+        """The state as JSON values, for a checkpoint."""
+        return {"pairs": [asdict(pair) for pair in self._pairs], "seen": self._seen, "rng": self._rng.getstate()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned. Raises InputError if the pairs do not fit into this buffer."""
+        if len(state["pairs"]) > self.capacity:
+            raise InputError(
+                f"the checkpoint's replay buffer holds {len(state['pairs'])} pairs, but replay.capacity is now "
+                f"{self.capacity}; resume with a capacity of at least {len(state['pairs'])}"
+            )
+        self._pairs = [Pair(**pair) for pair in state["pairs"]]
+        self._seen = state["seen"]
+        restore_rng(self._rng, state["rng"])
+
+
+def restore_rng(rng: Random, state: Sequence[Any]) -> None:
+    """Restore the result of `rng.getstate()` after a round trip through JSON, which turns tuples into lists."""
+    version, internal, gauss = state
+    rng.setstate((version, tuple(internal), gauss))
+
+
+def without_hardest(pairs: Sequence[Pair], peer: RewardModel, noise: float) -> tuple[list[Pair], Metrics]:
+    """The pairs, in their order, without the share `noise` of highest loss -log sigmoid(Delta) under `peer`.
+
+    The number left out is rounded down. Ties are always kept. Peer review in CRM (arXiv 2505.10597; mechanism from a
+    secondary source) has two models that learn, each of which picks for the other; here the peer does not learn, and
+    the order from easy to hard is left out. `pairs/peer_dropped` is the number left out, `pairs/peer_margin` the mean
+    difference of the peer's logits over the pairs before that (NaN without pairs).
+    """
+    ranked = [i for i, pair in enumerate(pairs) if pair.label == "better"]
+    if not ranked:
+        return list(pairs), {"pairs/peer_dropped": 0.0, "pairs/peer_margin": float("nan")}
+    positives, negatives = encode_pairs([pairs[i] for i in ranked], peer.encoder)
+    logits = torch.as_tensor(peer.learner.score(positives + negatives)).double()
+    margins = logits[: len(ranked)] - logits[len(ranked) :]
+    hardest_first = margins.argsort(stable=True).tolist()  # the loss falls with the margin
+    dropped = {ranked[place] for place in hardest_first[: floor(noise * len(ranked))]}
+    kept = [pair for i, pair in enumerate(pairs) if i not in dropped]
+    return kept, {"pairs/peer_dropped": float(len(dropped)), "pairs/peer_margin": margins.mean().item()}

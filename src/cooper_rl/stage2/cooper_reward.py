@@ -10,14 +10,6 @@ from typing import Any, Self
 import torch
 
 from cooper_rl.clock import MEASURED, Clock
-from cooper_rl.cooptimization.health import ProbeSet, step_health
-from cooper_rl.cooptimization.open_step import Evaluated, OpenStep
-from cooper_rl.cooptimization.pairs import Pair
-from cooper_rl.cooptimization.peer_filter import without_hardest
-from cooper_rl.cooptimization.results import Scored, Updated
-from cooper_rl.cooptimization.reward_config import CooperRewardConfig, check_outline, outline
-from cooper_rl.cooptimization.reward_inputs import RewardInputs, read_reward_inputs
-from cooper_rl.cooptimization.stage2 import Cooptimizer
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
@@ -29,6 +21,13 @@ from cooper_rl.rewards.rule.routing import Verifier
 from cooper_rl.rewards.rule.verdict import Verdict
 from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rollouts import AnswerGroup, Ragged
+from cooper_rl.stage2.health import ProbeSet, step_health
+from cooper_rl.stage2.open_step import Evaluated, OpenStep, Scored, Updated
+from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.reward_config import CooperRewardConfig, check_outline, outline
+from cooper_rl.stage2.reward_inputs import RewardInputs, read_reward_inputs
+from cooper_rl.stage2.stage2 import Cooptimizer
+from cooper_rl.stage2.update import without_hardest
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 FALSE_ACCEPTS = "reward_model/false_accept_rate"

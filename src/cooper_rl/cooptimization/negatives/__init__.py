@@ -1,1 +1,0 @@
-"""Wrong completions, written by an assistant or found in the policy's own output."""
