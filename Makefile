@@ -65,12 +65,12 @@ $(TRACKERS_INSTALLED): pyproject.toml constraints.txt
 test-trackers: $(TRACKERS_INSTALLED)
 	$(TRACKERS_BIN)/python -m pytest -n 0 tests/runs/test_trackers.py -m 'slow or not slow'
 
-# Kills training runs N times and compares them with one that was left alone; see docs/resume.md.
+# Kills training runs N times and compares them with one that was left alone; see tests/crash/README.md.
 N ?= 20
 crash-test: $(INSTALLED)
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m crash $(N)
 
-# Coverage-guided fuzzing with SECONDS for each target; see docs/fuzzing.md.
+# Coverage-guided fuzzing with SECONDS for each target; see tests/fuzz/README.md.
 SECONDS ?= 30
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,fuzz]'

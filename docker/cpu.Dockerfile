@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# Cooper on CPUs: docker build -f docker/cpu.Dockerfile -t cooper:cpu .   (docs/docker.md)
+# Cooper on CPUs: docker build -f docker/cpu.Dockerfile -t cooper:cpu .   (docs/scale.md)
 
 FROM python:3.11-slim AS build
 WORKDIR /src

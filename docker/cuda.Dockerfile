@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# Cooper on NVIDIA GPUs: docker build -f docker/cuda.Dockerfile -t cooper:cuda .   (docs/docker.md)
+# Cooper on NVIDIA GPUs: docker build -f docker/cuda.Dockerfile -t cooper:cuda .   (docs/scale.md)
 
 FROM python:3.11-slim AS build
 WORKDIR /src

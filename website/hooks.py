@@ -21,7 +21,7 @@ _CODE = re.compile(r"<code>[^<]*</code>")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages at the top of the repository, the settings, and every file of it that a page links to."""
+    """Add the pages that lie outside docs/, the settings, and every file of it that a page links to."""
     for file, uri in TOP_PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / file).read_text(encoding="utf-8")))
     for uri, content in settings_pages().items():

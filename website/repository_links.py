@@ -5,8 +5,27 @@ import re
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
-TOP_PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-"""Pages outside docs/ that are part of the site, and their place in it."""
+TOP_PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "benchmarks/README.md": "measured/performance.md",
+    "benchmarks/alarm.md": "measured/alarm.md",
+    "benchmarks/cluster.md": "measured/cluster.md",
+    "benchmarks/service.md": "measured/service.md",
+    "benchmarks/trl.md": "measured/trl.md",
+    "benchmarks/real_model/README.md": "measured/real-model.md",
+    "src/cooper_lab/arena/README.md": "measured/arena.md",
+    "src/cooper_lab/arithmetic/README.md": "measured/demo.md",
+    "src/cooper_lab/benchmarks/README.md": "measured/verifiers.md",
+    "src/cooper_lab/designs/README.md": "measured/designs.md",
+    "src/cooper_lab/overopt/README.md": "measured/overoptimisation.md",
+    "src/cooper_lab/plan/README.md": "measured/planner.md",
+    "tests/adapters/README.md": "measured/trainers.md",
+    "tests/crash/README.md": "measured/kills.md",
+    "tests/fuzz/README.md": "measured/fuzzing.md",
+}
+"""Pages outside docs/ that are part of the site, and their place in it. Evidence lies beside what made it."""
 _LINK_OR_FENCE = re.compile(r"^ *```.*?^ *```|(\]\()((?!https?:|mailto:|#)[^)#\s]+)", re.MULTILINE | re.DOTALL)
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".sh": "bash", ".ipynb": "json"}
 
@@ -46,7 +65,7 @@ def source_page(path: Path) -> str:
 def _repository_path(link: str, page: str) -> Path:
     """The file that a link names. Pages lie in docs/, but for those of TOP_PAGES."""
     top = next((file for file, uri in TOP_PAGES.items() if uri == page), None)
-    folder = ROOT if top else (ROOT / "docs" / page).parent
+    folder = (ROOT / (top or f"docs/{page}")).parent
     return Path(os.path.normpath(folder / link))
 
 

@@ -1,1 +1,1 @@
-"""A real language model on two CPU cores, hacked and cured: data, warm-up, gold and the arms (docs/real-model.md)."""
+"""A real language model on two CPU cores, hacked and cured: data, warm-up, gold and the arms (README.md)."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BESIDE_SCRIPTS = [page for folder in ("benchmarks", "src", "tests") for page in sorted((ROOT / folder).rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")), *BESIDE_SCRIPTS]
 _BLOCK = re.compile(
     r"""^(?P<indent>[ ]*)```(?P<language>\w*)(?:[ ]title="(?P<title>[^"]+)")?[ ]*\n(?P<text>.*?)^(?P=indent)```[ ]*$""",
     re.MULTILINE | re.DOTALL,
@@ -24,13 +25,13 @@ class Snippet:
 
 
 def all_snippets() -> list[Snippet]:
-    """Every fenced block of README.md, CONTRIBUTING.md and docs/."""
+    """Every fenced block of README.md, CONTRIBUTING.md, docs/ and the pages beside scripts."""
     return [snippet for page in PAGES for snippet in snippets_of(page.read_text(encoding="utf-8"), name_of(page))]
 
 
 def name_of(page: Path) -> str:
-    """A page's path below docs/, or its name where it stands at the top."""
-    return page.name if page.parent == ROOT else str(page.relative_to(ROOT / "docs"))
+    """A page's path below docs/, or below the repository."""
+    return str(page.relative_to(ROOT / "docs" if page.is_relative_to(ROOT / "docs") else ROOT))
 
 
 def snippets_of(page: str, name: str) -> list[Snippet]:

@@ -1,4 +1,4 @@
-"""The table of docs/what-stops-hacking.md is that of the saved results."""
+"""The tables of the arena's results are those of the saved results."""
 
 import subprocess
 import sys
@@ -6,12 +6,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BEGIN, END = "<!-- table of benchmarks/results/arena.json -->\n", "<!-- end of the table -->\n"
+FIRST_ROW, LAST_ROW = "<!-- rows of benchmarks/results/arena.json -->\n", "<!-- end of the rows -->\n"
 
 
-def test_the_table_on_the_page_is_computed_from_the_saved_results():
-    _, rest = (ROOT / "docs/what-stops-hacking.md").read_text(encoding="utf-8").split(BEGIN)
-    on_page, _ = rest.split(END)
+def test_the_tables_on_the_pages_are_computed_from_the_saved_results():
+    on_page = _between("src/cooper_lab/arena/README.md", BEGIN, END)
+    main_rows = _between("docs/what-stops-hacking.md", FIRST_ROW, LAST_ROW)
     command = [sys.executable, "benchmarks/arena_table.py", "benchmarks/results/arena.json"]
     printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert on_page.startswith("| design |")
     assert printed.startswith(on_page)
+    assert main_rows.startswith("| design |")
+    assert set(main_rows.splitlines()) <= set(printed.splitlines())
+
+
+def _between(page: str, begin: str, end: str) -> str:
+    _, rest = (ROOT / page).read_text(encoding="utf-8").split(begin)
+    return rest.split(end)[0]

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *(page for folder in ("benchmarks", "docs", "src", "tests") for page in sorted((ROOT / folder).rglob("*.md"))),
+]
 NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|yaml|j2))`")
 LINKED = re.compile(r"\]\(((?!https?:)[^)#]+)[^)]*\)")
 ELSEWHERE = {
@@ -25,7 +28,7 @@ def named_files(page: Path) -> list[str]:
     return [name for name in NAMED.findall(page.read_text(encoding="utf-8")) if name not in ELSEWHERE]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_file_and_link_on_the_page_exists(page: Path):
     known = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if ".venv" not in path.parts]
     missing = [

@@ -38,6 +38,8 @@ def test_links_lead_to_pages_of_the_site(website):
         links.site_links("[a](docs/plan.md#x) ![b](docs/picture.png)", "index.md") == "[a](plan.md#x) ![b](picture.png)"
     )
     assert links.site_links("[a](../README.md)", "plan.md") == "[a](index.md)"
+    assert links.site_links("[a](../tests/crash/README.md)", "runs.md") == "[a](measured/kills.md)"
+    assert links.site_links("[a](../../docs/runs.md#b)", "measured/kills.md") == "[a](../runs.md#b)"
     assert links.site_links("[a](../configs)", "plan.md") == "[a](source/configs/index.md)"
     assert links.site_links("[a](../../examples/rule.py)", "tutorials/x.md") == "[a](../source/examples/rule.py.md)"
     for kept in ("[a](https://x.org/a.md)", "[a](#b)", "[a](gone.md)", "```text\n[a](../README.md)\n```"):

@@ -1,6 +1,6 @@
 """What devices hold and achieve. Times in a plan are these rates and nothing else; each says where it comes from.
 
-docs/plan.md lists where each figure was looked up, and which could not be confirmed.
+README.md lists where each figure was looked up, and which could not be confirmed.
 """
 
 import os

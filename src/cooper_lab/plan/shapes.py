@@ -65,7 +65,7 @@ def shape_of(model: str, reward_model: bool = False, lora: LoraConfig | None = N
 
 
 def known_models() -> Mapping[str, dict[str, Any]]:
-    """Configs of published models by name: what a plan needs of their config.json (checked as docs/plan.md says)."""
+    """Configs of published models by name: what a plan needs of their config.json (checked as README.md says)."""
     return json.loads(files("cooper_lab.plan").joinpath("known_models.json").read_text(encoding="utf-8"))
 
 

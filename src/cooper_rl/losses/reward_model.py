@@ -46,7 +46,6 @@ class PairwiseLoss(PairLoss):
     """The positive of each pair should score higher than its negative."""
 
     kind: Literal["pairwise"] = "pairwise"
-    """`pairwise`, or `package.module:Class` for a loss of your own."""
     anchor: float = Field(default=0.5, ge=0)
     """Weight of a binary cross-entropy on both completions, which keeps sigmoid(logit) an absolute reward. Without it,
     the loss does not change when all logits shift together."""
