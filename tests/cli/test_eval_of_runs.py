@@ -52,7 +52,9 @@ def _eval(monkeypatch, capfd, *arguments):
 
 
 def _gold(output):
-    return float(re.search(r"gold +│ avg@4 +│ (\S+)", output).group(1))
+    found = re.search(r"gold +│ avg@4 +│ (\S+)", output)
+    assert found is not None, output
+    return float(found.group(1))
 
 
 @pytest.mark.parametrize("by", ["--run", "folder"])

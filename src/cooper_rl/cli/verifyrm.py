@@ -39,7 +39,7 @@ def collect_completions(
 
     settings = check(CollectConfig, read_settings(config, overrides or []))
 
-    from cooper_rl.verifyrm import collect  # noqa: PLC0415 - torch loads only once the settings fit
+    from cooper_rl.verifyrm.collect import collect  # noqa: PLC0415 - torch loads only once the settings fit
 
     with progress("collect", 0) as advance:
         collected = collect(settings, lambda done, total: advance(done, total=total))
@@ -147,13 +147,13 @@ def bench_methods(
         measure(benchmark, data, out, reward_model or [], setting or [], threads)
         return
     from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch loads only when a command needs it
-    from cooper_rl.verifyrm import bench  # noqa: PLC0415
     from cooper_rl.verifyrm.bench import (  # noqa: PLC0415
         JudgeMethod,
         Method,
         RewardModelMethod,
         RuleMethod,
         ScoringConfig,
+        bench,
         read_bench,
     )
     from cooper_rl.verifyrm.bench_report import HTML, MARKDOWN, markdown, write_bench  # noqa: PLC0415
