@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cooper_rl import process_memory
+from cooper_rl.engines import clock as clock_module
 from cooper_rl.engines.clock import Clock
 
 MIB = 2**20
@@ -34,7 +34,7 @@ def test_a_part_that_keeps_memory_is_seen_and_one_that_frees_it_too():
 
 
 def test_a_system_that_tells_nothing_leaves_the_metrics_out(monkeypatch, tmp_path):
-    monkeypatch.setattr(process_memory, "_STATUS", tmp_path / "status")
+    monkeypatch.setattr(clock_module, "_STATUS", tmp_path / "status")
     monkeypatch.setattr(sys, "platform", "win32")
     clock = Clock()
     with clock.measure("sample"):
