@@ -54,7 +54,7 @@ def test_the_wheel_has_the_package_its_data_and_the_licence(built):
     files = {file.removeprefix("src/") for file in _tracked() if file.startswith("src/")}
     assert files <= names
     assert {Path(file).suffix for file in files} >= DATA
-    assert [name for name in names if not name.startswith(("cooper_rl/", "cooper_rl-"))] == []
+    assert [name for name in names if not name.startswith(("cooper_rl/", "cooper_lab/", "cooper_rl-"))] == []
     assert any(name.endswith("licenses/LICENSE") for name in names)
     for line in ("License-Expression: Apache-2.0", "Requires-Python: >=3.11", "Provides-Extra: serve", "# Cooper"):
         assert line in about.splitlines(), line
