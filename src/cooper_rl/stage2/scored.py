@@ -10,13 +10,12 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Scores, reward_metrics
-from cooper_rl.rewards.context import StepContext
 from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
 from cooper_rl.rules.rule import Verdict
-from cooper_rl.stage2.health import step_health
 from cooper_rl.stage2.pairs import Pair
 
 if TYPE_CHECKING:
+    from cooper_rl.rewards.context import StepContext
     from cooper_rl.stage2.stage2 import Stage2
 
 
@@ -42,6 +41,8 @@ class Scored:
     def of(cls, context: StepContext, scores: Scores, version: int, step: int | None = None) -> Self:
         """The answers of `context` with their rewards and metrics."""
         logits = context.logits(context.model_names[0]).rows() if context.model_names else None
+        from cooper_rl.stage2.health import step_health  # noqa: PLC0415 - a client needs no torch
+
         metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores.parts)
         return cls(scores.rewards.rows(), logits, context.verdicts, version, metrics, step, (context, scores))
 
@@ -228,6 +229,8 @@ class OpenStep:
             if places == [(call, p) for p in range(len(one.context.groups))]:
                 return one
         picks = [(self.calls[call], p) for call, p in places]
+        from cooper_rl.rewards.context import StepContext  # noqa: PLC0415 - a client needs no torch
+
         context = StepContext.joined([(one.context, p) for one, p in picks])
         metrics: Metrics = {}
         for call in dict.fromkeys(call for call, _ in places):
