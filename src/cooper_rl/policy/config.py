@@ -86,7 +86,7 @@ def check_outliers(algorithm: AlgorithmConfig, problems: int, n: int) -> None:
     small beside `min_spread`, makes groups differ.
     """
     grpo, largest = algorithm.advantages, algorithm.max_advantage_z
-    alike = isinstance(grpo, GRPO) and not getattr(grpo, "std_floor", 0.0) and grpo.eps <= algorithm.min_spread / 1000
+    alike = isinstance(grpo, GRPO) and not grpo.std_floor and grpo.eps <= algorithm.min_spread / 1000
     count, what = (n, "group under advantages of kind grpo") if alike else (problems * n, "step")
     if largest is not None and largest >= math.sqrt(count - 1):
         bound = math.sqrt(count - 1)
