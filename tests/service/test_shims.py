@@ -126,7 +126,7 @@ def test_a_number_of_answers_or_a_pause_commits(server):
 def test_requests_that_come_together_are_scored_together_and_counted(server):
     def metric(name: str) -> float:
         lines = [line for line in server.get("/metrics").text.splitlines() if line.startswith(name + " ")]
-        return float(lines[0].split()[-1])
+        return float(lines[0].split()[-1]) if lines else 0.0  # a label has no line before it is first counted
 
     before = metric("cooper_batch_rows_count"), metric('cooper_answers_scored_total{phase="eval"}')
     replies: dict[int, float] = {}

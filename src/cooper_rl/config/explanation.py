@@ -107,7 +107,7 @@ def _inside(
     key += "[]" if is_list(field) else _NAMED if is_mapping(field) else ""
     for record in records:
         preset = default if type(default) is record else None
-        if len(records) == 1:
+        if len(records) == 1 and kinds_of(field) is None:
             yield from explain(record, key, kind, preset, around)
             continue
         name = record.model_fields["kind"].default
