@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from cooper_lab.arena.cache import START_SAMPLES, Planted
 from cooper_lab.arena.designs import Design, fill_in, members, needs_start_samples
 from cooper_lab.arena.hole import Hole
+from cooper_lab.arena.silence import Silence
 from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import __version__
 from cooper_rl.config.base import merge
@@ -21,6 +22,8 @@ SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"eve
 COSTS = {"rule": 1.0, "static": 1.2, "cooper": 1.8, "hybrid": 1.8}
 """Relative CPU time of a cell by the `kind` of its run, for the order and the estimate."""
 OTHER_COST = 1.8
+UNDER = "@"
+"""Between the name of a hole and that of the silence under which it runs."""
 PLANTINGS_APART = 1000
 """Between the seeds of one planting and of the next. Within one, an ensemble's members are planted with 0, 1, 2, …"""
 
@@ -71,10 +74,12 @@ def plan(
     cache: Path,
     overrides: Mapping[str, Any],
     plantings: Sequence[int] = (0,),
+    silences: Mapping[str, Silence] | None = None,
 ) -> Plan:
     """Cheap cells first: planting by planting and seed by seed, then by cost. Held-out holes come after all others.
 
-    `overrides` are settings of every run, on top of the design's. Every seed runs with the models of every planting.
+    `overrides` are settings of every run, on top of the design's. Every seed runs with the models of every planting,
+    and every hole under every silence; a hole under a silence is named `hole@silence`.
     """
     cells: list[Cell] = []
     models: dict[str, Planted] = {}
@@ -86,7 +91,9 @@ def plan(
             # A model that several designs name is made once, with its samples if any of them needs those.
             models |= {one.key: one for one in needed if one.start_samples or one.key not in models}
             cells += [
-                _cell(design_name, design, hole_name, hole, seed, output_dir, needed, overrides) for seed in seeds
+                _cell(design_name, design, name, hole, seed, output_dir, needed, merge(rule, dict(overrides)), held_out)
+                for name, rule, held_out in _under(hole_name, hole, silences)
+                for seed in seeds
             ]
     cells.sort(key=lambda cell: (cell.held_out, plantings.index(cell.planting), seeds.index(cell.seed), cell.cost))
     return Plan(output_dir, designs, holes, cells, list(models.values()))
@@ -98,6 +105,18 @@ def check_settings(cells: Sequence[Cell]) -> None:
         build_config(cell.settings)
 
 
+def _under(
+    hole_name: str, hole: Hole, silences: Mapping[str, Silence] | None
+) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """The hole under each silence: its name, settings of the rule, and whether it is held out."""
+    rule = {} if hole.rule is None else {"rule": hole.rule}
+    if silences is None:
+        yield hole_name, rule, hole.held_out
+    for name, silence in (silences or {}).items():
+        only = {"rule": {**(hole.rule or {"kind": "maths"}), "only": silence.only}}
+        yield f"{hole_name}{UNDER}{name}", only, hole.held_out or silence.held_out
+
+
 def _cell(
     design_name: str,
     design: Design,
@@ -107,14 +126,14 @@ def _cell(
     output_dir: Path,
     models: Sequence[Planted],
     overrides: Mapping[str, Any],
+    held_out: bool,
 ) -> Cell:
     first = models[0].seed
     planting = first // PLANTINGS_APART
     folders = {f"$reward_model_{member.seed - first}": str(member.folder / "reward_model") for member in models}
     folders["$reward_model"] = str(models[0].folder / "reward_model")
     folders["$start_samples"] = str(models[0].folder / START_SAMPLES)
-    rule = {} if hole.rule is None else {"rule": hole.rule}
-    chosen = merge(merge(merge(SETTINGS, design.settings), rule), dict(overrides))
+    chosen = merge(merge(SETTINGS, design.settings), dict(overrides))
     name = f"{hole_name}/{design_name}/{seed}" + (f"-planting-{planting}" if planting else "")
     made_from = {"chosen": chosen, "seed": seed, "models": [m.key for m in models], "version": __version__}
     return Cell(
@@ -122,7 +141,7 @@ def _cell(
         hole_name,
         seed,
         planting,
-        hole.held_out,
+        held_out,
         run_settings(name, output_dir, seed, fill_in(chosen, folders), models[0].folder),
         hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16],
         COSTS.get(chosen.get("kind", ""), OTHER_COST),

@@ -5,6 +5,7 @@ from itertools import combinations
 from math import isnan
 from typing import Any
 
+from cooper_lab.arena.cells import UNDER
 from cooper_lab.arena.measures import is_hacked
 from cooper_lab.arena.statistics import holm, sign_flip_p
 from cooper_rl.evaluation.accuracy import mean_interval
@@ -80,12 +81,15 @@ def compare(results: Sequence[Result], pairs: Sequence[tuple[str, str]]) -> list
 
 
 def differences(results: Sequence[Result], one: str, other: str) -> dict[str, float]:
-    """By hole, how much higher gold ends with `one` than with `other`: the mean over the blocks that both finished."""
+    """By hole, how much higher gold ends with `one` than with `other`: the mean over the blocks that both finished.
+
+    The silences under which a hole runs share its models, so they are one hole.
+    """
     ends = {(result["design"], block_of(result)): result["gold_end"] for result in results}
     found: dict[str, list[float]] = {}
     for (design, block), end in ends.items():
         if design == one and (other, block) in ends:
-            found.setdefault(block[0], []).append(end - ends[other, block])
+            found.setdefault(block[0].partition(UNDER)[0], []).append(end - ends[other, block])
     return {hole: _mean(of_hole) for hole, of_hole in found.items()}
 
 
@@ -95,8 +99,10 @@ def block_of(result: Result) -> Block:
 
 
 def _ranked(design: str, runs: Sequence[Result]) -> dict[str, Any]:
-    by_hole = [_mean(run["gold_end"] for run in found) for _, found in _grouped(runs, "hole")]
-    mean, low, high = mean_interval(by_hole)
+    of_hole: dict[str, list[float]] = {}
+    for run in runs:
+        of_hole.setdefault(run["hole"].partition(UNDER)[0], []).append(run["gold_end"])
+    mean, low, high = mean_interval([_mean(found) for found in of_hole.values()])
     return {
         "design": design,
         "gold_end": mean,

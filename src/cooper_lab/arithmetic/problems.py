@@ -22,7 +22,7 @@ def arithmetic_problems(split: Split, count: int, seed: int = 0) -> list[Problem
     """Draw `count` different problems.
 
     A question belongs to the same split for every seed, so the splits never share a question. `metadata` holds `value`
-    (the exact value as a fraction), `unit`, `work` and `form` (the surface form the question asks for).
+    (the exact value as a fraction), `unit`, `work`, `form` (the surface form the question asks for) and `family`.
 
     Raises InputError for an unknown split, or if the world has fewer than `count` questions.
     """
@@ -72,5 +72,11 @@ def _problem(draft: Draft, split: Split) -> Problem:
         # The rule verifier cannot read a number word as a reference.
         answer=render_answer(draft.value, "plain" if draft.form == "words" else draft.form),
         solution=f"{draft.work} {MARKER} {render_answer(draft.value, draft.form)}",
-        metadata={"value": str(draft.value), "unit": draft.unit, "work": draft.work, "form": draft.form},
+        metadata={
+            "value": str(draft.value),
+            "unit": draft.unit,
+            "work": draft.work,
+            "form": draft.form,
+            "family": draft.family,
+        },
     )

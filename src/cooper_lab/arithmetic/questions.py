@@ -1,7 +1,7 @@
 """Questions of the embedded arithmetic world: one or two operations, in words or symbols."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
 
@@ -15,7 +15,7 @@ class Draft:
     """A question and everything that is known about it.
 
     `work` is the reasoning before the answer, such as `12+7=19`. `unit` names what is counted, if anything. `form` is
-    the surface form that the question asks for.
+    the surface form that the question asks for. `family` is the kind of question, a name in `FAMILIES`.
     """
 
     question: str
@@ -23,12 +23,13 @@ class Draft:
     value: Fraction
     unit: str | None = None
     form: Form = "plain"
+    family: str = ""
 
 
 def draft_question(random: Random) -> Draft:
     """Draw a question from a random family, by the weights in `FAMILIES`."""
     (family,) = random.choices(list(FAMILIES), weights=list(FAMILIES.values()))
-    return family(random)
+    return replace(family(random), family=family.__name__.removeprefix("_"))
 
 
 def _ask(random: Random, symbols: str) -> str:

@@ -24,6 +24,12 @@ def arena(
     hole: Annotated[
         list[str] | None, typer.Option(help="A hole to run in; repeat for several. All by default.")
     ] = None,
+    silence: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Run every hole with a rule that judges only some problems: heard_35, …; repeat for several."
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds per design and hole: 0, 1, …")] = 1,
     plantings: Annotated[
         int, typer.Option(min=1, help="Plantings per hole, with the planting seeds 0, 1, …; each runs with every seed.")
@@ -48,6 +54,7 @@ def arena(
     from cooper_lab.arena.cells import plan as make_plan  # noqa: PLC0415
     from cooper_lab.arena.designs import built_in_designs, read_designs  # noqa: PLC0415
     from cooper_lab.arena.reports import write_hole_reports  # noqa: PLC0415
+    from cooper_lab.arena.silence import SILENCES  # noqa: PLC0415
     from cooper_rl.config_loading import with_overrides  # noqa: PLC0415
 
     all_designs = built_in_designs() | (read_designs(designs) if designs else {})
@@ -60,6 +67,7 @@ def arena(
         cache or default_cache(),
         with_overrides({"steps": steps}, setting or []),
         range(plantings),
+        choose(SILENCES, silence, "silence") if silence else None,
     )
     check_settings(plan.cells)
     if not report:

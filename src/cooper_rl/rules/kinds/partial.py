@@ -1,0 +1,83 @@
+"""A rule that judges some problems and is silent on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from cooper_rl.config.base import Config
+from cooper_rl.config.user_functions import load_function
+from cooper_rl.data.problem import Problem
+from cooper_rl.errors import InputError
+from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict
+
+
+@RULES.register
+class PartialRule(Config):
+    """Another rule, for the problems that it can judge. On all others the verdict is `silent`."""
+
+    kind: Literal["partial"] = "partial"
+    rule: Annotated[RuleConfig, RULES] = Field(default_factory=lambda: RULES.read({}))
+    """The rule that judges; by default the default rule."""
+    only: str | dict[str, list[Any]]
+    """The problems it may judge: the values of metadata fields (`{subject: [algebra, geometry]}`; all fields must
+    fit), or `package.module:function`, a function of the problem that returns true or false."""
+
+    def build(self) -> PartiallySilent:
+        """Raises InputError if the function does not exist."""
+        return PartiallySilent(self.rule.build(), judges(self.only))
+
+
+@RULES.register
+class SilentRule(Config):
+    """Judges nothing. A data row that names it (`rule: silent`) is a problem that no rule can check."""
+
+    kind: Literal["silent"] = "silent"
+
+    def build(self) -> Silent:
+        return Silent()
+
+
+class Silent(Rule):
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        """All are `silent`."""
+        return ["silent"] * len(asked)
+
+
+class PartiallySilent(Rule):
+    """`rule` where `judged(problem)` is true; silence elsewhere."""
+
+    def __init__(self, rule: Rule, judged: Callable[[Problem], bool]) -> None:
+        self.rule = rule
+        self._judged = judged
+
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        """One verdict for each completion, in order."""
+        judged = [bool(self._judged(problem)) for problem, _ in asked]
+        heard = iter(self.rule.verify_problems([one for one, yes in zip(asked, judged, strict=True) if yes]))
+        return [next(heard) if yes else "silent" for yes in judged]
+
+    def fault(self, problem: Problem, answer: str) -> str | None:
+        """That of the rule; any reference will do where it is silent."""
+        return self.rule.fault(problem, answer) if self._judged(problem) else None
+
+    def close(self) -> None:
+        self.rule.close()
+
+
+def judges(only: str | dict[str, list[Any]]) -> Callable[[Problem], bool]:
+    """Whether `only` lets a rule judge a problem. Raises InputError for a function that does not exist, and later for
+    a problem that lacks a named field."""
+    if isinstance(only, str):
+        return load_function(only, ("problem",))
+
+    def judged(problem: Problem) -> bool:
+        for field, values in only.items():
+            if field not in problem.metadata:
+                known = ", ".join(problem.metadata) or "nothing"
+                raise InputError(f"rule.only.{field}: problem {problem.id} has no such metadata; it has {known}")
+        return all(problem.metadata[field] in values for field, values in only.items())
+
+    return judged
