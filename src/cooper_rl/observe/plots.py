@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-MEASURED = ("test/", "monitor/")
-"""The beginnings of the metrics that an evaluation on held-out rows records."""
 COLOURS = (
     *("#2f7ed8", "#d9480f", "#2b8a3e", "#9c36b5", "#b08900"),
     *("#0b8599", "#c2255c", "#7a828e", "#5f3dc4", "#66a80f"),
@@ -69,7 +68,7 @@ class Run:
     @cached_property
     def evaluations(self) -> "DataFrame":
         """The rows and columns of `metrics` that were measured on held-out problems and completions."""
-        columns = [name for name in self.metrics.columns if name.startswith(MEASURED)]
+        columns = [name for name in self.metrics.columns if name.startswith(("test/", "monitor/"))]
         return self.metrics.loc[:, columns].dropna(how="all")
 
     @cached_property
@@ -98,19 +97,53 @@ class Run:
         return _frame(best[:size])
 
     def plot_curves(self, *others: "Run") -> "Figure":
-        """Accuracy and training reward by step, of this run and the `others`, with marks where the alarm went off."""
-        return _curves([run.record for run in (self, *others)])
+        """Accuracy and training reward by step, of this run and the `others`, with marks where the alarm went off.
+
+        The accuracy is the best measure that all runs have.
+        """
+        runs = [run.record for run in (self, *others)]
+        shared = next((name for name in ACCURACIES if all(run.series(name) for run in runs)), ACCURACIES[-1])
+        labels = [run.directory.name for run in runs]
+        if len(set(labels)) < len(runs):
+            labels = [str(run.directory) for run in runs]
+        figure, panels = _figure(2, 10.4, 3.4)
+        for axes, name in zip(panels, (shared, "reward/mean"), strict=True):
+            for run, label, colour in zip(runs, labels, cycle(COLOURS), strict=False):
+                _line(axes, run.series(name), label, colour)
+                for step in run.alarms:
+                    axes.axvline(step, color=colour, linestyle=":", linewidth=1.2)
+            _finish(axes, name)
+        return figure
 
     def plot_agreement(self) -> "Figure":
         """Agreement of the reward model with the rule, and its accuracy on its pairs, by step."""
-        return _agreement(self.record)
+        figure, (axes,) = _figure(1, 5.2, 3.4)
+        for (name, label), colour in zip(AGREEMENT.items(), COLOURS, strict=False):
+            _line(axes, self.record.series(name), label, colour)
+        axes.set_ylim(-0.02, 1.02)
+        _finish(axes, "share")
+        return figure
 
     def plot_calibration(self, steps: Sequence[int] | None = None, bins: int = 10) -> "Figure":
-        """How often completions of each score are right according to gold, or else the rule.
+        """How often completions of each score are right according to gold, or else the rule, and how many there are.
 
         `steps` are all by default. Raises InputError if no completion has a score of a reward model.
         """
-        return _calibration(self.record, steps, bins)
+        right: list[list[bool]] = [[] for _ in range(bins)]
+        for row in self.record.rollouts(steps):
+            if math.isfinite(score := row.get("reward_model", math.nan)):
+                right[min(int(score * bins), bins - 1)].append(is_right(row))
+        if not any(right):
+            raise InputError(f"{self.record.directory}: no completion has a reward model's score in these steps")
+        figure, (axes, counts) = _figure(2, 10.4, 3.4)
+        centres = [(i + 0.5) / bins for i in range(bins)]
+        filled = [(centre, sum(labels) / len(labels)) for centre, labels in zip(centres, right, strict=True) if labels]
+        axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+        axes.plot(*zip(*filled, strict=True), marker="o", color=COLOURS[0])
+        _finish(axes, "share that is right", "score of the reward model")
+        counts.bar(centres, [len(labels) for labels in right], width=0.9 / bins, color=COLOURS[0])
+        _finish(counts, "completions", "score of the reward model")
+        return figure
 
 
 def load_run(path: str | Path) -> Run:
@@ -139,10 +172,9 @@ def story_figure(runs: Sequence[RunRecord], colours: Sequence[str] = COLOURS) ->
     figure, panels = _figure(len(wanted), 10, 3.8)
     alarms = [verdict_of(run).alarm_at for run in runs]
     for axes, (title, name) in zip(panels, wanted, strict=True):
-        for number, (run, alarm) in enumerate(zip(runs, alarms, strict=True)):
-            points = run.series(name)
+        lines = [run.series(name) for run in runs]
+        for run, points, alarm, colour in zip(runs, lines, alarms, cycle(colours), strict=False):
             if points:
-                colour = colours[number % len(colours)]
                 steps, values = zip(*points, strict=True)
                 axes.plot(steps, values, label=run.label, color=colour, linewidth=1.8)
                 if alarm is not None and steps[0] <= alarm <= steps[-1]:
@@ -150,10 +182,9 @@ def story_figure(runs: Sequence[RunRecord], colours: Sequence[str] = COLOURS) ->
         axes.set_title(title, fontsize=11, loc="left")
         axes.set_xlabel("step")
         axes.locator_params(axis="x", integer=True)
-        if all(0 <= value <= 1 for run in runs for _, value in run.series(name)):
+        if all(0 <= value <= 1 for points in lines for _, value in points):
             axes.set_ylim(0, 1)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
+        _bare(axes)
     if any(alarm is not None for alarm in alarms):
         figure.axes[0].plot([], [], "^", color="#59616c", markersize=7, label="the alarm goes off")
     figure.axes[0].legend(frameon=False, fontsize=9)
@@ -168,54 +199,6 @@ def figure_svg(figure: "Figure") -> Markup:
     return Markup(text[text.index("<svg") :])
 
 
-def _curves(runs: Sequence[RunRecord]) -> "Figure":
-    """Left the best measure of accuracy that all runs have, right the training reward."""
-    figure, (left, right) = _figure(2, 10.4, 3.4)
-    shared = next((name for name in ACCURACIES if all(run.series(name) for run in runs)), ACCURACIES[-1])
-    labels = _labels(runs)
-    for axes, name in ((left, shared), (right, "reward/mean")):
-        for number, run in enumerate(runs):
-            _line(axes, run, name, labels[number], _colour(number))
-            for step in run.alarms:
-                axes.axvline(step, color=_colour(number), linestyle=":", linewidth=1.2)
-        _finish(axes, name, "step")
-    return figure
-
-
-def _agreement(run: RunRecord) -> "Figure":
-    """The curves of `AGREEMENT` that the run has."""
-    figure, (axes,) = _figure(1, 5.2, 3.4)
-    for number, (name, label) in enumerate(AGREEMENT.items()):
-        _line(axes, run, name, label, _colour(number))
-    axes.set_ylim(-0.02, 1.02)
-    _finish(axes, "share", "step")
-    return figure
-
-
-def _calibration(run: RunRecord, steps: Sequence[int] | None, bins: int) -> "Figure":
-    """The share of right completions in each bin of the score, with the number of completions below."""
-    scored = [
-        (row["reward_model"], is_right(row))
-        for row in run.rollouts(steps)
-        if math.isfinite(row.get("reward_model", math.nan))
-    ]
-    if not scored:
-        raise InputError(f"{run.directory}: no completion has a reward model's score in these steps")
-    right: list[list[bool]] = [[] for _ in range(bins)]
-    for score, label in scored:
-        right[min(int(score * bins), bins - 1)].append(label)
-    figure, (axes, counts) = _figure(2, 10.4, 3.4)
-    filled = [(i, labels) for i, labels in enumerate(right) if labels]
-    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
-    axes.plot(
-        [(i + 0.5) / bins for i, _ in filled], [sum(one) / len(one) for _, one in filled], marker="o", color=COLOURS[0]
-    )
-    _finish(axes, "share that is right", "score of the reward model")
-    counts.bar([(i + 0.5) / bins for i in range(bins)], [len(one) for one in right], width=0.9 / bins, color=COLOURS[0])
-    _finish(counts, "completions", "score of the reward model")
-    return figure
-
-
 def _figure(panels: int, width: float, height: float) -> "tuple[Figure, Sequence[Axes]]":
     from matplotlib.figure import Figure  # noqa: PLC0415 - slow to import
 
@@ -223,29 +206,23 @@ def _figure(panels: int, width: float, height: float) -> "tuple[Figure, Sequence
     return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
-def _colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
-
-
-def _line(axes: "Axes", run: RunRecord, name: str, label: str, colour: str) -> None:
-    if points := run.series(name):
+def _line(axes: "Axes", points: Sequence[tuple[int, float]], label: str, colour: str) -> None:
+    if points:
         axes.plot(*zip(*points, strict=True), label=label, color=colour, linewidth=1.6)
 
 
-def _finish(axes: "Axes", name: str, below: str) -> None:
+def _finish(axes: "Axes", name: str, below: str = "step") -> None:
     axes.set_xlabel(below, fontsize=8)
     axes.set_title(name, fontsize=9)
     axes.tick_params(labelsize=8)
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+    _bare(axes)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=7, frameon=False)
 
 
-def _labels(runs: Sequence[RunRecord]) -> list[str]:
-    """The runs' folder names or, if two are the same, their paths."""
-    names = [run.directory.name for run in runs]
-    return names if len(set(names)) == len(names) else [str(run.directory) for run in runs]
+def _bare(axes: "Axes") -> None:
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _frame(rows: Any, index: str | None = None) -> "DataFrame":

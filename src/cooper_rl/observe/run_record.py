@@ -5,6 +5,7 @@ The record also says where the run stands: whether a process trains it, how it e
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -59,7 +60,8 @@ class RunRecord:
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """Step and value of every finite value of a metric."""
-        return [(int(row["step"]), float(row[name])) for row in self.metrics if _is_number(row.get(name))]
+        found = ((int(row["step"]), row.get(name)) for row in self.metrics)
+        return [(step, float(value)) for step, value in found if type(value) in (int, float) and math.isfinite(value)]
 
     def last(self, name: str) -> float | None:
         """The last finite value of a metric."""
@@ -100,15 +102,14 @@ class RunRecord:
 
     def rollouts(self, steps: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
         """Every recorded completion with its `step` and problem. `steps` leaves out all others."""
-        for step, row in self._rows("rollouts", steps):
-            problem = {name: value for name, value in row.items() if name != "completions"}
-            for completion in row["completions"]:
-                yield {"step": step, **problem, **completion}
+        for path in self.files("rollouts"):
+            for row in read_lines(path) if steps is None or int(path.stem) in steps else []:
+                problem = {name: value for name, value in row.items() if name != "completions"}
+                yield from ({"step": int(path.stem), **problem, **completion} for completion in row["completions"])
 
-    def pairs(self, steps: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
-        """Every recorded pair with its `step`. `steps` leaves out all others."""
-        for step, row in self._rows("pairs", steps):
-            yield {"step": step, **row}
+    def pairs(self) -> Iterator[dict[str, Any]]:
+        """Every recorded pair with its `step`."""
+        return ({"step": int(path.stem), **row} for path in self.files("pairs") for row in read_lines(path))
 
     def files(self, folder: Literal["rollouts", "pairs"]) -> list[Path]:
         """The files of completions or of pairs, by step; the step is a file's stem."""
@@ -127,26 +128,13 @@ class RunRecord:
     @property
     def revisions(self) -> dict[str, str]:
         """The versions of the code that `config.yaml` names."""
-        found = {}
-        for line in self.config_text.split("\n"):
-            name, separator, value = line.removeprefix("# ").partition(": ")
-            if line.startswith("# ") and separator and name in REVISIONS:
-                found[name] = value
-        return found
+        return dict(re.findall(rf"^# ({'|'.join(REVISIONS)}): (.*)$", self.config_text, re.MULTILINE))
 
     @property
     def kind(self) -> str:
         """The kind of run, with the preset of a run that has stage 2."""
         kind, preset = str(self.config.get("kind") or "custom"), self.config.get("preset")
         return f"{kind}, preset {preset}" if preset and kind in ("cooper", "hybrid") else kind
-
-    def _rows(
-        self, folder: Literal["rollouts", "pairs"], steps: Sequence[int] | None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        for path in self.files(folder):
-            if steps is None or int(path.stem) in steps:
-                for row in read_lines(path):
-                    yield int(path.stem), row
 
 
 def is_run(directory: Path) -> bool:
@@ -155,15 +143,14 @@ def is_run(directory: Path) -> bool:
 
 
 def read_record(directory: Path) -> RunRecord:
-    """Read a run's folder. Raises InputError if it holds no run."""
+    """Read a run's folder. Raises InputError if it holds no run, or a `config.yaml` that is not YAML."""
     if not is_run(directory):
         raise InputError(f"{directory}: holds no run (no config.yaml with rollouts/ beside it); see `cooper runs`")
-    text = (directory / "config.yaml").read_text(encoding="utf-8")
+    record = read_run(directory)
     try:
-        config = yaml.safe_load(text)
+        return record if record.config else replace(record, config=yaml.safe_load(record.config_text) or {})
     except yaml.YAMLError as error:
         raise InputError(f"{directory / 'config.yaml'}: {error}") from error
-    return RunRecord(directory, config or {}, read_metrics(directory), read_events(directory))
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -178,13 +165,17 @@ def read_run(directory: Path, label: str | None = None) -> RunRecord:
 
     The `config` is empty if `config.yaml` is missing or cannot be read.
     """
-    config = directory / "config.yaml"
     if not _has_record(directory):
         raise InputError(f"{directory}: no run here (neither config.yaml nor metrics.jsonl); name a run's own folder")
+    config = directory / "config.yaml"
     text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):  # somebody edited it; the page shows the text as it is
+        found = {}
+    settings = found if isinstance(found, dict) else {}
     metrics = [row for row in read_metrics(directory) if isinstance(row, dict) and "step" in row]
-    name = label or directory.resolve().name
-    return RunRecord(directory, _mapping(text), metrics, read_events(directory), name, text)
+    return RunRecord(directory, settings, metrics, read_events(directory), label or directory.resolve().name, text)
 
 
 def runs_in(directory: Path) -> list[Path]:
@@ -262,6 +253,10 @@ class RunStatus:
     """`running`: a process holds the folder. `stopped`: by a watch rule. `interrupted`: by anything else, or killed."""
     detail: str
     """The process that trains, the rule that stopped the run, or where a resumed run would go on."""
+    died: bool
+    """Whether an error or a kill ended it, and nobody's wish."""
+    end: str
+    """A sentence about an end before the last step; empty after an interrupt that left a checkpoint."""
     seconds_per_step: float | None
     """Mean of the last steps, evaluations included."""
     seconds_left: float | None
@@ -272,67 +267,36 @@ class RunStatus:
 
 def status_of(run: RunRecord) -> RunStatus:
     """Decide from the folder's lock, the events and the last step."""
-    state, detail = _state(run)
+    state, detail, died, end = _state(run)
     recent = [(row, seconds) for row, seconds in zip(run.metrics, run.seconds, strict=True) if "time/step" in row]
     recent = recent[-PACE_STEPS:]
-    spent = math.fsum(seconds for _, seconds in recent)
-    pace = spent / len(recent) if recent else None
+    pace = math.fsum(seconds for _, seconds in recent) / len(recent) if recent else None
     tokens = math.fsum(row.get("rollout/tokens") or 0.0 for row, _ in recent)
     in_steps = math.fsum(row["time/step"] for row, _ in recent)
     left = pace * max(run.steps - run.step, 0) if pace is not None and state == "running" else None
-    return RunStatus(state, detail, pace, left, tokens / in_steps if in_steps > 0 else None)
+    return RunStatus(state, detail, died, end, pace, left, tokens / in_steps if in_steps > 0 else None)
 
 
-@dataclass(frozen=True)
-class End:
-    """How a run that is neither running nor finished came to its end."""
-
-    died: bool
-    """Whether an error or a kill ended it, and nobody's wish."""
-    text: str
-    """A sentence; empty for a run that is running, finished, or was interrupted after a checkpoint."""
-
-
-def end_of(run: RunRecord) -> End:
-    """Of what a run ended before its last step: an error on record, a watch rule, or a kill, which leaves no word."""
-    state, _ = _state(run)
+def _state(run: RunRecord) -> tuple[State, str, bool, str]:
+    """The first four fields of the status."""
+    if (holder := holder_of(run.directory)) is not None:
+        return "running", holder, False, ""
     last = run.events[-1] if run.events else {}
-    if state != "running" and last.get("action") == "died" and last["step"] == run.step:
-        return End(True, f"The run died after step {run.step}: {last['message']}.")
-    if state == "stopped":
-        return End(last["action"] == "rollback", f"A watch rule on {last['metric']} stopped it at step {run.step}.")
-    # An interrupted run writes a checkpoint of its last step.
-    if state == "interrupted" and run.sessions and run.step not in run.checkpoints:
-        text = f"The run ended after step {run.step} of {run.steps or '?'} without a word: killed, or out of memory."
-        return End(True, text)
-    return End(False, "")
-
-
-def _state(run: RunRecord) -> tuple[State, str]:
-    holder = holder_of(run.directory)
-    if holder is not None:
-        return "running", holder
-    last = run.events[-1] if run.events else {}
-    if last.get("action") in ("stop", "rollback") and "back_to" not in last and last["step"] == run.step:
-        return "stopped", str(last["message"])
+    action = last.get("action") if last and last["step"] == run.step else None
+    end = f"The run died after step {run.step}: {last['message']}." if action == "died" else ""
+    if action in ("stop", "rollback") and "back_to" not in last:
+        end = f"A watch rule on {last['metric']} stopped it at step {run.step}."
+        return "stopped", str(last["message"]), action == "rollback", end
     if run.steps and run.step >= run.steps:
-        return "finished", ""
+        return "finished", "", bool(end), end
     goes_on = f"--resume goes on after step {max(run.checkpoints, default=0)}"
-    died = last.get("action") == "died" and last["step"] == run.step
-    return "interrupted", f"died: {last['message']}; {goes_on}" if died else goes_on
+    if end:
+        return "interrupted", f"died: {last['message']}; {goes_on}", True, end
+    # An interrupted run writes a checkpoint of its last step.
+    if run.sessions and run.step not in run.checkpoints:
+        end = f"The run ended after step {run.step} of {run.steps or '?'} without a word: killed, or out of memory."
+    return "interrupted", goes_on, bool(end), end
 
 
 def _has_record(directory: Path) -> bool:
     return any((directory / name).exists() for name in ("config.yaml", "metrics.jsonl"))
-
-
-def _mapping(text: str) -> Mapping[str, Any]:
-    try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):  # somebody edited it; the page shows the text as it is
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

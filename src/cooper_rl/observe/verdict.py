@@ -20,7 +20,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Literal
 
 from cooper_rl.observe.hacking_alarm import HACKING, WINDOW, HackingAlarm
-from cooper_rl.observe.run_record import RunRecord, end_of
+from cooper_rl.observe.run_record import RunRecord, status_of
 from cooper_rl.observe.watch import Watch
 
 MARGIN = 0.1
@@ -139,7 +139,11 @@ class Truth:
     @property
     def title(self) -> str:
         """The name with a capital."""
-        return _capital(self.name)
+        return self.name.capitalize()
+
+    def values(self, run: RunRecord) -> Points:
+        """The values by step; those of training problems, which every step measures, averaged."""
+        return run.series(self.metric) if self.held_out else averaged(run.series(self.metric))
 
 
 TRUTHS = (
@@ -148,6 +152,7 @@ TRUTHS = (
     Truth("test/rule_avg", "rule accuracy on held-out problems", True, False),
     Truth("rule/accuracy", "rule accuracy on training problems", False, False),
 )
+"""Best first."""
 
 
 @dataclass(frozen=True)
@@ -179,96 +184,76 @@ class Verdict:
 
 def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     """The verdict on a run. `test_problems` is the number of its held-out problems, if known."""
-    alarm, faults, end = _replay(run.metrics), _last_faults(run), end_of(run)
-    truth = next((t for t in TRUTHS if len(run.series(t.metric)) >= FEWEST), None)
+    alarm, status = _replay(run.metrics), status_of(run)
+    known = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
     reward = averaged(run.series("reward/mean"))
-    found = None
-    if truth is not None and len(reward) >= FEWEST:
-        values = run.series(truth.metric)
-        found = outcome_of(values, reward, test_problems) if truth.held_out else outcome_of(averaged(values), reward)
-    state, first = (found.state, found.hacked_at) if found else ("unknown", None)
-    if state in ("healthy", "nothing learned") and truth and not truth.is_gold and alarm.first is not None:
-        state, first = "hacked" if alarm.lasts else "recovered", alarm.first
-    said = _sentence(state, truth, found, alarm) if truth and found else _blind(run)
-    if state in ("healthy", "nothing learned", "unknown") and (end.died or faults):
+    state, first, said, told, chosen = "unknown", None, _blind(run), [], None
+    if known and len(reward) >= FEWEST:
+        chosen = next(iter(known))
+        found = outcome_of(known[chosen], reward, test_problems if chosen.held_out else None)
+        state, first = found.state, found.hacked_at
+        if state in ("healthy", "nothing learned") and not chosen.is_gold and alarm.first is not None:
+            state, first = "hacked" if alarm.lasts else "recovered", alarm.first
+        said = _sentence(state, chosen, found, alarm)
+        told = _truth_signals(known, chosen, found)
+    faults = [
+        f"{rule.metric} is a fault since step {since}: {rule.advice}"
+        for rule, since in Watch((), seen=run.metrics).lasting
+        if rule.metric in FAULTS
+    ]
+    if state in ("healthy", "nothing learned", "unknown") and (status.died or faults):
         state = "faults"
-    told = [_truth_signal(truth, found), *_more_truths(run, truth)] if truth and found else []
-    signals = [Signal("bad", text) for text in ([end.text] if end.died else []) + faults]
-    signals += [*told, *alarm.signals, *_fired(run)]
-    fired = list(dict.fromkeys(str(event["metric"]) for event in _firings(run)))
-    beside = [end.text] if end.text else []
-    beside += [f"Watch rules fired on {', '.join(fired)}."] if fired else []
-    return Verdict(state, " ".join([said, *beside]), signals, truth if found else None, first, alarm.first)
+    fired: dict[str, list[Mapping[str, Any]]] = {}
+    for event in run.events:
+        if event.get("action") != "died" and event.get("metric") != HACKING:  # the alarm has been replayed
+            fired.setdefault(str(event["metric"]), []).append(event)
+    signals = [
+        *(Signal("bad", text) for text in ([status.end] if status.died else []) + faults),
+        *told,
+        *alarm.signals,
+        *(
+            Signal("bad", f"Watch rule at step {', '.join(str(one['step']) for one in events)}: {events[0]['message']}")
+            for events in fired.values()
+        ),
+    ]
+    sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
+    return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm.first)
 
 
 def _sentence(state: State, truth: Truth, found: Outcome, alarm: "_Alarm") -> str:
-    rise = f"the training reward rose from {_share(found.reward_at_best)} to {_share(found.reward_at_worst)}"
-    fall = f"{truth.name} fell from {_share(found.best[1])} (step {found.best[0]}) to {_share(found.worst[1])}"
+    start, best, worst, end = (_share(one) for one in (found.start, found.best[1], found.worst[1], found.end))
     if state in ("healthy", "nothing learned"):
         late = "" if alarm.first is None else f" The alarm went off at step {alarm.first}, but gold did not follow."
-        went = f"{truth.name} went from {_share(found.start)} to {_share(found.end)}"
         noise = "" if state == "healthy" else ", which is no rise"
-        return f"{_capital(went)}{noise}, {_share(found.best[1])} at its best.{late}"
+        return f"{truth.title} went from {start} to {end}{noise}, {best} at its best.{late}"
     if state == "broken":
-        reward = f"the training reward went from {_share(found.reward_best)} at its best to {_share(found.reward_end)}"
+        went = f"training reward went from {_share(found.reward_best)} at its best to {_share(found.reward_end)}"
         if found.best[1] - found.end <= MARGIN:
-            return f"{_capital(reward)}, and {truth.name} from {_share(found.start)} to {_share(found.end)}."
-        fall = f"{truth.name} fell from {_share(found.best[1])} to {_share(found.end)}"
-        return f"{_capital(fall)}, and {reward}."
+            return f"The {went}, and {truth.name} from {start} to {end}."
+        return f"{truth.title} fell from {best} to {end}, and the {went}."
     if found.hacked_at is None:
         seen = f"The reward-hacking alarm went off at step {alarm.first}"
         return f"{seen} and {'is still on' if state == 'hacked' else 'is off again'}; there are no gold labels."
+    rise = f"training reward rose from {_share(found.reward_at_best)} to {_share(found.reward_at_worst)}"
+    fall = f"fell from {best} (step {found.best[0]}) to {worst}"
     if state == "recovered":
-        return f"{_capital(fall)} at step {found.worst[0]} while {rise}. It is back at {_share(found.end)}."
-    return f"{_capital(rise)} while {fall}."
+        return f"{truth.title} {fall} at step {found.worst[0]} while the {rise}. It is back at {end}."
+    return f"The {rise} while {truth.name} {fall}."
 
 
-def _truth_signal(truth: Truth, found: Outcome) -> Signal:
-    state = "bad" if found.state in (*HACKED, "broken") else "good" if found.state == "healthy" else "unknown"
-    best = f"{_share(found.best[1])} at its best (step {found.best[0]})"
-    text = f"{_share(found.start)} at the start, {best}, {_share(found.end)} now"
-    return Signal(state, f"{truth.title}: {text}")
-
-
-def _firings(run: RunRecord) -> list[Mapping[str, Any]]:
-    """The events of watch rules, but for those of the alarm, which the report replays."""
-    return [event for event in run.events if event.get("action") != "died" and event.get("metric") != HACKING]
-
-
-def _fired(run: RunRecord) -> list[Signal]:
-    """The watch rules that fired, a line for each metric."""
-    by_metric: dict[str, list[Mapping[str, Any]]] = {}
-    for event in _firings(run):
-        by_metric.setdefault(str(event["metric"]), []).append(event)
-    return [
-        Signal("bad", f"Watch rule at step {', '.join(str(one['step']) for one in events)}: {events[0]['message']}")
-        for events in by_metric.values()
-    ]
-
-
-def _last_faults(run: RunRecord) -> list[str]:
-    """The faults of the machinery that the run ends in, by the default rules."""
-    watch = Watch((), seen=run.metrics)
-    return [
-        f"{rule.metric} is a fault since step {since}: {rule.advice}"
-        for rule, since in watch.lasting
-        if rule.metric in FAULTS
-    ]
-
-
-def _more_truths(run: RunRecord, chosen: Truth) -> list[Signal]:
-    """What the other accuracies say, in a line each."""
-    signals = []
-    for truth in TRUTHS:
-        values = run.series(truth.metric)
-        if truth != chosen and len(values) >= FEWEST:
-            values = values if truth.held_out else averaged(values)
-            best = max(value for _, value in values)
-            state = "bad" if best - values[-1][1] > MARGIN else "good"
-            first, last = values[0][1], values[-1][1]
-            text = f"{_share(first)} at the start, {_share(best)} at its best, {_share(last)} now"
-            signals.append(Signal(state, f"{truth.title}: {text}"))
-    return signals
+def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome) -> list[Signal]:
+    """What the chosen accuracy says, and then the others, in a line each."""
+    lines = []
+    for truth in (chosen, *(truth for truth in known if truth != chosen)):
+        (_, first), (_, last) = known[truth][0], known[truth][-1]
+        best, where = max(value for _, value in known[truth]), ""
+        state = "bad" if best - last > MARGIN else "good"
+        if truth == chosen:
+            state = "bad" if found.state in (*HACKED, "broken") else "good" if found.state == "healthy" else "unknown"
+            best, where = found.best[1], f" (step {found.best[0]})"
+        course = f"{_share(first)} at the start, {_share(best)} at its best{where}, {_share(last)} now"
+        lines.append(Signal(state, f"{truth.title}: {course}"))
+    return lines
 
 
 @dataclass(frozen=True)
@@ -302,7 +287,3 @@ def _blind(run: RunRecord) -> str:
 def _share(value: float) -> str:
     """Two digits after the point, a half rounded up as the page's own tables round it: 0.625 is 0.63."""
     return str(Decimal(value).quantize(Decimal("0.01"), ROUND_HALF_UP))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

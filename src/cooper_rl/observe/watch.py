@@ -1,10 +1,11 @@
 """Bounds on a run's metrics: when a value is a fault, how long it may last, and what to do about it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Literal
 
+import yaml
 from pydantic import Field
 
 from cooper_rl.config.base import Config
@@ -40,127 +41,55 @@ class WatchRule(Config):
         return not isfinite(value) or too_high or too_low
 
 
-DEFAULT_RULES = (
-    WatchRule(
-        metric="rollout/non_finite_logits",
-        above=0,
-        action="rollback",
-        advice="the policy has diverged and cannot be sampled; lower policy.learning_rate",
-    ),
-    WatchRule(
-        metric="rollout/cut_off_rate",
-        above=0.999,
-        until=1,
-        advice="every completion of the first step reaches the length limit before its answer ends; raise "
-        "rollout.max_tokens, or ask for short answers in problems.prompt.template",
-    ),
-    WatchRule(
-        metric="rule/accuracy",
-        below=0.001,
-        until=1,
-        advice="the rule accepts no completion of the first step; compare the prompt and the completion shown above "
-        "with the reference: problems.prompt.template must ask for the answer in a form that the rule reads, such as "
-        "\\boxed{}, and rollout.max_tokens must leave room for it",
-    ),
-    WatchRule(
-        metric="policy/usable_groups",
-        below=0.001,
-        until=1,
-        advice="no group of the first step has different rewards, so nothing was learned from it; look at "
-        "rollouts/000001.jsonl: is nothing rewarded, or everything equally? Try easier problems, more completions "
-        "(rollout.n) or another reward",
-    ),
-    WatchRule(
-        metric="policy/grad_norm",
-        patience=3,
-        advice="the policy's updates are skipped; lower policy.learning_rate, or train from an earlier checkpoint",
-    ),
-    WatchRule(
-        metric="policy/usable_groups",
-        below=0.05,
-        patience=5,
-        advice="rewards hardly differ inside the groups, so the policy learns nothing from them; look at the rollouts: "
-        "are the problems too easy or too hard, or does everything get the same reward?",
-    ),
-    WatchRule(
-        metric="policy/unverified_advantage",
-        above=0.2,
-        patience=3,
-        start=11,
-        advice="much of what the policy learns comes from groups in which the rule accepts no completion, so from "
-        "noise or from a hack; raise algorithm.min_spread, and compare the rewards of such groups with their texts in "
-        "report.html",
-    ),
-    WatchRule(
-        metric="rule/accuracy",
-        below=0.001,
-        patience=5,
-        advice="the rule accepts no completion; check the prompt's answer format, rollout.max_tokens and the problems",
-    ),
-    WatchRule(
-        metric="rule/timeout",
-        above=0.02,
-        patience=3,
-        advice="checking these completions costs the step rule.timeout_s CPU seconds each, divided among rule.workers; "
-        "look at those with the verdict timeout in rollouts/ and raise rule.workers, or lower rule.timeout_s if "
-        "verify_s of all others is far below it",
-    ),
-    WatchRule(
-        metric="rollout/cut_off_rate",
-        above=0.95,
-        patience=5,
-        advice="nearly every completion reaches the length limit; raise rollout.max_tokens, or check that the policy "
-        "ends its answers",
-    ),
-    WatchRule(
-        metric="reward/non_finite",
-        above=0,
-        advice="groups with such rewards get no advantages; the reward model has probably diverged",
-    ),
-    WatchRule(
-        metric="judge/unheard",
-        above=0.5,
-        patience=3,
-        advice="the judge gives no verdict on most answers, so most groups teach nothing; see judge/failures_* and "
-        "judge/unreadable: is the server up, and does the judge reply as it is asked to?",
-    ),
-    WatchRule(
-        metric="reward_model/std",
-        below=0.01,
-        patience=5,
-        advice="the reward model scores everything alike: the reward has collapsed, or nearly all answers are right",
-    ),
-    WatchRule(
-        metric="reward_model/grad_norm",
-        patience=3,
-        advice="the reward model's updates are skipped; lower reward_model.learning_rate",
-    ),
-    WatchRule(
-        metric="reward_model/loss",
-        above=5,
-        patience=3,
-        advice="the reward model diverges; lower reward_model.learning_rate",
-    ),
-    WatchRule(
-        metric="reward_model/pair_accuracy_after",
-        below=0.5,
-        patience=5,
-        advice="the reward model ranks the pairs it has just learned worse than chance; lower "
-        "reward_model.learning_rate, and look at the pairs",
-    ),
-    WatchRule(
-        metric="pairs/steps_without",
-        above=20,
-        advice="no step makes a valid pair, so the reward model learns nothing new; look at the pairs/ and assistant/ "
-        "metrics",
-    ),
-    WatchRule(
-        metric=HACKING,
-        above=0,
-        advice="the policy may have found completions that the reward model pays for and the rule rejects; look at the "
-        "hack gallery in report.html",
-    ),
+DEFAULT_RULES = tuple(
+    WatchRule(**rule)
+    for rule in yaml.safe_load(r"""
+- {metric: rollout/non_finite_logits, above: 0, action: rollback, advice: "the policy has diverged and cannot be
+    sampled; lower policy.learning_rate"}
+- {metric: rollout/cut_off_rate, above: 0.999, until: 1, advice: "every completion of the first step reaches the
+    length limit before its answer ends; raise rollout.max_tokens, or ask for short answers in
+    problems.prompt.template"}
+- {metric: rule/accuracy, below: 0.001, until: 1, advice: "the rule accepts no completion of the first step; compare
+    the prompt and the completion shown above with the reference: problems.prompt.template must ask for the answer in
+    a form that the rule reads, such as \\boxed{}, and rollout.max_tokens must leave room for it"}
+- {metric: policy/usable_groups, below: 0.001, until: 1, advice: "no group of the first step has different rewards, so
+    nothing was learned from it; look at rollouts/000001.jsonl: is nothing rewarded, or everything equally? Try easier
+    problems, more completions (rollout.n) or another reward"}
+- {metric: policy/grad_norm, patience: 3, advice: "the policy's updates are skipped; lower policy.learning_rate, or
+    train from an earlier checkpoint"}
+- {metric: policy/usable_groups, below: 0.05, patience: 5, advice: "rewards hardly differ inside the groups, so the
+    policy learns nothing from them; look at the rollouts: are the problems too easy or too hard, or does everything
+    get the same reward?"}
+- {metric: policy/unverified_advantage, above: 0.2, patience: 3, start: 11, advice: "much of what the policy learns
+    comes from groups in which the rule accepts no completion, so from noise or from a hack; raise
+    algorithm.min_spread, and compare the rewards of such groups with their texts in report.html"}
+- {metric: rule/accuracy, below: 0.001, patience: 5, advice: "the rule accepts no completion; check the prompt's
+    answer format, rollout.max_tokens and the problems"}
+- {metric: rule/timeout, above: 0.02, patience: 3, advice: "checking these completions costs the step rule.timeout_s
+    CPU seconds each, divided among rule.workers; look at those with the verdict timeout in rollouts/ and raise
+    rule.workers, or lower rule.timeout_s if verify_s of all others is far below it"}
+- {metric: rollout/cut_off_rate, above: 0.95, patience: 5, advice: "nearly every completion reaches the length limit;
+    raise rollout.max_tokens, or check that the policy ends its answers"}
+- {metric: reward/non_finite, above: 0, advice: "groups with such rewards get no advantages; the reward model has
+    probably diverged"}
+- {metric: judge/unheard, above: 0.5, patience: 3, advice: "the judge gives no verdict on most answers, so most groups
+    teach nothing; see judge/failures_* and judge/unreadable: is the server up, and does the judge reply as it is
+    asked to?"}
+- {metric: reward_model/std, below: 0.01, patience: 5, advice: "the reward model scores everything alike: the reward
+    has collapsed, or nearly all answers are right"}
+- {metric: reward_model/grad_norm, patience: 3, advice: "the reward model's updates are skipped; lower
+    reward_model.learning_rate"}
+- {metric: reward_model/loss, above: 5, patience: 3, advice: "the reward model diverges; lower
+    reward_model.learning_rate"}
+- {metric: reward_model/pair_accuracy_after, below: 0.5, patience: 5, advice: "the reward model ranks the pairs it has
+    just learned worse than chance; lower reward_model.learning_rate, and look at the pairs"}
+- {metric: pairs/steps_without, above: 20, advice: "no step makes a valid pair, so the reward model learns nothing
+    new; look at the pairs/ and assistant/ metrics"}
+- {metric: watch/reward_hacking, above: 0, advice: "the policy may have found completions that the reward model pays
+    for and the rule rejects; look at the hack gallery in report.html"}
+""")
 )
+"""As a configuration writes them."""
 
 
 def active_rules(rules: Sequence[WatchRule]) -> list[WatchRule]:
@@ -194,14 +123,8 @@ class Firing:
 
     def event(self) -> dict[str, Any]:
         """JSON values for `events.jsonl`."""
-        return {
-            "step": self.step,
-            "metric": self.rule.metric,
-            "action": self.rule.action,
-            "since": self.since,
-            "values": self.values,
-            "message": self.message,
-        }
+        rule = {"step": self.step, "metric": self.rule.metric, "action": self.rule.action}
+        return rule | {"since": self.since, "values": self.values, "message": self.message}
 
 
 class Watch:
@@ -245,18 +168,17 @@ class Watch:
         return sorted(self._unseen)
 
 
+@dataclass
 class _Faults:
     """The current row of faults of one rule."""
 
-    def __init__(self, rule: WatchRule) -> None:
-        self.rule = rule
-        self.since = 0
-        self.values: list[float] = []
+    rule: WatchRule
+    since: int = 0
+    values: list[float] = field(default_factory=list)
 
     def add(self, step: int, value: float) -> bool:
         """Take in a value. Returns True if it uses up the patience."""
-        looks = self.rule.start <= step and (self.rule.until is None or step <= self.rule.until)
-        if not looks or not self.rule.broken_by(value):
+        if not self.rule.start <= step <= (self.rule.until or step) or not self.rule.broken_by(value):
             self.values = []
             return False
         self.since = self.since if self.values else step
