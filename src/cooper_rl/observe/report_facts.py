@@ -5,7 +5,7 @@ Several runs get their figures with intervals, means over seeds, and the setting
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from cooper_rl.evaluation.accuracy import mean_interval, wilson_interval
 from cooper_rl.observe.hacking_alarm import WINDOW
 from cooper_rl.observe.report_completions import Sample
-from cooper_rl.observe.run_record import RunRecord, status_of
+from cooper_rl.observe.run_record import RunRecord, flat, status_of
 from cooper_rl.observe.verdict import Truth, Verdict
 
 OWN = ("name", "output_dir", "seed")
@@ -162,7 +162,7 @@ def over_seeds(runs: Sequence[RunRecord], rows: Sequence[Mapping[str, Any]]) -> 
     """
     groups: dict[str, list[int]] = {}
     for index, run in enumerate(runs):
-        design = {key: value for key, value in flat(run.config).items() if key not in OWN}
+        design = {key: value for key, value in flat(run.config, "[{}]").items() if key not in OWN}
         groups.setdefault(json.dumps(design, sort_keys=True, default=str), []).append(index)
     found = []
     for members in groups.values():
@@ -176,26 +176,10 @@ def over_seeds(runs: Sequence[RunRecord], rows: Sequence[Mapping[str, Any]]) -> 
 
 def config_differences(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Every setting in which the runs differ, with its value in each; null where a run does not have it."""
-    settings = [flat(run.config) for run in runs]
+    settings = [flat(run.config, "[{}]") for run in runs]
     keys = dict.fromkeys(key for one in settings for key in one)
     rows = [{"key": key, "values": [one.get(key) for one in settings]} for key in keys if key not in ("name",)]
     return [row for row in rows if any(value != row["values"][0] for value in row["values"][1:])]
-
-
-def flat(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Nested settings as dotted keys with their values as text."""
-    return dict(_flat(settings, ""))
-
-
-def _flat(value: Any, prefix: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _flat(inner, f"{prefix}.{key}" if prefix else str(key))
-    elif isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
-        for index, inner in enumerate(value):
-            yield from _flat(inner, f"{prefix}[{index}]")
-    else:
-        yield prefix, value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _interval(run: RunRecord, truth: Truth, end: float, sample: Sample) -> tuple[float | None, float | None]:

@@ -300,3 +300,17 @@ def _state(run: RunRecord) -> tuple[State, str, bool, str]:
 
 def _has_record(directory: Path) -> bool:
     return any((directory / name).exists() for name in ("config.yaml", "metrics.jsonl"))
+
+
+def flat(value: Any, item: str = ".{}", name: str = "") -> dict[str, str]:
+    """Nested settings under dotted names, with their values as text. `item` is the form of a place in a list.
+
+    A list that holds no settings is one value.
+    """
+    if isinstance(value, dict) and value:
+        inner = {f"{name}.{key}" if name else str(key): one for key, one in value.items()}
+    elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        inner = {name + item.format(place): one for place, one in enumerate(value)}
+    else:
+        return {name: value if isinstance(value, str) else json.dumps(value, default=str)}
+    return {key: text for name, one in inner.items() for key, text in flat(one, item, name).items()}
