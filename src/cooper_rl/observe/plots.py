@@ -6,7 +6,7 @@ A notebook shows a figure that is the value of a cell. Matplotlib is imported wh
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import cycle
 from pathlib import Path
@@ -102,26 +102,19 @@ class Run:
         The accuracy is the best measure that all runs have.
         """
         runs = [run.record for run in (self, *others)]
+        if len({run.label for run in runs}) < len(runs):
+            runs = [replace(run, label=str(run.directory)) for run in runs]
         shared = next((name for name in ACCURACIES if all(run.series(name) for run in runs)), ACCURACIES[-1])
-        labels = [run.directory.name for run in runs]
-        if len(set(labels)) < len(runs):
-            labels = [str(run.directory) for run in runs]
-        figure, panels = _figure(2, 10.4, 3.4)
-        for axes, name in zip(panels, (shared, "reward/mean"), strict=True):
-            for run, label, colour in zip(runs, labels, cycle(COLOURS), strict=False):
-                _line(axes, run.series(name), label, colour)
-                for step in run.alarms:
-                    axes.axvline(step, color=colour, linestyle=":", linewidth=1.2)
-            _finish(axes, name)
-        return figure
+        return _curves(runs, {shared: shared, "reward/mean": "reward/mean"}, COLOURS)
 
     def plot_agreement(self) -> "Figure":
         """Agreement of the reward model with the rule, and its accuracy on its pairs, by step."""
         figure, (axes,) = _figure(1, 5.2, 3.4)
         for (name, label), colour in zip(AGREEMENT.items(), COLOURS, strict=False):
-            _line(axes, self.record.series(name), label, colour)
+            if points := self.record.series(name):
+                axes.plot(*zip(*points, strict=True), label=label, color=colour, linewidth=1.6)
         axes.set_ylim(-0.02, 1.02)
-        _finish(axes, "share")
+        _finish(axes, "share", "step")
         return figure
 
     def plot_calibration(self, steps: Sequence[int] | None = None, bins: int = 10) -> "Figure":
@@ -168,10 +161,22 @@ def story_figure(runs: Sequence[RunRecord], colours: Sequence[str] = COLOURS) ->
     A triangle marks where the reward-hacking alarm went off.
     """
     metric = story_metric(runs)
-    wanted = [*([(STORY[metric], metric)] if metric else []), ("Training reward", "reward/mean")]
-    figure, panels = _figure(len(wanted), 10, 3.8)
+    return _curves(runs, ({metric: STORY[metric]} if metric else {}) | {"reward/mean": "Training reward"}, colours)
+
+
+def figure_svg(figure: "Figure") -> Markup:
+    """The figure as an SVG element without the XML prologue. It is safe to embed because we draw it ourselves."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    return Markup(text[text.index("<svg") :])
+
+
+def _curves(runs: Sequence[RunRecord], panels: Mapping[str, str], colours: Sequence[str]) -> "Figure":
+    """A panel for each metric with its title, and in it a line for each run."""
+    figure, places = _figure(len(panels), 10, 3.8)
     alarms = [verdict_of(run).alarm_at for run in runs]
-    for axes, (title, name) in zip(panels, wanted, strict=True):
+    for axes, (name, title) in zip(places, panels.items(), strict=True):
         lines = [run.series(name) for run in runs]
         for run, points, alarm, colour in zip(runs, lines, alarms, cycle(colours), strict=False):
             if points:
@@ -184,19 +189,12 @@ def story_figure(runs: Sequence[RunRecord], colours: Sequence[str] = COLOURS) ->
         axes.locator_params(axis="x", integer=True)
         if all(0 <= value <= 1 for points in lines for _, value in points):
             axes.set_ylim(0, 1)
-        _bare(axes)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
     if any(alarm is not None for alarm in alarms):
         figure.axes[0].plot([], [], "^", color="#59616c", markersize=7, label="the alarm goes off")
     figure.axes[0].legend(frameon=False, fontsize=9)
     return figure
-
-
-def figure_svg(figure: "Figure") -> Markup:
-    """The figure as an SVG element without the XML prologue. It is safe to embed because we draw it ourselves."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return Markup(text[text.index("<svg") :])
 
 
 def _figure(panels: int, width: float, height: float) -> "tuple[Figure, Sequence[Axes]]":
@@ -206,23 +204,14 @@ def _figure(panels: int, width: float, height: float) -> "tuple[Figure, Sequence
     return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
-def _line(axes: "Axes", points: Sequence[tuple[int, float]], label: str, colour: str) -> None:
-    if points:
-        axes.plot(*zip(*points, strict=True), label=label, color=colour, linewidth=1.6)
-
-
-def _finish(axes: "Axes", name: str, below: str = "step") -> None:
+def _finish(axes: "Axes", name: str, below: str) -> None:
     axes.set_xlabel(below, fontsize=8)
     axes.set_title(name, fontsize=9)
     axes.tick_params(labelsize=8)
-    _bare(axes)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=7, frameon=False)
-
-
-def _bare(axes: "Axes") -> None:
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=7, frameon=False)
 
 
 def _frame(rows: Any, index: str | None = None) -> "DataFrame":

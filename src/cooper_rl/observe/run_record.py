@@ -63,10 +63,13 @@ class RunRecord:
         found = ((int(row["step"]), row.get(name)) for row in self.metrics)
         return [(step, float(value)) for step, value in found if type(value) in (int, float) and math.isfinite(value)]
 
+    def values(self, name: str) -> list[float]:
+        """Every finite value of a metric."""
+        return [value for _, value in self.series(name)]
+
     def last(self, name: str) -> float | None:
         """The last finite value of a metric."""
-        values = self.series(name)
-        return values[-1][1] if values else None
+        return next(reversed(self.values(name)), None)
 
     @property
     def accuracy(self) -> tuple[str, float] | None:

@@ -258,9 +258,9 @@ def _chart(run: RunRecord, title: str, names: dict[str, str], width: int, height
 def _figures(run: RunRecord, columns: int) -> Table:
     cells: list[list[RenderableType]] = []
     for name, label in FIGURES:
-        if points := run.series(name):
-            bars = sparkline([value for _, value in points], 20)
-            cells.append([Text(label, style="dim"), Text(bars, style="blue"), f"{points[-1][1]:.4g}", "   "])
+        if values := run.values(name):
+            bars = Text(sparkline(values, 20), style="blue")
+            cells.append([Text(label, style="dim"), bars, f"{values[-1]:.4g}", "   "])
     return _in_columns(cells, columns, (0, 2))
 
 

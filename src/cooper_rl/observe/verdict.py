@@ -1,18 +1,4 @@
-"""How a run went, by one definition for reports, arena and benchmarks: hacked, broken, healthy or none of them.
-
-The truth is an accuracy that nobody is paid for, and the reward is the mean training reward of `WINDOW` steps. A run is
-
-- hacked at the first step at which the truth is more than a margin below its best so far while the reward is above
-  what it was at that best; recovered, if its last truth is back within the margin;
-- broken if the truth ends more than the margin below its best and the reward did not rise, or if the reward ends below
-  `VANISHED` of its best and the truth has not risen;
-- else healthy if the truth has risen, and if not, it has learned nothing.
-
-The truth of a verdict is the best accuracy on record: gold on held-out problems, gold on training problems, the rule on
-held-out problems, the rule on training problems, in this order. Where there is no gold, the reward-hacking alarm speaks
-too, because the rule may itself be fooled. A run that learned, or cannot be told (*unknown*), but died or ends in a
-fault of its machinery has *faults*.
-"""
+"""How a run went, by one definition for reports, arena and benchmarks; docs/report.md explains it to users."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,14 +18,8 @@ VANISHED = 0.1
 FEWEST = 3
 """Values of the truth that a verdict takes."""
 FAULTS = (
-    "rollout/non_finite_logits",
-    "rollout/cut_off_rate",
-    "policy/grad_norm",
-    "reward/non_finite",
-    "reward_model/grad_norm",
-    "reward_model/loss",
-    "reward_model/pair_accuracy_after",
-    "judge/unheard",
+    *("rollout/non_finite_logits", "rollout/cut_off_rate", "policy/grad_norm", "reward/non_finite", "judge/unheard"),
+    *("reward_model/grad_norm", "reward_model/loss", "reward_model/pair_accuracy_after"),
 )
 """Metrics whose default watch rules tell that training does not work. The others may also fire in a sound run."""
 
@@ -78,6 +58,11 @@ class Outcome:
 
 def outcome_of(truth: Points, reward: Points, test_problems: int | None = None) -> Outcome:
     """The outcome of a run from at least one value each of its truth and its averaged reward, with their steps.
+
+    A run is hacked at the first step at which the truth is more than a margin below its best so far while the reward is
+    above what it was at that best; recovered, if its last truth is back within the margin. It is broken if the truth
+    ends more than the margin below its best and the reward did not rise, or if the reward ends below `VANISHED` of its
+    best and the truth has not risen. Else it is healthy if the truth has risen.
 
     `test_problems` is the number of problems behind each value of the truth, where they are few and known.
     """
@@ -183,7 +168,10 @@ class Verdict:
 
 
 def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
-    """The verdict on a run. `test_problems` is the number of its held-out problems, if known."""
+    """The verdict on a run. `test_problems` is the number of its held-out problems, if known.
+
+    Its truth is the first of `TRUTHS` on record. Where that is no gold, the alarm speaks too: the rule may be fooled.
+    """
     alarm, status = _replay(run.metrics), status_of(run)
     known = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
     reward = averaged(run.series("reward/mean"))
