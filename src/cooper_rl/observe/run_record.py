@@ -1,7 +1,4 @@
-"""Reads what a run has written to its folder so far, without torch, while the run may still be writing.
-
-The record also says where the run stands: whether a process trains it, how it ended, and how long it still takes.
-"""
+"""Reads what a run has written so far, without torch, while it may still be writing, and says where the run stands."""
 
 import json
 import math
@@ -19,15 +16,8 @@ from cooper_rl.errors import InputError
 from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.persist.folder_lock import holder_of
 
-TIMES = ("time/step", "time/evaluate", "time/held_out_monitor")
-"""The metrics that add up to the seconds of a step."""
 ACCURACIES = ("test/gold_avg", "test/rule_avg", "gold/accuracy", "rule/accuracy")
 """The metrics that say how good the policy is, best first."""
-REVISIONS = ("cooper_version", "cooper_revision", "working_folder_revision")
-"""The comments at the top of a run's `config.yaml`."""
-PACE_STEPS = 20
-"""Number of last steps whose mean gives the pace."""
-
 State = Literal["running", "finished", "stopped", "interrupted"]
 
 
@@ -80,7 +70,8 @@ class RunRecord:
     @cached_property
     def seconds(self) -> list[float]:
         """The seconds of every recorded step, evaluations included."""
-        return [sum(row.get(name) or 0.0 for name in TIMES) for row in self.metrics]
+        times = ("time/step", "time/evaluate", "time/held_out_monitor")
+        return [sum(row.get(name) or 0.0 for name in times) for row in self.metrics]
 
     @cached_property
     def sessions(self) -> list[dict[str, Any]]:
@@ -119,11 +110,6 @@ class RunRecord:
         return sorted((self.directory / folder).glob("*.jsonl"))
 
     @property
-    def rollout_steps(self) -> list[int]:
-        """The steps whose completions are on disk."""
-        return [int(path.stem) for path in self.files("rollouts")]
-
-    @property
     def alarms(self) -> list[int]:
         """The steps at which the reward-hacking alarm went off."""
         return [int(event["step"]) for event in self.events if event["metric"] == HACKING]
@@ -131,7 +117,8 @@ class RunRecord:
     @property
     def revisions(self) -> dict[str, str]:
         """The versions of the code that `config.yaml` names."""
-        return dict(re.findall(rf"^# ({'|'.join(REVISIONS)}): (.*)$", self.config_text, re.MULTILINE))
+        names = "cooper_version|cooper_revision|working_folder_revision"
+        return dict(re.findall(f"^# ({names}): (.*)$", self.config_text, re.MULTILINE))
 
     @property
     def kind(self) -> str:
@@ -272,7 +259,7 @@ def status_of(run: RunRecord) -> RunStatus:
     """Decide from the folder's lock, the events and the last step."""
     state, detail, died, end = _state(run)
     recent = [(row, seconds) for row, seconds in zip(run.metrics, run.seconds, strict=True) if "time/step" in row]
-    recent = recent[-PACE_STEPS:]
+    recent = recent[-20:]
     pace = math.fsum(seconds for _, seconds in recent) / len(recent) if recent else None
     tokens = math.fsum(row.get("rollout/tokens") or 0.0 for row, _ in recent)
     in_steps = math.fsum(row["time/step"] for row, _ in recent)

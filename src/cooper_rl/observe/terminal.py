@@ -277,7 +277,7 @@ def _faults(run: RunRecord) -> list[RenderableType]:
 
 def _completions(run: RunRecord) -> list[RenderableType]:
     """The completions of the last step with the highest reward, at most one for each problem."""
-    steps = run.rollout_steps[-1:]
+    steps = [int(path.stem) for path in run.files("rollouts")[-1:]]
     rows = [row for row in run.rollouts(steps) if math.isfinite(row["reward"])]
     best: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: -row["reward"]):

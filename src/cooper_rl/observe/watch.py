@@ -1,7 +1,7 @@
 """Bounds on a run's metrics: when a value is a fault, how long it may last, and what to do about it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal
 
@@ -34,11 +34,11 @@ class WatchRule(Config):
     advice: str = ""
     """Shown when the rule fires."""
 
-    def broken_by(self, value: float) -> bool:
-        """Whether the value is a fault."""
+    def broken_by(self, step: int, value: float) -> bool:
+        """Whether the rule looks at this step and the value is a fault."""
         too_high = self.above is not None and value > self.above
         too_low = self.below is not None and value < self.below
-        return not isfinite(value) or too_high or too_low
+        return self.start <= step <= (self.until or step) and (not isfinite(value) or too_high or too_low)
 
 
 DEFAULT_RULES = tuple(
@@ -132,7 +132,8 @@ class Watch:
 
     def __init__(self, rules: Sequence[WatchRule], seen: Iterable[Mapping[str, float]] = ()):
         """`seen` are the rows of `metrics.jsonl` from before a resumed run."""
-        self._rows = [_Faults(rule) for rule in active_rules(rules)]
+        self._rows: list[tuple[WatchRule, list[tuple[int, float]]]] = [(rule, []) for rule in active_rules(rules)]
+        """Each rule with its current row of faults: steps and values."""
         self._alarm = HackingAlarm()
         self._unseen = {rule.metric for rule in rules}
         for row in seen:
@@ -148,51 +149,32 @@ class Watch:
         found = {HACKING: float(len(signs))}
         values = {**metrics, **found}
         self._unseen -= values.keys()
-        fired = [row for row in self._rows if row.rule.metric in values and row.add(step, values[row.rule.metric])]
-        found["watch/faults"] = float(sum(row.lasts for row in self._rows))
-        return [row.fire(step, signs) for row in fired], found
+        fired = []
+        for rule, row in self._rows:
+            if rule.metric in values and not rule.broken_by(step, values[rule.metric]):
+                row.clear()
+            elif rule.metric in values:
+                row.append((step, values[rule.metric]))
+                if len(row) == rule.patience:
+                    told = signs if rule.metric == HACKING else []
+                    fired.append(Firing(rule, step, row[0][0], [value for _, value in row], told))
+        found["watch/faults"] = float(len(self.lasting))
+        for rule, row in self._rows:
+            if rule.action == "stop" and len(row) == rule.patience:  # a resumed run stops again if the fault persists
+                row.clear()
+        return fired, found
 
     @property
     def in_doubt(self) -> bool:
         """Whether a rule that can roll back is being broken, so that a checkpoint might hold the fault."""
-        return any(row.values for row in self._rows if row.rule.action == "rollback")
+        return any(row for rule, row in self._rows if rule.action == "rollback")
 
     @property
     def lasting(self) -> list[tuple[WatchRule, int]]:
         """The rules that have been broken for their patience or longer, each with the first step of its faults."""
-        return [(row.rule, row.since) for row in self._rows if row.lasts]
+        return [(rule, row[0][0]) for rule, row in self._rows if len(row) >= rule.patience]
 
     @property
     def unseen(self) -> list[str]:
         """Metrics of the user's rules that no step has recorded."""
         return sorted(self._unseen)
-
-
-@dataclass
-class _Faults:
-    """The current row of faults of one rule."""
-
-    rule: WatchRule
-    since: int = 0
-    values: list[float] = field(default_factory=list)
-
-    def add(self, step: int, value: float) -> bool:
-        """Take in a value. Returns True if it uses up the patience."""
-        if not self.rule.start <= step <= (self.rule.until or step) or not self.rule.broken_by(value):
-            self.values = []
-            return False
-        self.since = self.since if self.values else step
-        self.values.append(value)
-        return len(self.values) == self.rule.patience
-
-    @property
-    def lasts(self) -> bool:
-        return len(self.values) >= self.rule.patience
-
-    def fire(self, step: int, signs: list[str]) -> Firing:
-        """The firing. After `stop` the count starts over, so that a resumed run stops again if the fault persists."""
-        told = signs if self.rule.metric == HACKING else []
-        firing = Firing(self.rule, step, self.since, self.values[-self.rule.patience :], told)
-        if self.rule.action == "stop":
-            self.values = []
-        return firing
