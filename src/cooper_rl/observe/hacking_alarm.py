@@ -20,11 +20,7 @@ STRONGEST = 100.0
 
 
 class HackingAlarm:
-    """Reads the metrics of one step after another. It needs no gold labels.
-
-    Each sign is averaged over its last values and compared with its best average so far. The reward is compared with
-    its average at the time of that best. docs/watch.md has the formula and the reasons for the margins.
-    """
+    """Reads the metrics of one step after another. It needs no gold labels. docs/watch.md has the formula."""
 
     def __init__(self) -> None:
         self._reward, self._accuracy = _Average(WINDOW), _Average(WINDOW)
@@ -59,10 +55,7 @@ class HackingAlarm:
 
     @property
     def strengths(self) -> dict[str, float]:
-        """By sign, its fall at the last step in units of the fall that sets the alarm off: above 1 it is seen.
-
-        0 where the reward has not risen or the fall is excused; at most `STRONGEST`.
-        """
+        """By sign, its fall at the last step in units of the fall that sets the alarm off, from 0 to `STRONGEST`."""
         return {sign.name: sign.strength for sign in self._signs}
 
 

@@ -1,7 +1,4 @@
-"""`load_run`: a run's folder as pandas frames and figures; and the figures of pages. All are drawn without a display.
-
-A notebook shows a figure that is the value of a cell. Matplotlib is imported when something is drawn.
-"""
+"""`load_run`: a run's folder as pandas frames and figures, for notebooks; and the figures of pages."""
 
 import io
 import math
@@ -97,15 +94,15 @@ class Run:
         return _frame(best[:size])
 
     def plot_curves(self, *others: "Run") -> "Figure":
-        """Accuracy and training reward by step, of this run and the `others`, with marks where the alarm went off.
-
-        The accuracy is the best measure that all runs have.
-        """
+        """Training reward and the best accuracy that all runs have, by step, with marks where the alarm went off."""
         runs = [run.record for run in (self, *others)]
         if len({run.label for run in runs}) < len(runs):
             runs = [replace(run, label=str(run.directory)) for run in runs]
         shared = next((name for name in ACCURACIES if all(run.series(name) for run in runs)), ACCURACIES[-1])
-        return _curves(runs, {shared: shared, "reward/mean": "reward/mean"}, COLOURS)
+        figure = _curves(runs, names := (shared, "reward/mean"), COLOURS)
+        for axes, name in zip(figure.axes, names, strict=True):
+            axes.set_title(name, fontsize=11)
+        return figure
 
     def plot_agreement(self) -> "Figure":
         """Agreement of the reward model with the rule, and its accuracy on its pairs, by step."""
@@ -140,10 +137,7 @@ class Run:
 
 
 def load_run(path: str | Path) -> Run:
-    """Read the folder of a run, finished or not.
-
-    Raises InputError if it holds no run, and MissingExtraError if pandas is missing.
-    """
+    """Read a run's folder, finished or not. Raises InputError if it holds no run, MissingExtraError without pandas."""
     _pandas()
     return Run(read_record(Path(path)))
 
@@ -156,12 +150,13 @@ def story_metric(runs: Sequence[RunRecord]) -> str | None:
 
 
 def story_figure(runs: Sequence[RunRecord], colours: Sequence[str] = COLOURS) -> "Figure":
-    """The two curves that a report begins with, from the same data: accuracy and training reward of every run.
-
-    A triangle marks where the reward-hacking alarm went off.
-    """
+    """The two curves that a report begins with, with a triangle where the reward-hacking alarm went off."""
     metric = story_metric(runs)
-    return _curves(runs, ({metric: STORY[metric]} if metric else {}) | {"reward/mean": "Training reward"}, colours)
+    titles = ({metric: STORY[metric]} if metric else {}) | {"reward/mean": "Training reward"}
+    figure = _curves(runs, list(titles), colours)
+    for axes, title in zip(figure.axes, titles.values(), strict=True):
+        axes.set_title(title, fontsize=11, loc="left")
+    return figure
 
 
 def figure_svg(figure: "Figure") -> Markup:
@@ -172,11 +167,11 @@ def figure_svg(figure: "Figure") -> Markup:
     return Markup(text[text.index("<svg") :])
 
 
-def _curves(runs: Sequence[RunRecord], panels: Mapping[str, str], colours: Sequence[str]) -> "Figure":
-    """A panel for each metric with its title, and in it a line for each run."""
-    figure, places = _figure(len(panels), 10, 3.8)
+def _curves(runs: Sequence[RunRecord], metrics: Sequence[str], colours: Sequence[str]) -> "Figure":
+    """A panel for each metric, and in it a line for each run."""
+    figure, panels = _figure(len(metrics), 10, 3.8)
     alarms = [verdict_of(run).alarm_at for run in runs]
-    for axes, (name, title) in zip(places, panels.items(), strict=True):
+    for axes, name in zip(panels, metrics, strict=True):
         lines = [run.series(name) for run in runs]
         for run, points, alarm, colour in zip(runs, lines, alarms, cycle(colours), strict=False):
             if points:
@@ -184,7 +179,6 @@ def _curves(runs: Sequence[RunRecord], panels: Mapping[str, str], colours: Seque
                 axes.plot(steps, values, label=run.label, color=colour, linewidth=1.8)
                 if alarm is not None and steps[0] <= alarm <= steps[-1]:
                     axes.plot(alarm, np.interp(alarm, steps, values), "^", color=colour, markersize=8, mec="white")
-        axes.set_title(title, fontsize=11, loc="left")
         axes.set_xlabel("step")
         axes.locator_params(axis="x", integer=True)
         if all(0 <= value <= 1 for points in lines for _, value in points):

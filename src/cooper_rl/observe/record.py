@@ -57,16 +57,13 @@ def check_folder(directory: Path, resume: bool) -> None:
 
 
 class Recorder:
-    """Writes one run's folder.
-
-    Every line is flushed, so nothing recorded is lost if the run is killed. After `sync` it survives a power cut too.
-    """
+    """Writes one run's folder. What it wrote survives a kill at once, and a power cut after `sync`."""
 
     def __init__(self, directory: Path, config: "RunConfig", resume_at: int | None = None):
         """Open the folder, which the caller has checked with `check_folder`.
 
-        `resume_at` is the step after which a resumed run continues; later records are dropped. At 0 all records are
-        dropped, because the evaluation before the first step is made again.
+        A resumed run continues after the step `resume_at`, and later records are dropped; at 0 all are, because the
+        evaluation before the first step is made again.
         """
         self.directory = directory
         self._logprobs_every = config.record.logprobs_every
@@ -112,13 +109,10 @@ class Recorder:
     ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one line per problem. Returns the lines.
 
-        `reward` is the reward by the models as the step found them, which is what was paid unless stage 2 came first:
-        then `paid` has what was, and it is written as `reward_after`, with its parts named in the same way. If there is
-        any shaping, `unshaped` is the reward before it. If the reward has a KL penalty, `after_kl` is what was paid
-        minus that penalty. `version` is the number of steps that the policy
-        had learned from when it drew a completion. `prompt` is the prompt as the policy read it; `decode` turns token
-        ids into text, and `verify_s` tells the CPU seconds that the verdict on a completion cost. `pieces` and their
-        `logprobs` are there in the steps that `record.logprobs_every` asks for.
+        `reward` is by the models as the step found them. If stage 2 came first, `paid` is what was paid, and is written
+        as `reward_after`, its parts likewise. `unshaped` is the reward before any shaping, `after_kl` what was paid less
+        a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion.
+        `decode` turns token ids into text, and `verify_s` tells the CPU seconds that a verdict cost.
         """
         parts = scored.scores.parts
         columns = dict(parts)
@@ -234,11 +228,7 @@ def _cut_lines(path: Path, step: int) -> int:
 
 
 def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> list[dict[str, Any]]:
-    """For each completion, in the order of the rollouts: its `pieces`, the texts of its tokens, and their `logprobs`.
-
-    Log-probabilities are in nats. A token is decoded by itself, so one that holds part of a character shows as a
-    replacement character.
-    """
+    """For each completion in order, its `pieces`, each token decoded by itself, and their `logprobs` in nats."""
     text_of = cache(lambda token: decode([token]))
     logprobs = np.round(rollouts.logprobs.astype(float), 3).tolist()
     pieces = [text_of(token) for token in rollouts.token_ids.values.tolist()]
@@ -270,8 +260,7 @@ def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:
 def unverified_advantage(advantages: Ragged, verdicts: "Sequence[Sequence[Verdict]]") -> dict[str, float]:
     """The share of the sum of |advantage| in groups in which the rule accepts no answer; nothing if the sum is 0.
 
-    Such a group can teach no right answer. What it teaches is noise in the reward, or a hack. An estimator that divides
-    by a group's spread gives it the weight of any other group.
+    Such a group can teach no right answer. What it teaches is noise in the reward, or a hack.
     """
     weights = np.array([sum(map(abs, row)) for row in advantages.rows()])
     unverified = np.array(["correct" not in row for row in verdicts])
@@ -280,11 +269,7 @@ def unverified_advantage(advantages: Ragged, verdicts: "Sequence[Sequence[Verdic
 
 
 def record_session(directory: Path, completed_steps: int, test_problems: Sequence[int]) -> None:
-    """Append a line about this start of the run to `sessions.jsonl`.
-
-    `completed_steps` is the step after which the run begins or goes on; `test_problems` are the sizes of its sets of
-    held-out problems, that of `test_problems` first.
-    """
+    """Append a line about this start, after so many steps, to `sessions.jsonl`, with the size of the first test set."""
     session = {"started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "after_step": completed_steps, "command": sys.argv}
     session["python"] = platform.python_version()
     for package in ("torch", "transformers", "numpy"):

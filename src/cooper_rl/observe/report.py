@@ -1,7 +1,4 @@
-"""The report of one run or several: one page that holds everything it shows, and draws itself from anywhere.
-
-`report_completions.py` chooses the completions that it holds, `report_facts.py` has its tables.
-"""
+"""The report of one run or several: one page that holds everything it shows, and draws itself from anywhere."""
 
 import base64
 import hashlib
@@ -61,11 +58,7 @@ PAIRS_OF = "pairs_of/"
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart over the steps.
-
-    With `by_run` it draws the first of `metrics` that any run records, with a line for each run. Otherwise it draws all
-    of them for the run that is open.
-    """
+    """A chart over the steps: of the first of `metrics` on record for each run, or of all for the run that is open."""
 
     title: str
     metrics: Mapping[str, str]
@@ -146,10 +139,9 @@ def write_report(
 ) -> Path:
     """Write the report of the runs in these folders and return its path, by default `report.html` in the first one.
 
-    A run may be under way or interrupted: the report shows what is on disk. `title` and the paragraphs `notes` stand
-    at the top of the page. `labels` and `colours` are those of the runs. Raises InputError for a folder without a run.
-
-    All text of a run reaches the page as JSON and is shown as text, so markup in a completion is shown and not run.
+    A run may be under way. `title` and the paragraphs `notes` stand at the top of the page; `labels` and `colours` are
+    those of the runs. All text of a run reaches the page as JSON and is shown as text, so markup in it is shown and not
+    run. Raises InputError for a folder without a run.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
     runs = read_runs(directories, labels)
@@ -261,10 +253,7 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
 
 
 def _curves(run: RunRecord, pair_counts: Mapping[int, Mapping[str, int]], most: int) -> dict[str, Any]:
-    """The steps of a run and every metric as a column: null where a step does not record it or it is not finite.
-
-    Of more than `most` steps, neighbours are averaged. Behind the metrics stand the pairs of each origin.
-    """
+    """The metrics by step, null where not finite, and the pairs by origin. Of many steps neighbours are averaged."""
     width = -(-len(run.metrics) // most) if run.metrics else 1
     bins = [run.metrics[i : i + width] for i in range(0, len(run.metrics), width)]
     steps = [int(rows[-1]["step"]) for rows in bins]
@@ -285,8 +274,8 @@ def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
 def embedded_json(value: Any) -> str:
     """JSON that no HTML parser takes for anything else, and that every JavaScript parser reads.
 
-    `<`, `>` and `&` are escaped, so that no tag or comment can begin or end in it; so are surrogates without a partner,
-    which UTF-8 cannot hold. Numbers are rounded to five digits. What is not finite becomes text.
+    `<`, `>`, `&` and surrogates without a partner are escaped. Numbers are rounded to five digits; what is not finite
+    becomes text.
     """
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -183,10 +183,9 @@ def _size(value: Any) -> int:
 
 
 def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, int]]:
-    """Give every item a `pair`: the first pair, from its step on, that has its text as the negative of its problem.
+    """Give every item its `pair`: the first one, from its step on, that has its text as the negative of its problem.
 
-    An item that no pair holds gets none. Texts are compared in the form that the reward model reads. Returns, by step,
-    the number of pairs of every origin.
+    An item that no pair holds gets none. Returns, by step, the number of pairs of every origin.
     """
     counts: dict[int, dict[str, int]] = {}
     waiting: dict[tuple[str, str], list[Row]] = {}

@@ -1,7 +1,4 @@
-"""The tables of a report: what a run is, what it takes to run it again, and several runs side by side.
-
-Several runs get their figures with intervals, means over seeds, and the settings in which they differ.
-"""
+"""The tables of a report: what a run is, what it takes to run it again, and several runs side by side."""
 
 import json
 import shlex
@@ -64,10 +61,7 @@ def learns(run: RunRecord) -> bool:
 
 
 def stages(run: RunRecord) -> list[dict[str, Any]]:
-    """Every measured part of a step with its seconds in all recorded steps together and the most memory of any step.
-
-    The longest part stands first. Memory is in MiB, and None where it is not on record.
-    """
+    """Every part of a step, the longest first, with its seconds in all steps and the most MiB of any or None."""
     seconds = {name.removeprefix("time/"): sum(run.values(name)) for name in _names(run, "time/")}
     return [
         {"name": "whole steps" if part == "step" else part.replace("_", " "), "seconds": seconds[part]}
@@ -124,9 +118,8 @@ def held_out_problems(run: RunRecord) -> int | None:
 def figures(run: RunRecord, verdict: Verdict, sample: Sample) -> dict[str, Any]:
     """The run's row of the comparison. `low` and `high` are the 95 % interval of the accuracy at the end, or null.
 
-    On held-out problems it is Wilson's, with the number of problems as that of trials, which is cautious where each is
-    sampled several times. On training problems the end is the mean of the last steps, and the interval is Wilson's over
-    their problems.
+    It is Wilson's. The trials are the held-out problems, which is cautious where each is sampled several times, or else
+    the training problems of the last steps, whose mean is then the end.
     """
     row: dict[str, Any] = {"verdict": verdict.state, "steps": run.step, "planned": run.steps, "alarm": verdict.alarm_at}
     if reward := run.values("reward/mean"):
@@ -146,10 +139,7 @@ def figures(run: RunRecord, verdict: Verdict, sample: Sample) -> dict[str, Any]:
 
 
 def over_seeds(runs: Sequence[RunRecord], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """For every group of runs that differ in nothing but their seed: mean and 95 % interval of the end, by Student's t.
-
-    Empty if no two runs are of one design.
-    """
+    """For runs that differ in nothing but their seed: mean and 95 % interval of the end, by Student's t."""
     groups: dict[str, list[int]] = {}
     for index, run in enumerate(runs):
         design = {key: value for key, value in flat(run.config, "[{}]").items() if key not in OWN}

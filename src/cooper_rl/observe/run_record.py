@@ -151,9 +151,9 @@ def find_runs(folder: Path) -> list[Path]:
 
 
 def read_run(directory: Path, label: str | None = None) -> RunRecord:
-    """Read a run's folder for a report, also one of which little is left. Raises InputError if there is no run in it.
+    """Read a run's folder, also one of which little is left: a `config` that cannot be read is empty.
 
-    The `config` is empty if `config.yaml` is missing or cannot be read.
+    Raises InputError if there is no run in it.
     """
     if not _has_record(directory):
         raise InputError(f"{directory}: no run here (neither config.yaml nor metrics.jsonl); name a run's own folder")
@@ -169,10 +169,7 @@ def read_run(directory: Path, label: str | None = None) -> RunRecord:
 
 
 def runs_in(directory: Path) -> list[Path]:
-    """What a report takes a folder for: the folder itself if it holds a run, else those of the runs in it.
-
-    Raises InputError if there is no run in it, naming what is wrong.
-    """
+    """The folder itself if it holds a run, else those of the runs in it. Raises InputError if there is none."""
     if _has_record(directory):
         return [directory]
     if not directory.is_dir():
@@ -206,10 +203,7 @@ def read_events(directory: Path) -> list[dict[str, Any]]:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The records of a JSON Lines file; none if it does not exist. An incomplete last line is left out.
-
-    Raises InputError with file and line for a line that is not JSON.
-    """
+    """The whole lines of a JSON Lines file; none without it. Raises InputError at a line that is not JSON."""
     try:
         data = path.read_bytes()  # bytes, because a line that is being written may end inside a character
     except FileNotFoundError:  # also if a resumed run deletes it just now
@@ -293,10 +287,7 @@ def _has_record(directory: Path) -> bool:
 
 
 def flat(value: Any, item: str = ".{}", name: str = "") -> dict[str, str]:
-    """Nested settings under dotted names, with their values as text. `item` is the form of a place in a list.
-
-    A list that holds no settings is one value.
-    """
+    """Nested settings under dotted names, as text. `item` is the form of a place in a list that holds settings."""
     if isinstance(value, dict) and value:
         inner = {f"{name}.{key}" if name else str(key): one for key, one in value.items()}
     elif isinstance(value, list) and any(isinstance(one, dict) for one in value):

@@ -83,8 +83,8 @@ Points = Sequence[tuple[float, float]]
 class ProgressLines:
     """Lines such as `run 12/180  reward 0.53  rule 0.41  left 0:09:20`.
 
-    The first and the last step get a line each. The steps between get at most one line in `every_s` seconds. The time
-    left is estimated from the pace since the first line. `clock` returns seconds.
+    The first and the last step get a line, the others at most one in `every_s` seconds. The time left is estimated from
+    the pace since the first line. `clock` returns seconds.
     """
 
     label: str
@@ -140,10 +140,7 @@ def describe_prompt(problem: Problem, prompt: str) -> str:
 
 
 def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The completion with the highest reward in a step's rollouts, with its problem. None if there are no completions.
-
-    `rows` are lines of `rollouts/*.jsonl`. For a line without `prompt` the question is shown instead.
-    """
+    """The completion with the highest reward in lines of `rollouts/*.jsonl`, with its problem; None without any."""
     examples = [
         {name: row.get(name, row["question"]) for name in ("problem", "prompt", "answer")} | completion
         for row in rows

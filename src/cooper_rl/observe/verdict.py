@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from cooper_rl.observe.hacking_alarm import HACKING, WINDOW, HackingAlarm
 from cooper_rl.observe.run_record import RunRecord, status_of
@@ -25,15 +25,8 @@ FAULTS = (
 
 State = Literal["hacked", "recovered", "broken", "faults", "nothing learned", "healthy", "unknown"]
 HACKED: tuple[State, ...] = ("hacked", "recovered")
-NAMES: dict[State, str] = {
-    "hacked": "Hacked",
-    "recovered": "Hacked and recovered",
-    "broken": "Broken",
-    "faults": "Faults",
-    "nothing learned": "Nothing learned",
-    "healthy": "Healthy",
-    "unknown": "Cannot tell",
-}
+NAMES = {state: state.capitalize() for state in get_args(State)}
+NAMES |= {"recovered": "Hacked and recovered", "unknown": "Cannot tell"}
 Points = Sequence[tuple[int, float]]
 
 

@@ -140,11 +140,7 @@ class Watch:
             self.observe(int(row["step"]), row)
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> tuple[list[Firing], dict[str, float]]:
-        """The rules that fire at this step, and two metrics.
-
-        `watch/reward_hacking` counts the signs of reward hacking. `watch/faults` counts the rules that have been broken
-        for their patience or longer.
-        """
+        """The rules that fire at this step, and two metrics: the signs of reward hacking, and the `lasting` rules."""
         signs = self._alarm.observe(metrics)
         found = {HACKING: float(len(signs))}
         values = {**metrics, **found}

@@ -167,10 +167,7 @@ class TrackerConfig(SinkConfig):
         return self.rollouts_every > 0 and (step == 1 or step % self.rollouts_every == 0)
 
     def table(self, step: int, rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
-        """Column names and cells of a step's first completions.
-
-        Values that are lists or mappings are left out. One that is not finite becomes None.
-        """
+        """Column names and cells of a step's first completions, without lists and mappings; None if not finite."""
         completions = [
             {"step": step, "problem": row["problem"], "prompt": row["prompt"], "answer": row["answer"], **completion}
             for row in rows
