@@ -110,8 +110,8 @@ class Recorder:
         """Write a step's completions with every score, verdict and advantage, one line per problem. Returns the lines.
 
         `reward` is by the models as the step found them. If stage 2 came first, `paid` is what was paid, and is written
-        as `reward_after`, its parts likewise. `unshaped` is the reward before any shaping, `after_kl` what was paid less
-        a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion.
+        as `reward_after`, its parts likewise. `unshaped` is the reward before any shaping, `after_kl` what was paid
+        less a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion.
         `decode` turns token ids into text, and `verify_s` tells the CPU seconds that a verdict cost.
         """
         parts = scored.scores.parts

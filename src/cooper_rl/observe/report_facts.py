@@ -1,6 +1,7 @@
 """The tables of a report: what a run is, what it takes to run it again, and several runs side by side."""
 
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -24,9 +25,10 @@ def facts(run: RunRecord) -> dict[str, str]:
         for model in _mapping(run.config.get("reward_models")).values()
     ]
     status = status_of(run)
+    kind, preset = str(run.config.get("kind") or "custom"), run.config.get("preset")
     found = {
         "run": str(run.directory),
-        "kind": run.kind,
+        "kind": f"{kind}, preset {preset}" if preset and kind in ("cooper", "hybrid") else kind,
         "policy": _model(run.config.get("policy")),
         "reward model": "; ".join(models),
         "trained on": _problems(_mapping(run.config.get("problems"))),
@@ -41,7 +43,9 @@ def facts(run: RunRecord) -> dict[str, str]:
 
 def provenance(run: RunRecord) -> dict[str, str]:
     """Versions, machine and commands."""
-    found = {name.replace("_", " "): value for name, value in run.revisions.items()}
+    revisions = "cooper_version|cooper_revision|working_folder_revision"
+    noted = re.findall(f"^# ({revisions}): (.*)$", run.config_text, re.MULTILINE)
+    found = {name.replace("_", " "): value for name, value in noted}
     for session in run.sessions:
         after = session.get("after_step")
         when = f"started {session.get('started', '')}" + (f", after step {after}" if after else "")

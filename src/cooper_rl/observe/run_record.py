@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +12,6 @@ from typing import Any, Literal
 import yaml
 
 from cooper_rl.errors import InputError
-from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.persist.folder_lock import holder_of
 
 ACCURACIES = ("test/gold_avg", "test/rule_avg", "gold/accuracy", "rule/accuracy")
@@ -108,23 +106,6 @@ class RunRecord:
     def files(self, folder: Literal["rollouts", "pairs"]) -> list[Path]:
         """The files of completions or of pairs, by step; the step is a file's stem."""
         return sorted((self.directory / folder).glob("*.jsonl"))
-
-    @property
-    def alarms(self) -> list[int]:
-        """The steps at which the reward-hacking alarm went off."""
-        return [int(event["step"]) for event in self.events if event["metric"] == HACKING]
-
-    @property
-    def revisions(self) -> dict[str, str]:
-        """The versions of the code that `config.yaml` names."""
-        names = "cooper_version|cooper_revision|working_folder_revision"
-        return dict(re.findall(f"^# ({names}): (.*)$", self.config_text, re.MULTILINE))
-
-    @property
-    def kind(self) -> str:
-        """The kind of run, with the preset of a run that has stage 2."""
-        kind, preset = str(self.config.get("kind") or "custom"), self.config.get("preset")
-        return f"{kind}, preset {preset}" if preset and kind in ("cooper", "hybrid") else kind
 
 
 def is_run(directory: Path) -> bool:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import printable
+from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import RunRecord, RunStatus, State, is_right, status_of
 
 TRAINING_METRICS = (
@@ -246,7 +247,8 @@ def _chart(run: RunRecord, title: str, names: dict[str, str], width: int, height
         for character, line in row:
             text.append(character, style=f"not bold {COLOURS[line]}" if line >= 0 else "not bold")
     text.append(f"\n{'step':>7} ", style="not bold dim")
-    alarms = {int(step / last * (width - 1)) for step in run.alarms}
+    steps = [int(event["step"]) for event in run.events if event["metric"] == HACKING]
+    alarms = {int(step / last * (width - 1)) for step in steps}
     for column, character in enumerate(f"0{last:>{width - 1}}"):
         text.append("▲" if column in alarms else character, style="bold red" if column in alarms else "not bold dim")
     return text

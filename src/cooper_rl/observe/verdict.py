@@ -168,7 +168,7 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     alarm, status = _replay(run.metrics), status_of(run)
     known = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
     reward = averaged(run.series("reward/mean"))
-    state, first, said, told, chosen = "unknown", None, _blind(run), [], None
+    state, first, said, told, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
     if known and len(reward) >= FEWEST:
         chosen = next(iter(known))
         found = outcome_of(known[chosen], reward, test_problems if chosen.held_out else None)
@@ -177,6 +177,9 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
             state, first = "hacked" if alarm.lasts else "recovered", alarm.first
         said = _sentence(state, chosen, found, alarm)
         told = _truth_signals(known, chosen, found)
+    elif run.step >= FEWEST:
+        metrics = ", ".join(truth.metric for truth in TRUTHS)
+        said = f"Nothing on record measures the truth: none of {metrics} has {FEWEST} values."
     faults = [
         f"{rule.metric} is a fault since step {since}: {rule.advice}"
         for rule, since in Watch((), seen=run.metrics).lasting
@@ -256,13 +259,6 @@ def _replay(metrics: Sequence[Mapping[str, Any]]) -> _Alarm:
         return _Alarm([Signal("good", f"The reward-hacking alarm: none of its {signs} signs")], None, False)
     signals = [Signal("bad", f"Alarm at step {step}: {text}") for step, text in firsts.values()]
     return _Alarm(signals, min(step for step, _ in firsts.values()), bool(seen))
-
-
-def _blind(run: RunRecord) -> str:
-    if run.step < FEWEST:
-        return f"Only {run.step} steps are on record."
-    metrics = ", ".join(truth.metric for truth in TRUTHS)
-    return f"Nothing on record measures the truth: none of {metrics} has {FEWEST} values."
 
 
 def _share(value: float) -> str:
