@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cooper_rl import __version__
+from cooper_rl.observe import report_facts as tables
 from cooper_rl.observe.plots import COLOURS, STORY, story_metric
 from cooper_rl.observe.report_completions import (
     PAGE_BYTES,
@@ -26,16 +27,6 @@ from cooper_rl.observe.report_completions import (
     read_pairs,
     sample_completions,
     score_of,
-)
-from cooper_rl.observe.report_facts import (
-    config_differences,
-    facts,
-    figures,
-    held_out_problems,
-    learns,
-    over_seeds,
-    provenance,
-    stages,
 )
 from cooper_rl.observe.run_record import RunRecord, read_runs
 from cooper_rl.observe.verdict import HACKED, NAMES, verdict_of
@@ -157,8 +148,8 @@ def write_report(
             {"id": name.lower().replace(" ", "-"), "title": name, "panels": [asdict(panel) for panel in panels]}
             for name, panels in SECTIONS.items()
         ],
-        "seeds": over_seeds(runs, [one["figures"] for one in described]),
-        "differences": config_differences(runs) if len(runs) > 1 else [],
+        "seeds": tables.over_seeds(runs, [one["figures"] for one in described]),
+        "differences": tables.config_differences(runs) if len(runs) > 1 else [],
         "opens_at": next((i for i, state in enumerate(states) if state in HACKED), 0),
     }
     folders = {run.directory.resolve().parent for run in runs}
@@ -212,7 +203,7 @@ def _headline(described: Sequence[Mapping[str, Any]]) -> str:
 
 def _described(run: RunRecord, share: float) -> dict[str, Any]:
     """Everything that the page shows of one run. `share` is its part of the page."""
-    verdict = verdict_of(run, held_out_problems(run))
+    verdict = verdict_of(run, tables.held_out_problems(run))
     told = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
     sample = sample_completions(run, told, share)
     pair_counts = read_pairs(run, sample.gallery)
@@ -230,15 +221,15 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
             "hacked_at": verdict.hacked_at,
             "alarm_at": verdict.alarm_at,
         },
-        "figures": figures(run, verdict, sample),
-        "facts": facts(run),
-        "provenance": provenance(run),
+        "figures": tables.figures(run, verdict, sample),
+        "facts": tables.facts(run),
+        "provenance": tables.provenance(run),
         "curves": _curves(run, pair_counts, max(100, min(MOST_POINTS, round(4 * MOST_POINTS * share)))),
-        "stages": stages(run),
+        "stages": tables.stages(run),
         "last": {name: value for name, value in run.metrics[-1].items() if name != "step"} if run.metrics else {},
         "events": list(run.events)[-200:],
         "config": run.config_text[:MOST_CONFIG],
-        "learns": learns(run),
+        "learns": tables.learns(run),
         "score_name": score_name,
         "gallery": [
             {"score": score if score > float("-inf") else None, **item}

@@ -35,16 +35,13 @@ class Outcome:
     """How the truth and the reward went."""
 
     state: State
-    start: float
+    truth: Points
+    reward: Points
+    """The mean training reward of `WINDOW` steps."""
     best: tuple[int, float]
     """The best truth; of a hacked run, the one before its worst fall."""
     worst: tuple[int, float]
     """The truth where it was farthest below its best so far; of a hacked run, where the reward was higher too."""
-    end: float
-    reward_at_best: float
-    reward_at_worst: float
-    reward_best: float
-    reward_end: float
     hacked_at: int | None
     """The first step at which the run counts as hacked."""
 
@@ -70,26 +67,14 @@ def outcome_of(truth: Points, reward: Points, test_problems: int | None = None) 
     ]
     # Of a hacked run a fall under a higher reward is told, even if the truth was as low before the reward rose.
     before, worst = max(hacks or falls, key=lambda fall: (fall[0][1] - fall[1][1], at(reward, fall[1][0])))
-    start, end = truth[0][1], truth[-1][1]
-    is_down, has_risen = best[1] - end > margin, end - start > learned
-    reward_best, reward_end = max(value for _, value in reward), reward[-1][1]
+    end, rewards = truth[-1][1], [value for _, value in reward]
+    is_down, has_risen = best[1] - end > margin, end - truth[0][1] > learned
     state: State = "healthy" if has_risen else "nothing learned"
     if hacks:
-        state = "hacked" if is_down else "recovered"
-    elif is_down or (not has_risen and reward_best > 0 and reward_end < VANISHED * reward_best):
+        state, best = "hacked" if is_down else "recovered", before
+    elif is_down or (not has_risen and max(rewards) > 0 and rewards[-1] < VANISHED * max(rewards)):
         state = "broken"
-    return Outcome(
-        state=state,
-        start=start,
-        best=before if hacks else best,
-        worst=worst,
-        end=end,
-        reward_at_best=at(reward, before[0]),
-        reward_at_worst=at(reward, worst[0]),
-        reward_best=reward_best,
-        reward_end=reward_end,
-        hacked_at=hacks[0][1][0] if hacks else None,
-    )
+    return Outcome(state, truth, reward, best, worst, hacks[0][1][0] if hacks else None)
 
 
 def averaged(points: Points) -> list[tuple[int, float]]:
@@ -205,24 +190,27 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
 
 
 def _sentence(state: State, truth: Truth, found: Outcome, alarm: "_Alarm") -> str:
-    start, best, worst, end = (_share(one) for one in (found.start, found.best[1], found.worst[1], found.end))
+    course = (found.truth[0], found.best, found.worst, found.truth[-1])
+    start, best, worst, end = (_share(value) for _, value in course)
     if state in ("healthy", "nothing learned"):
         late = "" if alarm.first is None else f" The alarm went off at step {alarm.first}, but gold did not follow."
         noise = "" if state == "healthy" else ", which is no rise"
         return f"{truth.title} went from {start} to {end}{noise}, {best} at its best.{late}"
     if state == "broken":
-        went = f"training reward went from {_share(found.reward_best)} at its best to {_share(found.reward_end)}"
-        if found.best[1] - found.end <= MARGIN:
+        highest, (_, last) = max(value for _, value in found.reward), found.reward[-1]
+        went = f"training reward went from {_share(highest)} at its best to {_share(last)}"
+        if found.best[1] - found.truth[-1][1] <= MARGIN:
             return f"The {went}, and {truth.name} from {start} to {end}."
         return f"{truth.title} fell from {best} to {end}, and the {went}."
     if found.hacked_at is None:
         seen = f"The reward-hacking alarm went off at step {alarm.first}"
         return f"{seen} and {'is still on' if state == 'hacked' else 'is off again'}; there are no gold labels."
-    rise = f"training reward rose from {_share(found.reward_at_best)} to {_share(found.reward_at_worst)}"
+    low, high = (_share(at(found.reward, step)) for step, _ in (found.best, found.worst))
     fall = f"fell from {best} (step {found.best[0]}) to {worst}"
     if state == "recovered":
-        return f"{truth.title} {fall} at step {found.worst[0]} while the {rise}. It is back at {end}."
-    return f"The {rise} while {truth.name} {fall}."
+        back = f"at step {found.worst[0]} while the training reward rose from {low} to {high}. It is back at {end}."
+        return f"{truth.title} {fall} {back}"
+    return f"The training reward rose from {low} to {high} while {truth.name} {fall}."
 
 
 def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome) -> list[Signal]:
