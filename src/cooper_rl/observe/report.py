@@ -49,12 +49,13 @@ PAIRS_OF = "pairs_of/"
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart over the steps: of the first of `metrics` on record for each run, or of all for the run that is open."""
+    """A chart over the steps."""
 
     title: str
     metrics: Mapping[str, str]
     """Metric and what its line is called."""
     by_run: bool = True
+    """Whether each run gets a line of the first of `metrics` that any records, or the open run one of each."""
     share: bool = False
     """Whether the values are shares, so that the axis goes from 0 to 1."""
     note: str = ""
