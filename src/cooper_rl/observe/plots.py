@@ -187,7 +187,8 @@ def _curves(runs: Sequence[RunRecord], metrics: Sequence[str], colours: Sequence
         axes.spines[["top", "right"]].set_visible(False)
     if any(alarm is not None for alarm in alarms):
         figure.axes[0].plot([], [], "^", color="#59616c", markersize=7, label="the alarm goes off")
-    figure.axes[0].legend(frameon=False, fontsize=9)
+    if figure.axes[0].get_legend_handles_labels()[0]:
+        figure.axes[0].legend(frameon=False, fontsize=9)
     return figure
 
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import os
 import platform
 import subprocess
@@ -217,7 +216,7 @@ def _cut_lines(path: Path, step: int) -> int:
     with path.open("rb+") as file:
         for line in file:
             try:
-                row_step = json.loads(line)["step"] if line.endswith(b"\n") else math.inf
+                row_step = json.loads(line)["step"] if line.endswith(b"\n") else step + 1
             except ValueError:
                 break
             if row_step > step:

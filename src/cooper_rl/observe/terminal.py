@@ -11,6 +11,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.padding import PaddingDimensions
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -221,7 +222,7 @@ def _header(run: RunRecord, status: RunStatus) -> list[RenderableType]:
     return [title, progress]
 
 
-def _in_columns(cells: Sequence[Sequence[RenderableType]], columns: int, padding: tuple[int, ...]) -> Table:
+def _in_columns(cells: Sequence[Sequence[RenderableType]], columns: int, padding: PaddingDimensions) -> Table:
     table = Table.grid(padding=padding)
     for first in range(0, len(cells), columns):
         table.add_row(*chain.from_iterable(cells[first : first + columns]))
