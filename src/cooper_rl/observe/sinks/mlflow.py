@@ -60,8 +60,8 @@ class MLflowSink(Sink):
             self._client.update_run(known, status="RUNNING")
         else:
             self._id = self._client.create_run(self._experiment(), run_name=config.shown_name(run)).info.run_id
-            entity = self._mlflow.entities.Param
-            self._log("params", [entity(_allowed(name), value) for name, value in flat(run.settings).items()], PARAMS)
+            params = [(_allowed(name), value) for name, value in flat(run.settings).items() if value != "{}"]
+            self._log("params", [self._mlflow.entities.Param(*param) for param in params], PARAMS)
             config.remember_id(run, self._id)
         self._client.log_artifact(self._id, str(run.directory / "config.yaml"))
 
