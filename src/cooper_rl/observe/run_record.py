@@ -48,8 +48,8 @@ class RunRecord:
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """Step and value of every finite value of a metric."""
-        found = ((int(row["step"]), row.get(name)) for row in self.metrics)
-        return [(step, float(value)) for step, value in found if type(value) in (int, float) and math.isfinite(value)]
+        rows = [(int(row["step"]), row[name]) for row in self.metrics if type(row.get(name)) in (int, float)]
+        return [(step, float(value)) for step, value in rows if math.isfinite(value)]
 
     def values(self, name: str) -> list[float]:
         """Every finite value of a metric."""
