@@ -79,7 +79,7 @@ def collected(options, tokenizer, tokens: np.ndarray, logprobs: np.ndarray) -> R
     """Rollouts with the given numbers [tokens, completions], collected token by token as the sampler does."""
     params = SamplingParams(max_tokens=options.tokens)
     rule = StopRule(tokenizer, params, [tokenizer.eos_token_id])
-    drafts = Drafts.of([options.tokens] * options.problems, options.n)
+    drafts = Drafts([options.tokens] * options.problems, options.n, range(options.problems))
     rows = np.arange(len(drafts))
     for token_ids, values in zip(tokens, logprobs, strict=True):
         drafts.extend(rows, token_ids, values, rule)

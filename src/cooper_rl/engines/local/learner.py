@@ -102,6 +102,21 @@ class TorchLearner:
         self._packs = config.packing and enable_packing(self.model)
         if trainable and config.gradient_checkpointing:
             _enable_checkpointing(self.model)
+        self._plain_head = self._has_plain_head()
+
+    def _has_plain_head(self) -> bool:
+        """Whether the logits are just a linear head applied to the last hidden states."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def _agrees(self, head: Any, tokens: Sequence[int], at: slice | int) -> bool:
+        """Whether this head gives the model's logits, found in a trial: that is safer than a list of models."""
+        if not isinstance(head, nn.Linear):
+            return False
+        tokens_1T = torch.tensor([tokens], device=self.model.device)
+        hidden_1TH = self.model.base_model(tokens_1T, use_cache=False).last_hidden_state
+        logits = self.model(tokens_1T, use_cache=False).logits
+        return torch.allclose(head(hidden_1TH[:, at]), logits, rtol=1e-4, atol=1e-4)
 
     @property
     def learning_rate(self) -> float:
@@ -356,7 +371,8 @@ def _restore_moments(paths: list[Path], model: nn.Module, optimizer: torch.optim
         for full_name in sorted({name for part in parts for name in part.keys()}):  # noqa: SIM118 - not a mapping
             name, _, key = full_name.rpartition(":")
             slices = [part.get_slice(full_name) for part in parts if full_name in part.keys()]  # noqa: SIM118
-            shape = _shape(slices)
+            shapes = [tuple(piece.get_shape()) for piece in slices]
+            shape = (sum(rows for rows, *_ in shapes), *shapes[0][1:]) if shapes[0] else ()
             parameter = parameters.get(name)
             if parameter is None or (shape and shape != tuple(parameter.shape)):
                 raise InputError(f"{paths[0]}: optimizer state for {name!r} {shape} does not fit this model")
@@ -365,12 +381,6 @@ def _restore_moments(paths: list[Path], model: nn.Module, optimizer: torch.optim
                 optimizer.state[parameter][key] = like(parameter, rows)
             else:  # AdamW's count of steps, the same in every part
                 optimizer.state[parameter][key] = slices[0][...].to(parameter.device)
-
-
-def _shape(slices: list[Any]) -> tuple[int, ...]:
-    """The shape of the whole tensor; () for a number."""
-    shapes = [tuple(piece.get_shape()) for piece in slices]
-    return (sum(shape[0] for shape in shapes), *shapes[0][1:]) if shapes[0] else ()
 
 
 def _rows(slices: list[Any], wanted: slice) -> Tensor:

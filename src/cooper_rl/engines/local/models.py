@@ -1,7 +1,7 @@
 """Loads models and tokenizers. Every fault that a user can repair is reported before weights are read."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from cooper_rl.data.strict_json import parse_json
-from cooper_rl.engines.local.adapter import merge_adapter
+from cooper_rl.engines.config import LearnerConfig, LoraConfig
+from cooper_rl.engines.local.adapter import four_bit, target_names
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, adapter_base, check_head, check_tokenizer, check_weights
 from cooper_rl.errors import InputError
 
@@ -28,10 +29,6 @@ logger = logging.getLogger(__name__)
 
 # Without this setting transformers asks on the terminal whether to run the folder's own code.
 _NO_FOREIGN_CODE = {"trust_remote_code": False}
-
-Quantization = Mapping[str, Any]
-"""Further arguments of `from_pretrained`: see `four_bit`."""
-_NONE: Quantization = {}
 
 
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
@@ -47,11 +44,11 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_policy(path: str, quantization: Quantization = _NONE) -> PreTrainedModel:
+def load_policy(path: str, quantization: Mapping[str, Any] | None = None) -> PreTrainedModel:
     """A causal language model in float32, in evaluation mode, on the CPU; an adapter is merged into its base.
 
-    Raises InputError for a missing folder, a folder without config.json or with weights missing, a model that is not a
-    causal language model, and a model that comes with its own code.
+    `quantization` is what `four_bit` returns. Raises InputError for a missing folder, a folder without config.json or
+    with weights missing, a model that is not a causal language model, and a model that comes with its own code.
     """
     base = adapter_base(path)
     if base is not None:
@@ -83,11 +80,10 @@ def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
 
 
 def load_reward_model(
-    path: str, new_head_seed: int | None = None, quantization: Quantization = _NONE
+    path: str, new_head_seed: int | None = None, quantization: Mapping[str, Any] | None = None
 ) -> PreTrainedModel:
-    """A sequence-classification model with one output, in float32, in evaluation mode, on the CPU.
+    """A sequence-classification model with one output, else like `load_policy`.
 
-    An adapter is merged into its base.
     A causal language model (or a bare backbone) is refused, or with `new_head_seed` gets a new head drawn with that
     seed, which is logged. Raises InputError as `check_reward_model` does, and for a classification model whose head
     is missing: such a head would silently start at random.
@@ -111,8 +107,22 @@ def load_reward_model(
     return _prepare(model)
 
 
-def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
-    """Raises InputError if the tokenizer has ids for which the model has no embedding."""
+def load_to_train(
+    config: LearnerConfig, auto_class: Any, load: Callable[..., PreTrainedModel]
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model that `load` reads and `auto_class` builds, with its tokenizer.
+
+    Raises InputError as `load` and `load_tokenizer` do, for a new adapter that does not fit, before any weight is read,
+    and if the tokenizer has ids for which the model has no embedding.
+    """
+    path = config.model
+    tokenizer = load_tokenizer(path)
+    if config.lora is not None:
+        config.lora.check()
+        with torch.device("meta"):
+            shape = auto_class.from_config(_load_config(path), **_NO_FOREIGN_CODE)
+        target_names(shape, config.lora, path)
+    model = load(path, quantization=four_bit(config.lora, config.device))
     rows = model.get_input_embeddings().get_parameter("weight").shape[0]
     largest = max(tokenizer.get_vocab().values())
     if largest >= rows:
@@ -120,26 +130,19 @@ def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTr
             f"{path}: the tokenizer has ids up to {largest}, but the model has only {rows} embeddings; use the "
             "tokenizer that was saved with the model"
         )
+    return model, tokenizer
 
 
-def policy_shape(path: str) -> PreTrainedModel:
-    """The modules of a model folder, without weights (on the meta device)."""
-    with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(_load_config(path), **_NO_FOREIGN_CODE)
-
-
-def reward_model_shape(path: str) -> PreTrainedModel:
-    """`policy_shape` with a reward head."""
-    with torch.device("meta"):
-        return AutoModelForSequenceClassification.from_config(_load_config(path), **_NO_FOREIGN_CODE)
-
-
-def _merged(path: str, base: PreTrainedModel, quantization: Quantization) -> PreTrainedModel:
+def _merged(path: str, base: PreTrainedModel, quantization: Mapping[str, Any] | None) -> PreTrainedModel:
     check_weights(path)
     if quantization:
         raise InputError(f"{path}: an adapter cannot be merged into weights of 4 bits; merge it with `cooper export`")
     with _readable(path, "adapter"):
-        return merge_adapter(path, base)
+        LoraConfig().check()
+        from peft import PeftModel  # noqa: PLC0415 - an extra
+
+        merged: Any = PeftModel.from_pretrained(base, path).merge_and_unload()
+        return merged.requires_grad_(True)
 
 
 def _load_config(path: str) -> PretrainedConfig:
@@ -157,7 +160,7 @@ def _architecture(config: PretrainedConfig) -> str:
 
 
 def _load_weights(
-    auto_class: Any, path: str, config: PretrainedConfig, quantization: Quantization
+    auto_class: Any, path: str, config: PretrainedConfig, quantization: Mapping[str, Any] | None
 ) -> tuple[PreTrainedModel, set[str]]:
     disable_progress_bar()  # commands show their own progress
     with _readable(path, "model"):
@@ -167,7 +170,7 @@ def _load_weights(
             dtype=torch.float32,
             output_loading_info=True,
             use_safetensors=True,  # the other format is pickle
-            **quantization,
+            **(quantization or {}),
             **_NO_FOREIGN_CODE,
         )
     return model, set(info["missing_keys"])
@@ -200,20 +203,17 @@ def _readable(path: str, what: str) -> Iterator[None]:
         yield
     # No narrower type will do: tokenizers raises plain Exception, and wrong types in a config raise anything.
     except Exception as error:
-        raise InputError(_not_loaded(path, what, error)) from error
+        first_line = str(error).strip().partition("\n")[0]
+        from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
+        fault = f"cannot be loaded{from_hub}: {first_line}"
+        if "trust_remote_code" in str(error):
+            fault = "comes with its own code, which is never run; use a model that transformers supports"
+        raise InputError(f"{path}: the {what} {fault}") from error
 
 
 def _names(keys: set[str]) -> str:
     shown = sorted(keys)
     return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
-
-
-def _not_loaded(path: str, what: str, error: Exception) -> str:
-    if "trust_remote_code" in str(error):
-        return f"{path}: the {what} comes with its own code, which is never run; use a model that transformers supports"
-    first_line = str(error).strip().partition("\n")[0]
-    from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
-    return f"{path}: the {what} cannot be loaded{from_hub}: {first_line}"
 
 
 def context_length(path: str) -> int | None:
