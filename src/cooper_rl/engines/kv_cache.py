@@ -102,14 +102,11 @@ def filling_gaps(kept: Int[Tensor, " kept"]) -> Int[Tensor, " kept"]:
 
 
 def build_cache(config: PreTrainedConfig) -> Cache:
-    """An empty cache for one batch. It is buffered if every layer is full attention, and transformers' own otherwise.
-
-    Sliding-window, linear-attention and hybrid models keep the layer classes that transformers has for them.
-    """
+    """An empty cache for one batch. It is buffered if every layer is full attention, else transformers' own."""
     cache = DynamicCache(config=config)
     if any(type(layer) is not DynamicLayer for layer in cache.layers):
         return cache
-    buffered = [BufferedLayer() for _ in cache.layers]
+    buffered: list[Any] = [BufferedLayer() for _ in cache.layers]
     return Cache(layers=buffered) if buffered else Cache(layer_class_to_replicate=BufferedLayer)
 
 

@@ -2,12 +2,8 @@
 
 Transformers' modules spend most of a small batch's time between the matrix products. Here the projections of queries,
 keys and values are one product, as are the MLP's gate and input; weights are packed for oneDNN where that is faster.
-A low-rank adapter is merged into the copy. Everything else (other architectures, other devices) takes transformers' own
-forward pass.
-
 Rows that continue one prompt hold and read it once: all their queries attend to it together, then each to the tokens of
-its own row. The two parts are joined by their normalisers, as FlashAttention joins its blocks (Dao et al. 2022, section
-3.1).
+its own row. The parts are joined by their normalisers, as in FlashAttention (Dao et al. 2022, section 3.1).
 """
 
 from collections.abc import Callable, Sequence
@@ -227,7 +223,8 @@ def can_be_compact(model: PreTrainedModel) -> bool:
         return False
     body: Any = model.base_model
     projections = [m for layer in body.layers for m in (*layer.self_attn.children(), *layer.mlp.children())]
-    plain = [m for m in map(_base_of, projections) if type(m) in (nn.Linear, BFloat16Linear, FastLinear)]
+    linears = (nn.Linear, BFloat16Linear, FastLinear)
+    plain = [m for m in projections if type(getattr(m, "base_layer", m)) in linears]
     return len(plain) == 7 * len(body.layers) and isinstance(model.get_output_embeddings(), nn.Linear)
 
 
@@ -239,8 +236,7 @@ def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecode
     """A decoder of the present weights: the model's last one if nothing has changed since, or a new one, which is kept.
 
     None for a model that `CompactDecoder` cannot compute. The decoder holds a packed copy of the weights until
-    `drop_decoder`, or as long as the model. Changes are seen as `version` says. Weights of `torch.inference_mode` have
-    no version, so their decoder is not kept.
+    `drop_decoder`, or as long as the model. Weights of `torch.inference_mode` have no `version`: it is not kept.
     """
     if not can_be_compact(model):
         return None
@@ -261,15 +257,10 @@ def drop_decoder(model: PreTrainedModel) -> None:
     _kept.pop(model, None)
 
 
-def _base_of(layer: nn.Module) -> nn.Module:
-    """The layer under peft's; a layer without adapter is its own."""
-    return getattr(layer, "base_layer", layer)
-
-
 @torch.no_grad()
 def _merged(layer: Any) -> nn.Linear:
     """The layer with its active adapter added to the weight, as a copy of its own; a layer without one as it is."""
-    base: Any = _base_of(layer)
+    base: Any = getattr(layer, "base_layer", layer)  # under peft's
     if base is layer or layer.disable_adapters:
         return base
     weight = base.weight + sum(layer.get_delta_weight(name) for name in layer.active_adapters)

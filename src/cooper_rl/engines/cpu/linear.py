@@ -203,10 +203,10 @@ _copies: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
 def _packed_copy(weight: Tensor, transposed: bool = False) -> Tensor:
     """The packed bfloat16 copy of a weight as it is now, or of its transpose."""
-    made_of, copies = _copies.get(weight, (None, {}))
-    if made_of != version(weight):
-        copies = {}
-        _copies[weight] = version(weight), copies
+    known: Any = _copies.get(weight)
+    if known is None or known[0] != version(weight):
+        _copies[weight] = known = (version(weight), {})
+    copies: dict[bool, Tensor] = known[1]
     if transposed not in copies:
         half = weight.detach().bfloat16()
         copies[transposed] = packed(half.t().contiguous() if transposed else half)
@@ -214,12 +214,10 @@ def _packed_copy(weight: Tensor, transposed: bool = False) -> Tensor:
 
 
 def version(weight: Tensor) -> tuple[int, int]:
-    """The version of a weight; it differs after a change. Raises RuntimeError for a tensor of `torch.inference_mode`.
+    """Where a weight lies in memory, and how often it was changed there: both say nothing once the tensor is gone.
 
-    It is where the tensor lies in memory, and how often it was changed there.
     PyTorch counts the changes of a tensor in place, except those by fused optimizers, which are counted here. Changes
-    through `tensor.data` or through a NumPy view leave no trace. A version means nothing once its tensor is gone:
-    another tensor may lie in the same memory.
+    through `tensor.data` or a NumPy view leave no trace. Raises RuntimeError for a tensor of `torch.inference_mode`.
     """
     return weight.data_ptr(), weight._version
 

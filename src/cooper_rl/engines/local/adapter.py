@@ -2,8 +2,8 @@
 
 Adapters stand in the model itself: it stays a plain transformers model, whose projections are peft's layers around the
 frozen ones. On disk an adapter is a folder as peft writes it, and a file with a fingerprint of the frozen weights.
-A parameter may be one process's rows of a tensor (FSDP2's `DTensor`, cut along its first dimension). Of a sharded model
-every process takes part; any number of processes, one included, reads what any number has written.
+A parameter may be one process's rows of a tensor (FSDP2's `DTensor`, cut along its first dimension). Every process of a
+sharded model takes part, and their number may change between writing and reading.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
 
-_HEADS = ("score", "classifier")
+HEADS = ("score", "classifier")
 """The names that transformers gives to the head of a sequence classifier."""
 ADAPTER = "default"
 """Peft's name for the only adapter of a model."""
@@ -72,7 +72,7 @@ def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[
     found = {
         name.rpartition(".")[2]
         for name, module in model.named_modules()
-        if isinstance(module, (nn.Linear, Conv1D)) and module is not output and name.split(".")[0] not in _HEADS
+        if isinstance(module, (nn.Linear, Conv1D)) and module is not output and name.split(".")[0] not in HEADS
     }
     unknown = sorted(set(lora.target_modules) - found)
     if unknown:
@@ -156,7 +156,7 @@ def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 def head_modules(model: PreTrainedModel) -> list[str]:
     """The names of a reward model's head, which is trained whole."""
-    return [name for name in _HEADS if isinstance(getattr(model, name, None), nn.Module)]
+    return [name for name in HEADS if isinstance(getattr(model, name, None), nn.Module)]
 
 
 def fingerprint(model: PreTrainedModel) -> str:

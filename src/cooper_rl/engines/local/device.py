@@ -4,6 +4,7 @@ import ctypes
 import logging
 import os
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -49,10 +50,11 @@ def set_threads(n: int | None = None) -> int:
     Threads without a core of their own spin while they wait for each other: on a busy two-core machine a step of 0.55 s
     took 4 to 30 s. For the same reason only one operator runs at a time (1 inter-op thread).
     """
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # OpenMP allows a list, for nested regions
     if n is not None:
         threads, source = n, "as set"
-    elif (wanted := _omp_num_threads()) is not None:
-        threads, source = wanted, "OMP_NUM_THREADS"
+    elif wanted.isdecimal() and int(wanted) > 0:
+        threads, source = int(wanted), "OMP_NUM_THREADS"
     else:
         threads, source = available_cores(), "the cores this process may use"
     torch.set_num_threads(threads)
@@ -73,18 +75,12 @@ def keep_freed_memory() -> bool:
     the process stays as large as it was at its largest. No result changes. The library's settings in the environment
     (MALLOC_..., GLIBC_TUNABLES) come first.
     """
-    set_by_user = any(name == "GLIBC_TUNABLES" or name.startswith("MALLOC_") for name in os.environ)
-    library = ctypes.CDLL(None) if os.name == "posix" else None
+    set_by_user = any(name.startswith(("GLIBC_TUNABLES", "MALLOC_")) for name in os.environ)
+    library: Any = ctypes.CDLL(None) if os.name == "posix" else None
     if set_by_user or not hasattr(library, "gnu_get_libc_version"):
         return False
-    done = [library.mallopt(setting, value) for setting, value in _KEEP_ALL]  # pyright: ignore[reportOptionalMemberAccess]
+    done = [library.mallopt(setting, value) for setting, value in _KEEP_ALL]
     return all(done)
-
-
-def _omp_num_threads() -> int | None:
-    """OMP_NUM_THREADS, or the first value of a list (OpenMP allows one for nested regions). None if not a number."""
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return int(first) if first.isdecimal() and int(first) > 0 else None
 
 
 def available_cores() -> int:

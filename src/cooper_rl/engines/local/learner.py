@@ -2,14 +2,13 @@
 
 A checkpoint is a Hugging Face folder with a folder `trainer_state` in it, which holds what training knows beside the
 weights: AdamW's moments (safetensors, by parameter name) and counters. Moments stand in one file, or in one for each
-process that holds rows of them (`optimizer-00001-of-00002.safetensors`). Any number of processes reads what any number
-has written.
+process that holds rows of them (`optimizer-00001-of-00002.safetensors`), whose number may change.
 """
 
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +19,7 @@ from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import Metrics
@@ -43,7 +43,6 @@ from cooper_rl.engines.local.packing import (
     pack_rows,
     packed_hidden_states,
     pad_tokens,
-    padded_places,
     token_budget_batches,
 )
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
@@ -84,12 +83,8 @@ class TorchLearner:
             add_adapter(model, config.lora, config.model)
             self.base_fingerprint = fingerprint(model)
         self.model: PreTrainedModel = model.to(self.device).eval()  # pyright: ignore[reportArgumentType]
-        self.tokenizer = tokenizer
-        self.config = config
-        self.total_steps = total_steps
-        self.trainable = trainable
-        self.steps = 0
-        self.skipped_updates = 0
+        self.tokenizer, self.config, self.trainable = tokenizer, config, trainable
+        self.total_steps, self.steps, self.skipped_updates = total_steps, 0, 0
         self.optimizer: torch.optim.AdamW | None = None
         self.losses_finite = torch.tensor(True, device=self.device)
         self.run: Callable[..., Any] = lambda function, *arguments: function(*arguments)
@@ -141,11 +136,8 @@ class TorchLearner:
             logger.warning("update %d skipped: gradient norm %s", self.steps, grad_norm.item())
         self.steps += 1
         self._clear_gradients()
-        return {
-            "grad_norm": grad_norm.item(),
-            "learning_rate": learning_rate,
-            "skipped_updates": float(self.skipped_updates),
-        }
+        skipped = float(self.skipped_updates)
+        return {"grad_norm": grad_norm.item(), "learning_rate": learning_rate, "skipped_updates": skipped}
 
     def save(self, directory: Path) -> None:
         """Write a plain Hugging Face folder (weights in safetensors, tokenizer) with a folder `trainer_state/` in it.
@@ -155,12 +147,12 @@ class TorchLearner:
         """
         with disk_errors(directory):
             if self.base_fingerprint is not None:
-                save_adapter(Path(directory), self.model, self.base_fingerprint)
+                save_adapter(directory, self.model, self.base_fingerprint)
             else:
                 self.model.save_pretrained(directory)
             if self.tokenizer is not None:
                 self.tokenizer.save_pretrained(directory)
-            save_trainer_state(Path(directory), self.model, self.optimizer, self.counters())
+            save_trainer_state(directory, self.model, self.optimizer, self.counters())
 
     def counters(self) -> dict[str, Any]:
         """The counters and settings that `save` writes, as JSON values."""
@@ -177,7 +169,6 @@ class TorchLearner:
         The learner keeps its own config, not the saved one; a changed number of steps is logged. Raises InputError for
         a folder that is not a checkpoint of this model.
         """
-        directory = Path(directory)
         if self.base_fingerprint is not None:
             load_adapter(directory, self.model, self.base_fingerprint)
         elif (directory / ADAPTER_WEIGHTS).is_file():
@@ -186,30 +177,27 @@ class TorchLearner:
         counters = load_trainer_state(directory, self.model, optimizer)
         if self.base_fingerprint is None:
             self._restore_weights(directory)
-        self.steps = counters["steps"]
-        self.skipped_updates = counters["skipped_updates"]
+        self.steps, self.skipped_updates, saved = (counters[k] for k in ("steps", "skipped_updates", "total_steps"))
         self._clear_gradients()
-        if counters["total_steps"] != self.total_steps:
-            logger.warning(
-                "%s: saved in a run of %d steps, now it is %d", directory, counters["total_steps"], self.total_steps
-            )
+        if saved != self.total_steps:
+            logger.warning("%s: saved in a run of %d steps, now it is %d", directory, saved, self.total_steps)
 
     def _get_optimizer(self) -> torch.optim.AdamW:
         if not self.trainable:
             raise RuntimeError("this learner is frozen (trainable=False)")
         if self.optimizer is None:
             c = self.config
-            parameters = [p for p in self.model.parameters() if self.base_fingerprint is None or p.requires_grad]
+            trained = [p for p in self.model.parameters() if p.requires_grad]
             groups = [
-                {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": c.weight_decay},
-                {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+                {"params": [p for p in trained if p.ndim >= 2], "weight_decay": c.weight_decay},
+                {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
             ]
             fused = self.device.type in ("cpu", "cuda")
             self.optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, eps=c.eps, fused=fused)
         return self.optimizer
 
     def _clear_gradients(self) -> None:
-        self.model.zero_grad(set_to_none=True)
+        self.model.zero_grad()
         self.losses_finite = torch.tensor(True, device=self.device)
 
     def microbatches(self, *inputs: Column) -> list[list[int]]:
@@ -221,23 +209,28 @@ class TorchLearner:
     def _hidden_states(self, token_ids: Sequence[np.ndarray]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
         """Last hidden states of a causal model, and the place of every token of every row among them.
 
+        Without a plain head they are the logits instead.
         No row attends to another row or to padding, so the result does not depend on the batch. Rows are packed, or
         padded on the right without an attention mask: causal attention needs none, and its fast kernels accept none.
         """
-        if self._packs:
+        if self._packs and self._plain_head:
             packed = pack_rows(token_ids, self.device)
             return packed_hidden_states(self.model, packed), packed.places
         tokens_BL = pad_tokens(token_ids, 0, self.device)
-        hidden_BLH = self.model.base_model(tokens_BL, use_cache=False).last_hidden_state
-        return hidden_BLH.flatten(0, 1), padded_places(tokens_BL)
+        places_BL = torch.arange(tokens_BL.numel(), device=self.device).view_as(tokens_BL)
+        if not self._plain_head:
+            return self.model(tokens_BL, use_cache=False).logits.flatten(0, 1), places_BL
+        return self.model.base_model(tokens_BL, use_cache=False).last_hidden_state.flatten(0, 1), places_BL
 
-    def _backward(self, outputs: Iterable[Any], count: int) -> Metrics:
-        """Accumulate the gradient of each micro-batch's outputs, which have a `loss` and `metric_sums`.
+    def _backward(self, inputs: Sequence[Column], loss_of: Callable[[list[int]], Any], count: int) -> Metrics:
+        """Accumulate the gradient of `loss_of` each micro-batch's rows, which returns a `loss` and `metric_sums`.
 
         Metrics are `loss` and means over `count`.
         """
         sums: dict[str, Tensor] = {}
-        for output in outputs:
+        for rows in self.microbatches(*inputs):
+            with self._training_pass():
+                output = loss_of(rows)
             self.losses_finite &= torch.isfinite(output.loss.detach())
             output.loss.backward()
             for name, value in {"loss": output.loss, **output.metric_sums}.items():
@@ -262,11 +255,6 @@ class TorchLearner:
         finally:
             for layer in layers:
                 layer.training = False
-
-    @contextmanager
-    def _inference_pass(self) -> Iterator[None]:
-        with torch.no_grad(), self._autocast():
-            yield
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.config.autocast == "bfloat16")
@@ -325,17 +313,9 @@ def disk_errors(directory: Path) -> Iterator[None]:
 
 
 def save_trainer_state(
-    directory: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer | None,
-    counters: dict[str, Any],
-    rank: int = 0,
-    ranks: int = 1,
+    directory: Path, model: nn.Module, optimizer: Optimizer | None, counters: Any, rank: int = 0, ranks: int = 1
 ) -> None:
-    """Write `directory/trainer_state/`, process `rank` its rows of the moments and the first one the counters.
-
-    An optimizer that has not stepped yet has nothing to write.
-    """
+    """Write `directory/trainer_state/`, process `rank` its rows of the moments and the first one the counters."""
     folder = directory / _FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     moments = {
@@ -349,7 +329,7 @@ def save_trainer_state(
         (folder / "state.json").write_text(json.dumps(counters, indent=1), encoding="utf-8")
 
 
-def load_trainer_state(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> dict[str, Any]:
+def load_trainer_state(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> dict[str, Any]:
     """Restore the moments of `optimizer` and return the counters.
 
     Raises InputError for a folder that `save_trainer_state` did not write, or that it wrote for another model.
@@ -363,7 +343,7 @@ def load_trainer_state(directory: Path, model: nn.Module, optimizer: torch.optim
     return json.loads((folder / "state.json").read_text(encoding="utf-8"))
 
 
-def _restore_moments(paths: list[Path], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def _restore_moments(paths: list[Path], model: nn.Module, optimizer: Optimizer) -> None:
     parameters = dict(model.named_parameters())
     optimizer.state.clear()
     with ExitStack() as stack:
@@ -376,17 +356,14 @@ def _restore_moments(paths: list[Path], model: nn.Module, optimizer: torch.optim
             parameter = parameters.get(name)
             if parameter is None or (shape and shape != tuple(parameter.shape)):
                 raise InputError(f"{paths[0]}: optimizer state for {name!r} {shape} does not fit this model")
-            if shape:
-                rows = _rows(slices, own_rows(parameter)).to(parameter.device)
-                optimizer.state[parameter][key] = like(parameter, rows)
-            else:  # AdamW's count of steps, the same in every part
-                optimizer.state[parameter][key] = slices[0][...].to(parameter.device)
+            # A number is AdamW's count of steps, the same in every part.
+            values = (_rows(slices, own_rows(parameter)) if shape else slices[0][...]).to(parameter.device)
+            optimizer.state[parameter][key] = like(parameter, values) if shape else values
 
 
 def _rows(slices: list[Any], wanted: slice) -> Tensor:
     """Some rows of a tensor whose rows stand one after the other in these slices; nothing else is read."""
-    pieces: list[Tensor] = []
-    start = 0
+    pieces, start = [], 0
     for piece in slices:
         size = piece.get_shape()[0]
         first, last = max(0, wanted.start - start), min(size, wanted.stop - start)

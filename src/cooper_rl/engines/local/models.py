@@ -21,7 +21,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
-from cooper_rl.engines.local.adapter import four_bit, target_names
+from cooper_rl.engines.local.adapter import HEADS, four_bit, target_names
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, adapter_base, check_head, check_tokenizer, check_weights
 from cooper_rl.errors import InputError
 
@@ -57,10 +57,7 @@ def load_policy(path: str, quantization: Mapping[str, Any] | None = None) -> Pre
     claims = _architecture(config)
     if claims.endswith(("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
         raise InputError(f"{path}: the folder holds a {claims}, which cannot write; the policy needs a causal model")
-    model, missing = _load_weights(AutoModelForCausalLM, path, config, quantization)
-    if missing:
-        raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
-    return _prepare(model)
+    return _load(AutoModelForCausalLM, path, config, quantization)
 
 
 def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
@@ -95,16 +92,11 @@ def load_reward_model(
     has_head = _architecture(config).endswith("ForSequenceClassification")
     config.num_labels = 1
     tokenizer_pad = load_tokenizer(path).pad_token_id
-    model, missing = _load_weights(AutoModelForSequenceClassification, path, config, quantization)
-    head = {name for name in missing if name.split(".")[0] in ("score", "classifier")}
-    if missing and (has_head or missing != head or new_head_seed is None):
-        raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
-    if missing and new_head_seed is not None:
-        _draw_head(model, head, new_head_seed)
-        logger.warning("%s: no reward head in this folder, so a new one is made: %s", path, _names(head))
+    seed = None if has_head else new_head_seed
+    model = _load(AutoModelForSequenceClassification, path, config, quantization, seed)
     # Plain transformers code pools at the last token that is not padding, and refuses batches without a padding id.
     model.config.pad_token_id = tokenizer_pad
-    return _prepare(model)
+    return model
 
 
 def load_to_train(
@@ -133,7 +125,7 @@ def load_to_train(
     return model, tokenizer
 
 
-def _merged(path: str, base: PreTrainedModel, quantization: Mapping[str, Any] | None) -> PreTrainedModel:
+def _merged(path: str, base: PreTrainedModel, quantization: Any) -> PreTrainedModel:
     check_weights(path)
     if quantization:
         raise InputError(f"{path}: an adapter cannot be merged into weights of 4 bits; merge it with `cooper export`")
@@ -159,9 +151,10 @@ def _architecture(config: PretrainedConfig) -> str:
     return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
 
 
-def _load_weights(
-    auto_class: Any, path: str, config: PretrainedConfig, quantization: Mapping[str, Any] | None
-) -> tuple[PreTrainedModel, set[str]]:
+def _load(
+    auto_class: Any, path: str, config: PretrainedConfig, quantization: Any, new_head_seed: int | None = None
+) -> PreTrainedModel:
+    """The model in evaluation mode (see `TorchLearner`). A missing head is drawn, if there is a seed for it."""
     disable_progress_bar()  # commands show their own progress
     with _readable(path, "model"):
         model, info = auto_class.from_pretrained(
@@ -173,23 +166,17 @@ def _load_weights(
             **(quantization or {}),
             **_NO_FOREIGN_CODE,
         )
-    return model, set(info["missing_keys"])
-
-
-def _draw_head(model: PreTrainedModel, names: set[str], seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    std = getattr(model.config, "initializer_range", 0.02)
-    for name in sorted(names):
-        parameter = model.get_parameter(name)
-        nn.init.normal_(parameter, std=std, generator=generator) if parameter.ndim > 1 else nn.init.zeros_(parameter)
-
-
-def _prepare(model: PreTrainedModel) -> PreTrainedModel:
-    """Put the model into evaluation mode (see `TorchLearner`) and let all its embeddings learn.
-
-    Transformers gives the embedding of the padding token no gradient, which freezes end-of-sequence if the two share
-    an id. Padding never reaches a loss here, so it needs no such protection.
-    """
+    missing = sorted(info["missing_keys"])
+    names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+    if missing and (new_head_seed is None or not all(name.split(".")[0] in HEADS for name in missing)):
+        raise InputError(f"{path}: weights missing from the folder: {names}; they would start at random")
+    if missing and new_head_seed is not None:
+        generator, std = torch.Generator().manual_seed(new_head_seed), getattr(model.config, "initializer_range", 0.02)
+        for head in map(model.get_parameter, missing):
+            nn.init.normal_(head, std=std, generator=generator) if head.ndim > 1 else nn.init.zeros_(head)
+        logger.warning("%s: no reward head in this folder, so a new one is made: %s", path, names)
+    # Transformers gives the embedding of the padding token no gradient, which freezes end-of-sequence if the two share
+    # an id. Padding never reaches a loss here, so it needs no such protection.
     for module in model.modules():
         if isinstance(module, nn.Embedding):
             module.padding_idx = None
@@ -209,11 +196,6 @@ def _readable(path: str, what: str) -> Iterator[None]:
         if "trust_remote_code" in str(error):
             fault = "comes with its own code, which is never run; use a model that transformers supports"
         raise InputError(f"{path}: the {what} {fault}") from error
-
-
-def _names(keys: set[str]) -> str:
-    shown = sorted(keys)
-    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
 def context_length(path: str) -> int | None:

@@ -16,7 +16,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.learner import TorchLearner
 from cooper_rl.engines.local.models import load_policy, load_to_train
-from cooper_rl.engines.local.packing import length_mask, pad_tokens, padded_places
+from cooper_rl.engines.local.packing import length_mask
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
 from cooper_rl.rollouts import Column, offsets_of
 
@@ -44,13 +44,12 @@ class TorchPolicyLearner(TorchLearner):
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
 
-        def outputs(rows: list[int]) -> PolicyLossOutputs:
-            with self._training_pass():
-                token_ids = [batch.token_ids[i] for i in rows]
-                flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
-                return policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
+        def loss_of(rows: list[int]) -> PolicyLossOutputs:
+            token_ids = [batch.token_ids[i] for i in rows]
+            flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
+            return policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
 
-        return self._backward(map(outputs, self.microbatches(batch.token_ids)), len(batch.advantages))
+        return self._backward([batch.token_ids], loss_of, len(batch.advantages))
 
     def logprobs(
         self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
@@ -63,7 +62,7 @@ class TorchPolicyLearner(TorchLearner):
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
         with nullcontext() if adapter else adapter_off(self.model):
             for rows in self.microbatches(token_ids):
-                with self._inference_pass():
+                with torch.no_grad(), self._autocast():
                     chosen = [token_ids[i] for i in rows]
                     flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
                 results[places.places(rows)] = flat.cpu().numpy()
@@ -80,12 +79,7 @@ class TorchPolicyLearner(TorchLearner):
         targets_N = torch.from_numpy(targets.astype(np.int64)).to(self.device)
         lengths_B = torch.from_numpy(lengths).to(self.device)
         totals_B = torch.tensor([len(row) for row in inputs], device=self.device)
-        if self._plain_head:
-            states, places_BL = self._hidden_states(inputs)
-        else:
-            tokens_BL = pad_tokens(inputs, 0, self.device)
-            states = self.model(tokens_BL, use_cache=False).logits.flatten(0, 1)
-            places_BL = padded_places(tokens_BL)
+        states, places_BL = self._hidden_states(inputs)
         width = places_BL.shape[1]
         predicts_BL = length_mask(totals_B, width) & ~length_mask(totals_B - lengths_B, width)
         states = states.index_select(0, places_BL[predicts_BL])

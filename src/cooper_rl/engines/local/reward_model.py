@@ -55,25 +55,26 @@ class TorchRewardModelLearner(TorchLearner):
         """
         if isinstance(batch, PairBatch) != isinstance(loss, PairLoss):
             raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
-        pairs = isinstance(batch, PairBatch)
-        columns = [Column.of(rows) for rows in ((batch.positives, batch.negatives) if pairs else (batch.token_ids,))]
+        inputs = (batch.positives, batch.negatives) if isinstance(batch, PairBatch) else (batch.token_ids,)
+        labels = [] if isinstance(batch, PairBatch) else batch.labels
+        columns = [Column.of(rows) for rows in inputs]
 
-        def outputs(rows: list[int]) -> RewardLossOutputs:
-            with self._training_pass():
-                logits = self.run(self._logits, [column[i] for column in columns for i in rows])
-                weights = logits.new_tensor([batch.weights[i] for i in rows])
-                if isinstance(batch, PairBatch):
-                    return loss.pair_loss(*logits.chunk(2), weights)  # pyright: ignore[reportAttributeAccessIssue]
-                return bce_loss(logits, logits.new_tensor([batch.labels[i] for i in rows]), weights)
+        def loss_of(rows: list[int]) -> RewardLossOutputs:
+            logits = self.run(self._logits, [column[i] for column in columns for i in rows])
+            weights = logits.new_tensor([batch.weights[i] for i in rows])
+            if isinstance(loss, PairLoss):
+                positive, negative = logits.chunk(2)
+                return loss.pair_loss(positive, negative, weights)
+            return bce_loss(logits, logits.new_tensor([labels[i] for i in rows]), weights)
 
-        return self._backward(map(outputs, self.microbatches(*columns)), len(batch.weights))
+        return self._backward(columns, loss_of, len(batch.weights))
 
     def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
         """Logits, float32, on the CPU."""
         scores = torch.zeros(len(token_ids))
         column = Column.of(token_ids)
         for rows in self.microbatches(column):
-            with self._inference_pass():
+            with torch.no_grad(), self._autocast():
                 scores[rows] = self.run(self._logits, [column[i] for i in rows]).float().cpu()
         return scores
 

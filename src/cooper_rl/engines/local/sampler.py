@@ -91,12 +91,7 @@ class NativeSampler:
         self._model = model
 
     def sample(
-        self,
-        prompts: Sequence[Sequence[int]],
-        n: int,
-        params: SamplingParams,
-        seed: int,
-        share: range | None = None,
+        self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int, share: range | None = None
     ) -> Samples:
         """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
 

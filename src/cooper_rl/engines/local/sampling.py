@@ -8,6 +8,7 @@ decoding the whole completion at every token.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,36 +68,22 @@ def draw_tokens(
     peak = logits.amax(dim=-1, keepdim=True)
     weights = (logits - peak).exp_()
     normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak
-    if params.temperature and not has_filters(params):
-        tokens = _draw_unfiltered(logits, weights, peak, uniforms, forbidden)
+    if params.temperature == 0:
+        tokens = _without(forbidden, logits).argmax(dim=-1, keepdim=True)
+    elif params.top_k > 0 or params.top_p < 1 or params.min_p > 0:
+        tokens = invert_cumulative(_weights(filter_logits(_without(forbidden, logits), params)), uniforms)
+    elif forbidden is None:
+        tokens = invert_cumulative(weights, uniforms)
     else:
-        allowed = _without(forbidden, logits)
-        if params.temperature == 0:
-            tokens = allowed.argmax(dim=-1, keepdim=True)
-        else:
-            tokens = invert_cumulative(_weights(filter_logits(allowed, params)), uniforms)
+        tokens = invert_cumulative(weights.index_fill_(1, forbidden, 0), uniforms)
+        # Beside a likely token that is forbidden, the weights of all others may have been rounded to 0.
+        led = (logits.index_select(1, forbidden) >= peak).any(dim=-1).nonzero().squeeze(-1)
+        if len(led):
+            tokens[led] = invert_cumulative(_weights(_without(forbidden, logits[led])), uniforms[led])
     logprobs = (logits.gather(-1, tokens) - normaliser).squeeze(-1)
     if not bool(torch.isfinite(logprobs).all()):
         raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
     return tokens.squeeze(-1), logprobs
-
-
-def _draw_unfiltered(
-    logits: Float[Tensor, "rows vocab"],
-    weights: Float[Tensor, "rows vocab"],
-    peak: Float[Tensor, "rows one"],
-    uniforms: Float[Tensor, " rows"],
-    forbidden: Int[Tensor, " tokens"] | None,
-) -> Int[Tensor, "rows one"]:
-    """Draw from exp(logits - peak), which are `weights` and are changed."""
-    if forbidden is None:
-        return invert_cumulative(weights, uniforms)
-    tokens = invert_cumulative(weights.index_fill_(1, forbidden, 0), uniforms)
-    # Beside a likely token that is forbidden, the weights of all others may have been rounded to 0.
-    led = (logits.index_select(1, forbidden) >= peak).any(dim=-1).nonzero().squeeze(-1)
-    if len(led):
-        tokens[led] = invert_cumulative(_weights(_without(forbidden, logits[led])), uniforms[led])
-    return tokens
 
 
 def _weights(logits: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
@@ -169,15 +156,8 @@ def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "
 
 def keep_min_p(logits: Float[Tensor, "rows vocab"], min_p: float) -> Float[Tensor, "rows vocab"]:
     """Keep the tokens at least `min_p` times as likely as the most likely one (Nguyen et al. 2024)."""
-    if min_p == 0:
-        return logits
     threshold = logits.amax(dim=-1, keepdim=True) + torch.tensor(min_p).log().item()
     return logits.masked_fill(logits < threshold, -torch.inf)
-
-
-def has_filters(params: SamplingParams) -> bool:
-    """Whether `filter_logits` does anything."""
-    return params.top_k > 0 or params.top_p < 1 or params.min_p > 0
 
 
 def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -> Float[Tensor, "rows vocab"]:
@@ -196,14 +176,8 @@ def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -
 
 def end_of_sequence_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> set[int]:
     """The end-of-sequence tokens of a model's generation config and of the tokenizer."""
-    declared = [getattr(generation, "eos_token_id", None), tokenizer.eos_token_id]
-    ids: set[int] = set()
-    for entry in declared:
-        if isinstance(entry, int):
-            ids.add(entry)
-        elif entry is not None:
-            ids.update(entry)
-    return ids
+    declared: list[Any] = [getattr(generation, "eos_token_id", None), tokenizer.eos_token_id]
+    return {id for ids in declared if ids is not None for id in ([ids] if isinstance(ids, int) else ids)}
 
 
 class StopRule:
@@ -217,8 +191,8 @@ class StopRule:
         self, tokenizer: PreTrainedTokenizerBase, params: SamplingParams, end_of_sequence: Iterable[int]
     ) -> None:
         special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
-        self.token_ids = {*end_of_sequence, *params.stop_token_ids}
-        self.token_ids.update(special[text] for text in params.stop if text in special)
+        stops = [special[text] for text in params.stop if text in special]
+        self.token_ids = {*end_of_sequence, *params.stop_token_ids, *stops}
         self._stop_ids = np.array(sorted(self.token_ids), dtype=np.int64)
         self.strings = [text for text in params.stop if text and text not in special]
         self._tokenizer = tokenizer
@@ -243,12 +217,19 @@ class StopRule:
 
     def ends_a_text(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> bool:
         """Whether a completion whose last token could complete a stop string ends with one."""
-        tail = self._tail(token_ids)
+        # The end of the text, long enough to hold every stop string that the last token could complete.
+        needed = self._longest + len(self._decode(token_ids[-1:])) + _SLACK
+        window, tail = needed, self._decode(token_ids[-needed:])
+        while window < len(token_ids) and len(tail) < needed:
+            window *= 2
+            tail = self._decode(token_ids[-window:])
         return any(text in tail for text in self.strings)
 
     def texts(self, completions: Sequence[Sequence[int] | Int[np.ndarray, " T"]]) -> list[str]:
         """Each completion decoded without special tokens and cut before its first stop string."""
-        return [self._cut(self._decode(token_ids)) for token_ids in completions]
+        texts = [self._decode(token_ids) for token_ids in completions]
+        starts = ([at for stop in self.strings if (at := text.find(stop)) >= 0] for text in texts)
+        return [text[: min(its, default=None)] for text, its in zip(texts, starts, strict=True)]
 
     def _may_complete(self, token_id: int) -> bool:
         """Whether a token alone could add the last character of a stop string. The answer is remembered per token.
@@ -256,26 +237,11 @@ class StopRule:
         A token may decode to part of a character (shown as U+FFFD), and a decoder may strip the spaces of a single
         token. In both cases the answer is yes.
         """
-        known = self._can_complete.get(token_id)
-        if known is None:
+        if token_id not in self._can_complete:
             piece = self._decode([token_id])
-            known = "\ufffd" in piece or any(last.isspace() or last in piece for last in self._last_characters)
-            self._can_complete[token_id] = known
-        return known
-
-    def _tail(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:
-        """The end of the text, long enough to hold every stop string that the last token could complete."""
-        needed = self._longest + len(self._decode(token_ids[-1:])) + _SLACK
-        window = needed
-        while True:
-            tail = self._decode(token_ids[-window:])
-            if window >= len(token_ids) or len(tail) >= needed:
-                return tail
-            window *= 2
-
-    def _cut(self, text: str) -> str:
-        found = [position for stop in self.strings if (position := text.find(stop)) >= 0]
-        return text[: min(found)] if found else text
+            some = any(last.isspace() or last in piece for last in self._last_characters)
+            self._can_complete[token_id] = some or "\ufffd" in piece
+        return self._can_complete[token_id]
 
     def _decode(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:
         ids = token_ids.tolist() if isinstance(token_ids, np.ndarray) else list(token_ids)
