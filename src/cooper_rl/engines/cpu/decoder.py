@@ -39,15 +39,7 @@ class GroupedCache:
         self._place_rows(prompt_of_row)
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self._prompt_of_row)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that its keys and values hold."""
-        pairs = [*self._prompts, *((layer.keys, layer.values) for layer in self._own)]
-        held = [x.untyped_storage() for pair in pairs for x in pair if x is not None]
-        return sum({x.data_ptr(): x.nbytes() for x in held}.values())
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
         """Continue with these rows only, in this order. Each may be named once. Only rows that move are copied."""

@@ -37,8 +37,7 @@ _SAMPLED = 64
 def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
     """Put an adapter into a model; it and a reward head are trainable, everything else is frozen.
 
-    Raises InputError for target modules that the model, read from `source`, does not have, and MissingExtraError
-    without peft.
+    Raises InputError for target modules that the model, read from `source`, lacks, and MissingExtraError without peft.
     """
     lora.check()
     from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra
@@ -123,7 +122,7 @@ def adapter_off(model: nn.Module) -> Iterator[None]:
 
 
 def adapted_layers(model: nn.Module) -> list[Any]:
-    """The layers of the model that have an adapter (peft's)."""
+    """Peft's layers."""
     return [module for module in model.modules() if hasattr(module, "base_layer")]
 
 
@@ -139,9 +138,9 @@ def merged_weights(model: PreTrainedModel) -> dict[str, Tensor] | None:
 
 @torch.no_grad()
 def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and whole weights of the model without adapter, one after the other, with the adapter added to them.
+    """Names and whole weights of the model without adapter, with the adapter added to them; a tied weight comes once.
 
-    A weight that has two names comes once. Of a sharded model all processes must ask.
+    Of a sharded model all processes must ask.
     """
     modules: Any = model.named_modules()
     layers = {f"{name}.base_layer": module for name, module in modules if hasattr(module, "base_layer")}

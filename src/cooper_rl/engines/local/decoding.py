@@ -1,7 +1,4 @@
-"""Decodes completions: rows under way in a batch, and the waves in which rows enter it.
-
-A wave is rows that enter the batch together; it may enter while others are under way.
-"""
+"""Decodes completions: rows under way in a batch, and the waves in which rows enter it, some while others go on."""
 
 import inspect
 import itertools
@@ -27,8 +24,7 @@ from cooper_rl.rollouts import Column, Samples
 class Drafts:
     """B completions. Completion i is sample `sample[i]` of prompt `prompt[i]` and has at most `limit[i]` tokens.
 
-    Token t of a completion is in column t. The arrays are as wide as the largest limit, but the operating system gives
-    them memory only where something is written.
+    Token t is in column t of arrays as wide as the largest limit, which take memory only where something is written.
     """
 
     def __init__(self, limits: Sequence[int], n: int, prompts: range) -> None:
@@ -190,7 +186,7 @@ class DecodingJob:
     model: PreTrainedModel
     compact: CompactDecoder | None
     large: bool
-    """Whether the model is so large that the decoder's copy of its weights should also read the prompts."""
+    """Whether `compact` is of a large model."""
     prompts: Sequence[Sequence[int]]
     drafts: Drafts
     params: SamplingParams

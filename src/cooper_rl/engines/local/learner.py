@@ -25,26 +25,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
-from cooper_rl.engines.local.adapter import (
-    add_adapter,
-    dropouts,
-    fingerprint,
-    like,
-    load_adapter,
-    own,
-    own_rows,
-    save_adapter,
-    whole,
-)
+from cooper_rl.engines.local import adapter, packing
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
-from cooper_rl.engines.local.packing import (
-    enable_packing,
-    families,
-    pack_rows,
-    packed_hidden_states,
-    pad_tokens,
-    token_budget_batches,
-)
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column
@@ -58,14 +40,12 @@ class TorchLearner:
     """A Hugging Face model trained in this process.
 
     The model stays in evaluation mode, even in training. Dropout would make the learner's log-probabilities and scores
-    differ from the sampler's, and the policy losses are built on the ratio between the two.
+    differ from the sampler's, and the policy losses are built on the ratio between the two. With `config.lora` a
+    trainable model gets a low-rank adapter, which alone is trained and saved.
 
-    With `config.lora` a trainable model gets a low-rank adapter, which alone is trained and saved.
-
-    The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model;
-    `trainable=False` also refuses to learn. `steps` counts the calls of `optim_step` and drives the schedule,
-    skipped or not, so that step t of a run has the same learning rate whatever happened before; AdamW's own
-    bias correction counts the applied updates only.
+    The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model.
+    `steps` counts the calls of `optim_step` and drives the schedule, skipped or not, so that step t of a run has the
+    same learning rate whatever happened before; AdamW's own bias correction counts the applied updates only.
     """
 
     def __init__(
@@ -80,8 +60,8 @@ class TorchLearner:
         self.base_fingerprint: str | None = None
         """The fingerprint of the frozen weights; None without an adapter."""
         if trainable and config.lora is not None:
-            add_adapter(model, config.lora, config.model)
-            self.base_fingerprint = fingerprint(model)
+            adapter.add_adapter(model, config.lora, config.model)
+            self.base_fingerprint = adapter.fingerprint(model)
         self.model: PreTrainedModel = model.to(self.device).eval()  # pyright: ignore[reportArgumentType]
         self.tokenizer, self.config, self.trainable = tokenizer, config, trainable
         self.total_steps, self.steps, self.skipped_updates = total_steps, 0, 0
@@ -94,7 +74,7 @@ class TorchLearner:
         if self.device.type == "cpu":
             keep_freed_memory()
             use_fast_linear(self.model, config.cpu_kernels)
-        self._packs = config.packing and enable_packing(self.model)
+        self._packs = config.packing and packing.enable_packing(self.model)
         if trainable and config.gradient_checkpointing:
             _enable_checkpointing(self.model)
         self._plain_head = self._has_plain_head()
@@ -128,7 +108,7 @@ class TorchLearner:
         learning_rate = self.learning_rate
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
-        grad_norm = whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
+        grad_norm = adapter.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
         if bool(torch.isfinite(grad_norm) & self.losses_finite):
             optimizer.step()
         else:
@@ -140,14 +120,13 @@ class TorchLearner:
         return {"grad_norm": grad_norm.item(), "learning_rate": learning_rate, "skipped_updates": skipped}
 
     def save(self, directory: Path) -> None:
-        """Write a plain Hugging Face folder (weights in safetensors, tokenizer) with a folder `trainer_state/` in it.
+        """Write a plain Hugging Face folder, or with LoRA peft's with the adapter alone, and `trainer_state/` in it.
 
-        With LoRA the folder is one of peft's, with the adapter alone.
         Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
         """
         with disk_errors(directory):
             if self.base_fingerprint is not None:
-                save_adapter(directory, self.model, self.base_fingerprint)
+                adapter.save_adapter(directory, self.model, self.base_fingerprint)
             else:
                 self.model.save_pretrained(directory)
             if self.tokenizer is not None:
@@ -170,7 +149,7 @@ class TorchLearner:
         a folder that is not a checkpoint of this model.
         """
         if self.base_fingerprint is not None:
-            load_adapter(directory, self.model, self.base_fingerprint)
+            adapter.load_adapter(directory, self.model, self.base_fingerprint)
         elif (directory / ADAPTER_WEIGHTS).is_file():
             raise InputError(f"{directory}: holds an adapter; resume with the settings lora that it was trained with")
         optimizer = self._get_optimizer() if self.trainable else None
@@ -203,30 +182,26 @@ class TorchLearner:
     def microbatches(self, *inputs: Column) -> list[list[int]]:
         """Rows of each micro-batch; row i is `inputs[0][i]`, with `inputs[1][i]` beside it where there are pairs."""
         lengths = np.max([column.lengths for column in inputs], axis=0).tolist()
-        relatives = [family.rows for family in families(list(inputs[0]))] if self._packs else None
-        return token_budget_batches(lengths, self.config.tokens_per_microbatch // len(inputs), relatives)
+        relatives = [family.rows for family in packing.families(list(inputs[0]))] if self._packs else None
+        return packing.token_budget_batches(lengths, self.config.tokens_per_microbatch // len(inputs), relatives)
 
     def _hidden_states(self, token_ids: Sequence[np.ndarray]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
-        """Last hidden states of a causal model, and the place of every token of every row among them.
+        """Last hidden states of a causal model (without a plain head its logits), and the place of every row's tokens.
 
-        Without a plain head they are the logits instead.
         No row attends to another row or to padding, so the result does not depend on the batch. Rows are packed, or
         padded on the right without an attention mask: causal attention needs none, and its fast kernels accept none.
         """
         if self._packs and self._plain_head:
-            packed = pack_rows(token_ids, self.device)
-            return packed_hidden_states(self.model, packed), packed.places
-        tokens_BL = pad_tokens(token_ids, 0, self.device)
+            packed = packing.pack_rows(token_ids, self.device)
+            return packing.packed_hidden_states(self.model, packed), packed.places
+        tokens_BL = packing.pad_tokens(token_ids, 0, self.device)
         places_BL = torch.arange(tokens_BL.numel(), device=self.device).view_as(tokens_BL)
         if not self._plain_head:
             return self.model(tokens_BL, use_cache=False).logits.flatten(0, 1), places_BL
         return self.model.base_model(tokens_BL, use_cache=False).last_hidden_state.flatten(0, 1), places_BL
 
     def _backward(self, inputs: Sequence[Column], loss_of: Callable[[list[int]], Any], count: int) -> Metrics:
-        """Accumulate the gradient of `loss_of` each micro-batch's rows, which returns a `loss` and `metric_sums`.
-
-        Metrics are `loss` and means over `count`.
-        """
+        """Accumulate the gradient of `loss_of` each micro-batch's rows. Metrics are `loss` and means over `count`."""
         sums: dict[str, Tensor] = {}
         for rows in self.microbatches(*inputs):
             with self._training_pass():
@@ -246,7 +221,7 @@ class TorchLearner:
         # Transformers recomputes activations only in modules in training mode. Only the layers themselves are switched,
         # not the dropout inside. They are switched only here because in training mode they refuse the sampler's cache.
         layers = [m for m in self.model.modules() if getattr(m, "gradient_checkpointing", False)]
-        layers += dropouts(self.model)
+        layers += adapter.dropouts(self.model)
         try:
             for layer in layers:
                 layer.training = True
@@ -269,7 +244,7 @@ class TorchLearner:
         for name, tensor in self.model.state_dict().items():
             if name not in values or values[name].shape != tensor.shape:
                 raise InputError(f"{directory}: no weight {name!r} of shape {tuple(tensor.shape)} in this folder")
-            own(tensor).copy_(values[name][own_rows(tensor)] if tensor.ndim else values[name])
+            adapter.own(tensor).copy_(values[name][adapter.own_rows(tensor)] if tensor.ndim else values[name])
 
 
 def _enable_checkpointing(model: PreTrainedModel) -> None:
@@ -319,7 +294,7 @@ def save_trainer_state(
     folder = directory / _FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     moments = {
-        f"{name}:{key}": own(value).contiguous()
+        f"{name}:{key}": adapter.own(value).contiguous()
         for name, parameter in model.named_parameters()
         for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items()
     }
@@ -357,8 +332,8 @@ def _restore_moments(paths: list[Path], model: nn.Module, optimizer: Optimizer) 
             if parameter is None or (shape and shape != tuple(parameter.shape)):
                 raise InputError(f"{paths[0]}: optimizer state for {name!r} {shape} does not fit this model")
             # A number is AdamW's count of steps, the same in every part.
-            values = (_rows(slices, own_rows(parameter)) if shape else slices[0][...]).to(parameter.device)
-            optimizer.state[parameter][key] = like(parameter, values) if shape else values
+            values = (_rows(slices, adapter.own_rows(parameter)) if shape else slices[0][...]).to(parameter.device)
+            optimizer.state[parameter][key] = adapter.like(parameter, values) if shape else values
 
 
 def _rows(slices: list[Any], wanted: slice) -> Tensor:

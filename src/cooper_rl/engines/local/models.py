@@ -68,10 +68,8 @@ def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
     """
     config = _load_config(path)
     claims = _architecture(config)
-    if claims.endswith("ForSequenceClassification"):
-        if config.num_labels != 1:
-            raise InputError(f"{path}: the classification head has {config.num_labels} outputs; a reward model has one")
-        return config
+    if claims.endswith("ForSequenceClassification") and config.num_labels != 1:
+        raise InputError(f"{path}: the classification head has {config.num_labels} outputs; a reward model has one")
     check_head(path, claims, new_head)
     return config
 

@@ -47,7 +47,15 @@ class TorchPolicyLearner(TorchLearner):
         def loss_of(rows: list[int]) -> PolicyLossOutputs:
             token_ids = [batch.token_ids[i] for i in rows]
             flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
-            return policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
+            tokens = Column(batch.advantages, batch.offsets).places(rows)
+
+            def padded(values: Float[Tensor, " N"]) -> Float[Tensor, "B C"]:
+                return flat.new_zeros(mask.shape).masked_scatter(mask, values.to(flat))
+
+            names = ("old_logprobs", "sampler_logprobs", "advantages", "weights", "reference_logprobs")
+            given = {name: values for name in names if (values := getattr(batch, name)) is not None}
+            numbers = {name: padded(torch.from_numpy(values[tokens])) for name, values in given.items()}
+            return policy_loss(PolicyLossInputs(padded(flat), mask=mask, **numbers), loss.loss, loss.kl)
 
         return self._backward([batch.token_ids], loss_of, len(batch.advantages))
 
@@ -88,25 +96,6 @@ class TorchPolicyLearner(TorchLearner):
         else:
             flat = gather_logprobs(states, targets_N, temperature)
         return flat, length_mask(lengths_B, int(lengths.max()))
-
-    def _loss_inputs(
-        self, batch: PolicyBatch, rows: list[int], flat: Float[Tensor, " N"], mask: Bool[Tensor, "B C"]
-    ) -> PolicyLossInputs:
-        tokens = Column(batch.advantages, batch.offsets).places(rows)
-
-        def padded(values: Float[np.ndarray, " N"]) -> Float[Tensor, "B C"]:
-            numbers = torch.from_numpy(values[tokens]).to(self.device, flat.dtype)
-            return flat.new_zeros(mask.shape).masked_scatter(mask, numbers)
-
-        return PolicyLossInputs(
-            logprobs=flat.new_zeros(mask.shape).masked_scatter(mask, flat),
-            old_logprobs=padded(batch.old_logprobs),
-            sampler_logprobs=padded(batch.sampler_logprobs),
-            advantages=padded(batch.advantages),
-            weights=padded(batch.weights),
-            mask=mask,
-            reference_logprobs=None if batch.reference_logprobs is None else padded(batch.reference_logprobs),
-        )
 
 
 def check_prompts(totals: Int[np.ndarray, " B"], lengths: Int[np.ndarray, " B"]) -> None:

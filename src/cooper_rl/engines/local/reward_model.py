@@ -22,10 +22,9 @@ from cooper_rl.rollouts import Column
 class TorchRewardModelLearner(TorchLearner):
     """A sequence-classification model with one label that implements `RewardModelLearner`.
 
-    The logit is read at the last token of each row, given the length of the row. Plain transformers code reads it at
-    the last token that is not padding. That is the same for a single row, unless the row ends with the padding token
-    (which is often also end-of-sequence). The score of a causal model does not depend on the batch (see
-    `TorchLearner._hidden_states`).
+    The logit is read at the last token of each row. Plain transformers code reads it at the last token that is not
+    padding, which differs for a row that ends with the padding token (often also end-of-sequence). The score of a
+    causal model does not depend on the batch (see `TorchLearner._hidden_states`).
     """
 
     @classmethod

@@ -33,11 +33,10 @@ class NativeSampler:
 
     `sync_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
     completions of a Llama-shaped model on a CPU it makes a packed copy of the weights (`CompactDecoder`), which is kept
-    until the weights change or the learner's next training pass begins.
-    `max_rows` bounds the number of completions decoded together (0: all). With the packed copy, others enter as
-    completions end; without it, a batch ends before the next begins. `autocast="bfloat16"` computes in bfloat16. A
-    completion depends on the weights, its prompt, the parameters, the seed and its own place (prompt index,
-    sample index). The rest of the batch can affect it only through rounding.
+    until the weights change or the learner's next training pass begins. `max_rows` bounds the number of completions
+    decoded together (0: all). With the packed copy, others enter as completions end; without it, a batch ends before
+    the next begins. A completion depends on the weights, its prompt, the parameters, the seed and its own place (prompt
+    index, sample index). The rest of the batch can affect it only through rounding.
     """
 
     def __init__(
@@ -77,10 +76,7 @@ class NativeSampler:
         return prompt_room(_context(self.model), max_tokens)
 
     def sync_weights(self, learner: PolicyLearner) -> None:
-        """Sample from `learner.model` from now on, without a copy.
-
-        Raises TypeError for a learner whose model is not a Hugging Face model in this process.
-        """
+        """Sample from `learner.model` from now on. Raises TypeError if it is no Hugging Face model in this process."""
         model = getattr(learner, "model", None)
         if not isinstance(model, PreTrainedModel):
             raise TypeError(f"the native sampler needs a learner with a `model` in this process, not {learner!r}")
@@ -93,9 +89,7 @@ class NativeSampler:
     def sample(
         self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int, share: range | None = None
     ) -> Samples:
-        """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
-
-        With `share`, only for the prompts with these numbers; the others are another process's.
+        """Draw `n` completions for each prompt (token ids), or for those with numbers in `share`, as in `Sampler`.
 
         A completion ends after a stop token or the token that completed a stop string, or is cut at `max_tokens` or
         at the end of the model's context. Raises InputError, before any forward pass, for a prompt that is empty or

@@ -1,10 +1,8 @@
 """Draws tokens: filters, reproducible random numbers, and when a completion ends.
 
-The filters (top-k, top-p, min-p) are pure functions from logits to logits: a dropped token gets `-inf`. `filter_logits`
-applies them in the order of Hugging Face `generate`: first the temperature, then top-k, top-p and min-p. Each works on
-the renormalised output of the previous one. (vLLM applies min-p before top-k and top-p; the results differ only if
-several filters are on.) A token is drawn by inverting the cumulative distribution. Stop strings are found without
-decoding the whole completion at every token.
+The filters (top-k, top-p, min-p) are pure functions from logits to logits: a dropped token gets `-inf`. They follow the
+temperature in the order of Hugging Face `generate`: top-k, top-p, min-p, each on the renormalised output of the one
+before. (vLLM applies min-p first; the results differ only if several filters are on.)
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,8 +29,8 @@ _SLACK = 16
 class RowNoise:
     """One stream of uniform numbers per completion, keyed by (seed, prompt index, sample index).
 
-    The randomness of a completion therefore does not depend on the rows beside it, on when they finish, on how rows
-    are divided into batches, or on the device. The generator is Philox-4x64 (Salmon et al. 2011).
+    So the randomness of a completion does not depend on the rows beside it, on how rows are divided into batches, or on
+    the device. The generator is Philox-4x64 (Salmon et al. 2011).
     """
 
     def __init__(self, seed: int, keys: Sequence[tuple[int, int]]) -> None:
@@ -87,12 +85,10 @@ def draw_tokens(
 
 
 def _weights(logits: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
-    """Weights of the tokens. The most likely one's is 1."""
     return (logits - logits.amax(dim=-1, keepdim=True)).exp_()
 
 
 def _without(forbidden: Int[Tensor, " tokens"] | None, logits: Float[Tensor, "rows vocab"]) -> Tensor:
-    """The logits, and minus infinity for forbidden tokens."""
     return logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
 
 
@@ -102,8 +98,7 @@ def invert_cumulative(
     """The first token whose cumulative weight exceeds `uniforms` times the row's total. Its weight is never 0.
 
     The sums are taken in float64 if the device has it, because a float32 sum over 1e5 tokens would lose the unlikely
-    ones. The sums of whole blocks tell which block the token is in, so only one block per row is searched token by
-    token.
+    ones. The sums of whole blocks tell which block the token is in, and only that one is searched token by token.
     """
     dtype = torch.float32 if weights.device.type == "mps" else torch.float64
     # 1 - eps/2 is the largest number below 1. Without it, rounding to float32 could turn a uniform number into 1.
@@ -138,7 +133,7 @@ def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "ro
 def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "rows vocab"]:
     """Keep the smallest set of most likely tokens whose probability reaches `p` (Holtzman et al. 2020).
 
-    The most likely token is always kept. Among tied tokens at the border, the set may take either.
+    It is never empty. Among tied tokens at the border, it may take either.
     """
     count = min(NUCLEUS_CANDIDATES, logits.shape[-1])
     total = logits.logsumexp(dim=-1, keepdim=True)
@@ -161,10 +156,7 @@ def keep_min_p(logits: Float[Tensor, "rows vocab"], min_p: float) -> Float[Tenso
 
 
 def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -> Float[Tensor, "rows vocab"]:
-    """Apply the filters of `params` to logits that are already divided by the temperature.
-
-    Returns the input tensor itself if no filter is on.
-    """
+    """The logits, already divided by the temperature, after the filters of `params`: the same tensor if none is on."""
     if params.top_k > 0:
         logits = keep_top_k(logits, params.top_k)
     if params.top_p < 1:
@@ -232,10 +224,9 @@ class StopRule:
         return [text[: min(its, default=None)] for text, its in zip(texts, starts, strict=True)]
 
     def _may_complete(self, token_id: int) -> bool:
-        """Whether a token alone could add the last character of a stop string. The answer is remembered per token.
+        """Whether a token alone could add the last character of a stop string.
 
-        A token may decode to part of a character (shown as U+FFFD), and a decoder may strip the spaces of a single
-        token. In both cases the answer is yes.
+        It could if it decodes to part of a character (U+FFFD); and a decoder may strip the spaces of a single token.
         """
         if token_id not in self._can_complete:
             piece = self._decode([token_id])
