@@ -1,13 +1,12 @@
 """Linear layers on oneDNN's kernels, where those are faster than what PyTorch takes by itself.
 
 On x86 PyTorch computes float32 matrix products with MKL, which leaves AVX-512 unused on AMD processors. oneDNN, which
-PyTorch includes for its compiler, uses it. It is twice as fast, forward and backward, with the same rounding error
-(measured in docs/performance.md). It is not a documented interface.
+PyTorch includes for its compiler (no documented interface), uses it: twice as fast, forward and backward, with the same
+rounding error (docs/performance.md).
 
 Under bfloat16 autocast PyTorch converts the weights in every pass. Here they are converted and brought into oneDNN's
-own layout once, and again after they have changed: one packed copy for the forward pass, and one of the transpose for
-the gradient of the input, made at the first pass that needs it. Each takes 2 bytes a weight. Products add up in float32
-and round their result to bfloat16, as autocast's do; the gradient of the weight is float32 from there on.
+own layout once, and again after they have changed: a packed copy for the forward pass, and one of the transpose for the
+gradient of the input, of 2 bytes a weight each. Products add up in float32 and round to bfloat16, as autocast's do.
 """
 
 from collections.abc import Sequence
@@ -107,7 +106,7 @@ class BFloat16Linear(nn.Linear):
 class FastLinear(BFloat16Linear):
     """An `nn.Linear` that uses oneDNN where that can pay off: float32 on the CPU and enough work.
 
-    Under autocast it is a `BFloat16Linear` on processors that multiply in bfloat16, and PyTorch's own on others.
+    Under autocast it is a `BFloat16Linear` where the processor multiplies in bfloat16.
     """
 
     def forward(self, input: Tensor) -> Tensor:

@@ -100,10 +100,7 @@ class TorchLearner:
         return c.learning_rate * learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
 
     def optim_step(self) -> Metrics:
-        """Clip the gradient, update the weights, advance the schedule and clear the gradient.
-
-        The update is skipped if the gradient is not finite, or if a loss since the last call was not finite.
-        """
+        """As in `Learner`. The update is also skipped if a loss since the last call was not finite."""
         optimizer = self._get_optimizer()
         learning_rate = self.learning_rate
         for group in optimizer.param_groups:
@@ -134,7 +131,7 @@ class TorchLearner:
             save_trainer_state(directory, self.model, self.optimizer, self.counters())
 
     def counters(self) -> dict[str, Any]:
-        """The counters and settings that `save` writes, as JSON values."""
+        """What `save` writes as JSON."""
         return {
             "steps": self.steps,
             "skipped_updates": self.skipped_updates,
@@ -143,10 +140,9 @@ class TorchLearner:
         }
 
     def load(self, directory: Path) -> None:
-        """Restore weights, moments and counters in place. Training continues exactly as if it had not been interrupted.
+        """Restore weights, moments and counters in place, but not the config; a changed number of steps is logged.
 
-        The learner keeps its own config, not the saved one; a changed number of steps is logged. Raises InputError for
-        a folder that is not a checkpoint of this model.
+        Raises InputError for a folder that is not a checkpoint of this model.
         """
         if self.base_fingerprint is not None:
             adapter.load_adapter(directory, self.model, self.base_fingerprint)
@@ -263,9 +259,9 @@ def learning_rate_factor(
 ) -> float:
     """The share of the peak learning rate at optimizer step `step`, counted from 0.
 
-    The linear warm-up is (step + 1) / warmup_steps, so that the first step already learns and the last step of the
-    warm-up has the peak. After it the factor is constant, or it falls along half a cosine from 1 to 0 over the rest of
-    `total_steps` (Loshchilov & Hutter 2017, arXiv 1608.03983, without restarts) and stays at 0 from then on.
+    The linear warm-up is (step + 1) / warmup_steps: the first step already learns, and the last has the peak. Then the
+    factor stays, or falls along half a cosine from 1 to 0 over the rest of `total_steps` (Loshchilov & Hutter 2017,
+    arXiv 1608.03983, without restarts) and stays at 0.
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps

@@ -28,9 +28,8 @@ def token_budget_batches(
 ) -> list[list[int]]:
     """Split rows into batches whose padded size (rows x longest) stays within `tokens_per_batch`.
 
-    Returns row indices, each exactly once, longest rows first. Rows of similar length therefore share a batch, and a
-    batch that does not fit into memory fails at once. A row longer than the budget gets a batch of its own. Rows that
-    are together in `relatives` stay neighbours, and in the same batch if they fit.
+    Returns row indices, each exactly once, longest rows first, so that a batch that does not fit into memory fails at
+    once. A row longer than the budget gets a batch of its own. Rows that are together in `relatives` stay neighbours.
     """
     kin = [sorted(rows, key=lambda i: -lengths[i]) for rows in relatives or [[row] for row in range(len(lengths))]]
     batches: list[list[int]] = []
@@ -242,10 +241,7 @@ def _attention(
 
 
 def _stays_float32(device: torch.device) -> bool:
-    """Whether attention is float32 under autocast too: for short rows PyTorch's bfloat16 kernels on a CPU are slower.
-
-    The rotary embedding has made queries and keys float32 already.
-    """
+    """Whether attention is float32 under autocast too: for short rows bfloat16 kernels on a CPU are slower."""
     return device.type == "cpu" and has_bfloat16()
 
 

@@ -25,10 +25,7 @@ LOGITS_PER_CHUNK = 2**24
 
 
 class TorchPolicyLearner(TorchLearner):
-    """A causal language model that implements `PolicyLearner`.
-
-    Log-probabilities do not depend on the batch (see `TorchLearner._hidden_states`).
-    """
+    """A causal language model that implements `PolicyLearner`. Log-probabilities do not depend on the batch."""
 
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
@@ -62,10 +59,7 @@ class TorchPolicyLearner(TorchLearner):
     def logprobs(
         self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
     ) -> Float[np.ndarray, " N"]:
-        """Log-probabilities (nats, of logits / temperature) of the last `lengths[i]` tokens of each row.
-
-        They are in the model's precision, at least float32. Without `adapter` they are those before training.
-        """
+        """As in `PolicyLearner`, in the model's precision, at least float32."""
         places = Column(np.arange(lengths.sum()), offsets_of(lengths))
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
         with nullcontext() if adapter else adapter_off(self.model):
