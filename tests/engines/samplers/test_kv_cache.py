@@ -1,5 +1,7 @@
 """The buffered cache holds what transformers' own cache would hold, and does not copy at every token."""
 
+from typing import Any
+
 import torch
 from transformers import AutoConfig, DynamicCache
 
@@ -9,7 +11,8 @@ SMALL = {"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2}
 
 
 def test_it_equals_the_dynamic_cache_through_growth_repeats_and_departures():
-    ours, theirs = build_cache(AutoConfig.for_model("llama", **SMALL)), DynamicCache()
+    ours: Any = build_cache(AutoConfig.for_model("llama", **SMALL))
+    theirs: Any = DynamicCache()
     rows, steps = 3, [5] + [1] * 120
     for step, width in enumerate(steps):
         if step in (1, 60, 90):
