@@ -123,10 +123,10 @@ class ShardedLearner:
     def infer(
         self,
         passes: int,
-        compute: Callable[[], Shaped[np.ndarray, " own"]],
-        fill: Callable[[], object],
+        compute: Callable[[], Any],
+        fill: Callable[[], Any],
         found: Shaped[np.ndarray, " N"],
-        places: Sequence[int] | Int[np.ndarray, " own"],
+        places: Any,
     ) -> Shaped[np.ndarray, " N"]:
         """Compute this process's share without gradient, and put it at its `places` in the zeros `found`.
 

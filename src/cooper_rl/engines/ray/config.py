@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -36,19 +36,15 @@ class Resources:
 
 
 class Samplers(Protocol):
-    """The settings of a cluster's samplers."""
+    """The settings of a cluster's samplers; `check` and `sampler` are as in `Engine`."""
 
-    def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
-        """Raises InputError for settings that cannot work, before any model is loaded."""
-        ...
+    def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None: ...
 
     def processes(self, on_gpus: bool) -> tuple[int, Resources]:
         """The number of processes besides the policy's, and what each reserves in a cluster with GPUs, or without."""
         ...
 
-    def sampler(self, session: Session, policy: LearnerConfig, max_rows: int) -> Sampler:
-        """A sampler for the policy, as `Engine.sampler`, on the processes of `session`."""
-        ...
+    def sampler(self, session: Session, policy: LearnerConfig, max_rows: int) -> Sampler: ...
 
 
 @SAMPLERS.register
@@ -100,8 +96,9 @@ class VllmSamplers(VllmConfig):
         from cooper_rl.engines.ray.vllm_engines import connect_ranks  # noqa: PLC0415
         from cooper_rl.engines.vllm.sampler import build_sampler  # noqa: PLC0415
 
-        auto = "nccl" if session.on_gpus else "gloo"
-        return build_sampler(policy.model, self.at_most(max_rows), auto, session.start_engines, connect_ranks)
+        engines: Any = session.engines  # None where a server draws, and nothing is started
+        auto, config = "nccl" if session.on_gpus else "gloo", self.at_most(max_rows)
+        return build_sampler(policy.model, config, auto, lambda *given: engines.start(*given), connect_ranks)
 
 
 @ENGINES.register

@@ -20,7 +20,6 @@ from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.ray import ClusterEngine
-    from cooper_rl.engines.vllm import VllmConfig
 
 
 class Session:
@@ -31,7 +30,7 @@ class Session:
         self.groups: list[RankGroup] = []
         """The policy's group, then that of the reward models where it is another."""
         self.engines: RayEngines | None = None
-        """The vLLM engines. They have devices, and no model before `start_engines`."""
+        """The vLLM engines. They have devices, and no model before their `start`."""
         self._started_ray = not ray.is_initialized()
         if self._started_ray:
             _start(engine.address)
@@ -56,11 +55,6 @@ class Session:
         except BaseException:
             self.close()
             raise
-
-    def start_engines(self, model: str, config: VllmConfig, backend: str) -> RayEngines:
-        """The vLLM engines, with a model. Raises InputError as `RayEngines.start`."""
-        assert self.engines is not None  # reserved, as `VllmSamplers.processes` asks
-        return self.engines.start(model, config, backend)
 
     def close(self) -> None:
         """End all processes."""

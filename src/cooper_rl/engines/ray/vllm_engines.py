@@ -77,7 +77,8 @@ class RayEngines(Actors):
         super().__init__(EngineProcess, devices, who, count, each, log, start_timeout_s)
         self.restarts = 0
         self._call_timeout_s = call_timeout_s
-        self._given: tuple[str, VllmConfig, str] | None = None
+        self._given: Any = None
+        """The model, the settings and the transfer's backend that all engines were started with."""
 
     def start(self, model: str, config: VllmConfig, backend: str) -> Self:
         """Have every engine load the model, unless it has. Raises InputError where a machine's vLLM does not serve."""
@@ -105,7 +106,7 @@ class RayEngines(Actors):
 
     def wait_until_back(self) -> None:
         """Replace engines that are dead or silent. Raises EngineLost where that fails."""
-        model, config, backend = self._loaded
+        model, config, backend = self._given
         calls = self._calls("weight_versions")
         answered, _ = ray.wait(list(calls.values()), num_returns=len(calls), timeout=config.timeout_s)
         if lost := [number for number, call in calls.items() if call not in answered or _is_dead(call)]:
@@ -127,14 +128,9 @@ class RayEngines(Actors):
     def reset_prefix_cache(self) -> None:
         self._call("reset_prefix_cache")
 
-    @property
-    def _loaded(self) -> tuple[str, VllmConfig, str]:
-        assert self._given is not None
-        return self._given
-
     def _call(self, verb: str, each: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
         """The results of all engines. An error is raised at once: in a transfer, others may wait for the one failed."""
-        return self.results(self._calls(verb, each), self._loaded[1].timeout_s)
+        return self.results(self._calls(verb, each), self._given[1].timeout_s)
 
     def _calls(self, verb: str, each: Sequence[tuple[Any, ...]] | None = None) -> dict[int, Any]:
         """Calls of a method of every engine, with the engine's own arguments if there are any."""

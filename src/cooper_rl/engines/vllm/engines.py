@@ -47,16 +47,11 @@ class DrawnCompletion:
 class InferenceEngine(Protocol):
     """One vLLM engine, or several behind one call that take the same weights."""
 
-    dtype: torch.dtype
-    """Of its weights."""
-    workers: int
-    """Processes that hold weights, over all engines."""
-    context: int
-    """Most tokens of a prompt and its completion together."""
-    elsewhere: bool
-    """Whether it draws in another process, so that this one can do something else meanwhile."""
-    restarts: int
-    """How many engines this side has started in place of lost ones."""
+    dtype: torch.dtype  # of its weights
+    workers: int  # processes that hold weights, over all engines
+    context: int  # most tokens of a prompt and its completion together
+    elsewhere: bool  # whether it draws in another process, so that this one can do something else meanwhile
+    restarts: int  # engines that this side has started in place of lost ones
 
     def generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
         """Draw every completion, in the order of the requests. Raises EngineLost where the engine is gone."""

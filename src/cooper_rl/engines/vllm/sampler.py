@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
 from uuid import uuid4
 
 import numpy as np
@@ -26,6 +27,8 @@ from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
+
+COUNTED = ("engine/reconnections", "engine/failed_pushes", "time/push_weights")
 
 Start = Callable[[str, VllmConfig, str], InferenceEngine]
 """Starts an engine, given the model, the settings and the transfer's backend."""
@@ -85,20 +88,16 @@ class VllmSampler:
         self.tokenizer = tokenizer
         self.version: str | None = None
         """The version of the engine's weights; None where they are not the learner's."""
-        self.reconnections = 0
-        """How often the engine had lost its weights or its connection."""
-        self.failed_pushes = 0
-        self._engine = engine
-        self._end_of_sequence = end_of_sequence
-        self._connect = connect
+        self._engine, self._end_of_sequence, self._connect = engine, end_of_sequence, connect
         self._sender: WeightSender | None = None
         self._connected: object = None
         """The model that `_sender` sends, or the learner where its model is in other processes."""
-        self._name = uuid4().hex[:8]  # another run's weights in the same engine have other versions
-        self._pushes = 0
+        name = uuid4().hex[:8]  # another run's weights in the same engine have other versions
+        self._versions = (f"{name}-{push}" for push in count(1))
         self._learner: PolicyLearner | None = None
-        self._push_seconds = 0.0
-        self._told: Metrics = {"engine/restarts": float(engine.restarts)}  # earlier restarts belong to another sampler
+        self._restarts = engine.restarts  # those until now belong to another sampler
+        self._counts: Metrics = dict.fromkeys(COUNTED, 0.0)
+        """Since the last `take_metrics`."""
         self._thread = ThreadPoolExecutor(1, "vllm-sampler")
 
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
@@ -142,34 +141,26 @@ class VllmSampler:
         be sent from here, and WeightPushError where the push fails again (EngineLost if the engine is elsewhere). The
         sampler then refuses to draw until another push succeeds.
         """
-        start = time.perf_counter()
+        start, source = time.perf_counter(), getattr(learner, "model", learner)
         for attempt in (1, 2):
             self._reconnect_where_lost()
-            self.version, self._pushes = None, self._pushes + 1
-            version = f"{self._name}-{self._pushes}"
+            self.version, version = None, next(self._versions)
             try:
-                self._sender_of(learner).sync_weights(version)
+                if self._sender is None or self._connected is not source:
+                    self._disconnect()
+                    self._sender, self._connected = self._connect(learner), source
+                self._sender.sync_weights(version)
                 break
-            except WeightPushError as error:
+            except Exception as error:
                 self._disconnect()
-                if attempt == 2 and self._engine.elsewhere:
-                    raise EngineLost(str(error)) from error
-                if attempt == 2:
+                if not isinstance(error, WeightPushError) or (attempt == 2 and not self._engine.elsewhere):
                     raise
+                if attempt == 2:
+                    raise EngineLost(str(error)) from error
                 logger.warning("a hand-over of weights failed and is made again: %s", error)
-                self.failed_pushes += 1
-            except Exception:
-                self._disconnect()
-                raise
+                self._counts["engine/failed_pushes"] += 1
         self.version, self._learner = version, learner
-        self._push_seconds += time.perf_counter() - start
-
-    def _sender_of(self, learner: PolicyLearner) -> WeightSender:
-        source = getattr(learner, "model", learner)
-        if self._sender is None or self._connected is not source:
-            self._disconnect()
-            self._sender, self._connected = self._connect(learner), source
-        return self._sender
+        self._counts["time/push_weights"] += time.perf_counter() - start
 
     def _disconnect(self) -> None:
         if self._sender is not None:
@@ -183,20 +174,15 @@ class VllmSampler:
             return
         found = set(self._engine.weight_versions())
         if found != {self.version}:
-            self.reconnections += 1
+            self._counts["engine/reconnections"] += 1
             logger.warning("engine at weights %s, expected %s: connecting again", ", ".join(found), self.version)
             self._disconnect()
 
     def take_metrics(self) -> Metrics:
         """See `MeasuredSampler`: restarts, reconnections, failed pushes, and seconds of all pushes."""
-        totals = {
-            "engine/restarts": float(self._engine.restarts),
-            "engine/reconnections": float(self.reconnections),
-            "engine/failed_pushes": float(self.failed_pushes),
-            "time/push_weights": self._push_seconds,
-        }
-        told, self._told = self._told, totals
-        return {name: total - told.get(name, 0.0) for name, total in totals.items()}
+        taken = {"engine/restarts": float(self._engine.restarts - self._restarts), **self._counts}
+        self._restarts, self._counts = self._engine.restarts, dict.fromkeys(COUNTED, 0.0)
+        return taken
 
 
 def _requests(

@@ -41,8 +41,6 @@ from cooper_rl.engines.vllm.engines import InferenceEngine
 EXTENSION = f"{__name__}.Extension"
 UNFINISHED = "unfinished "
 """Prefix of an engine's version while its weights change, and after a push that was cut."""
-POLL_S = 0.01
-"""Seconds between two checks whether all workers have joined."""
 
 
 class Extension:
@@ -63,8 +61,7 @@ class ModelWeights(WeightSource):
     """
 
     def __init__(self, model: nn.Module, dtype: torch.dtype):
-        self._model = model
-        self._dtype = dtype
+        self._model, self._dtype = model, dtype
         self.begun: Iterator[tuple[str, Tensor]] | None = None
         """The pass of a push, once it has begun."""
 
@@ -108,7 +105,11 @@ class VllmWeightSender:
             info = GlooTrainerInitInfo(*place, rank=rank, timeout_s=config.timeout_s)
         try:
             if rank == 0 and any(version.startswith(UNFINISHED) for version in engine.weight_versions()):
-                _end_update(engine)
+                # An update was cut. Unless it is ended, its layers count what they have as part of the next one. The
+                # weights in place are then useless, and the version still says so.
+                with suppress(Exception):  # an update is open still: the cut came before any weight
+                    engine.control("start_weight_update", {})
+                engine.control("finish_weight_update", {"weight_version": UNFINISHED + "cut"})
             self._half = WeightTransferTrainerFactory.trainer_init(info, client=self._client, source=self._weights)
         except Exception as error:
             raise WeightPushError(f"the engines could not be reached for their weights: {error}") from error
@@ -158,16 +159,6 @@ class _Client:
         self._control("finish_weight_update", {"weight_version": weight_version or self.version})
 
 
-def _end_update(engine: InferenceEngine) -> None:
-    """End an update that was cut; otherwise its layers would count what they have as part of the next one.
-
-    The weights in place are then useless, and the version still says so.
-    """
-    with suppress(Exception):  # an update is open still: the cut came before any weight
-        engine.control("start_weight_update", {})
-    engine.control("finish_weight_update", {"weight_version": UNFINISHED + "cut"})
-
-
 # The backend `gloo`: the protocol of `nccl` over PyTorch's gloo.
 
 
@@ -190,7 +181,7 @@ class _GlooGroup:
                     joining.result()
                 if time.monotonic() > end:
                     raise TimeoutError(f"not all engines have joined the transfer within {timeout_s:g} s (timeout_s)")
-                time.sleep(POLL_S)
+                time.sleep(0.01)
         self._group: Any = dist.ProcessGroupGloo(dist.PrefixStore("weights", store), rank, world_size, self._timeout)
 
     def broadcast(self, tensor: Tensor, src: int) -> None:
@@ -252,7 +243,6 @@ class GlooTrainerInitInfo(NCCLTrainerInitInfo):
     """Address of the group, for the sender that opens it."""
 
     backend: ClassVar[str] = "gloo"
-    packed: bool = False
     timeout_s: float = 600.0
 
 
@@ -267,7 +257,7 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
     ) -> "GlooTrainerEngine":
         """Open the group; returns when every worker has joined."""
         assert source is not None
-        engine = cls(client=client, source=source, is_sender=init_info.is_sender, packed=False)
+        engine = cls(client=client, source=source, is_sender=init_info.is_sender)
         if engine.is_sender:
             host, port, size = init_info.master_address, init_info.master_port, init_info.world_size
             worker = GlooInitInfo(
@@ -287,9 +277,11 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
             for _ in self.source:
                 pass
             return
-        names = [meta.name for meta in declared]
-        dtypes = [str(meta.dtype).removeprefix("torch.") for meta in declared]
-        update = NCCLWeightTransferUpdateInfo(names, dtypes, [list(meta.shape) for meta in declared])
+        update = NCCLWeightTransferUpdateInfo(
+            names=[meta.name for meta in declared],
+            dtype_names=[str(meta.dtype).removeprefix("torch.") for meta in declared],
+            shapes=[list(meta.shape) for meta in declared],
+        )
         group: Any = self.model_update_group
         if group is None:
             raise RuntimeError("this sender has left its group; make another")
