@@ -104,8 +104,8 @@ class ShardedLearner:
         """The number of passes that this process needs for its share, these rows of the columns."""
         return len(self.learner.microbatches(*(column.take(rows) for column in columns))) if rows else 0
 
-    def train(self, passes: int, compute: Callable[[], Metrics], fill: Callable[[], Metrics], count: int) -> Metrics:
-        """Accumulate the gradient of this process's share, of `count` rows or tokens.
+    def train(self, passes: int, mine: Any, weightless: Any, loss: Any, count: int) -> Metrics:
+        """Accumulate the gradient of this process's share `mine`, of `count` rows or tokens, or of none.
 
         Returns the metrics of the whole batch: `loss` is a sum over it, everything else a mean.
         """
@@ -113,7 +113,8 @@ class ShardedLearner:
             numbers = (self.learner.steps, self._calls, self.rank)
             torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
         self._calls += 1
-        first = self._together(passes, compute, fill, least=1)[0]
+        learn = self.learner.forward_backward
+        first = self._together(max(1, passes), passes, learn, (mine, loss), (weightless, loss))[0]
         metrics = first if passes else dict.fromkeys(first, 0.0)
         sums = [count, *(value * (1 if name == "loss" else count) for name, value in metrics.items())]
         total, *found = self._added(np.array(sums, np.float64)).tolist()
@@ -121,27 +122,22 @@ class ShardedLearner:
         return {name: value / size for name, value, size in zip(metrics, found, sizes, strict=True)}
 
     def infer(
-        self,
-        passes: int,
-        compute: Callable[[], Any],
-        fill: Callable[[], Any],
-        found: Shaped[np.ndarray, " N"],
-        places: Any,
-    ) -> Shaped[np.ndarray, " N"]:
-        """Compute this process's share without gradient, and put it at its `places` in the zeros `found`.
+        self, passes: int, verb: Callable[..., Any], mine: tuple, filler: tuple, found: np.ndarray, places: Any
+    ) -> np.ndarray:
+        """Call `verb` without gradient; what it gives for this process's share `mine` belongs at `places` of `found`.
 
-        Returns the results of all processes.
+        Returns `found`, which is all zeros here, with the results of all processes.
         """
-        results = self._together(passes, compute, fill)
+        results = self._together(passes, passes, verb, mine, filler)
         self.model.reshard()  # no backward pass comes that would do it
         if passes:
             found[places] = results[0]
         return self._added(found)
 
-    def _together(self, passes: int, compute: Callable[[], Any], fill: Callable[[], Any], least: int = 0) -> list[Any]:
-        """Call `compute`, which makes `passes`, and `fill` until all processes have made as many passes."""
-        most = int(_reduced(torch.tensor(max(least, passes), device=self.device), dist.ReduceOp.MAX))
-        return [*([compute()] if passes else []), *(fill() for _ in range(most - passes))]
+    def _together(self, least: int, passes: int, verb: Callable[..., Any], mine: tuple, filler: tuple) -> list[Any]:
+        """Call `verb` with `mine`, which takes `passes`, and with the `filler` until all have made as many passes."""
+        most = int(_reduced(torch.tensor(least, device=self.device), dist.ReduceOp.MAX))
+        return [*([verb(*mine)] if passes else []), *(verb(*filler) for _ in range(most - passes))]
 
     def _added(self, values: Shaped[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
         """The sum of the processes' arrays; it is exact where all but one of them are 0."""
@@ -160,12 +156,7 @@ class ShardedPolicyLearner(ShardedLearner):
         tokens = Column(batch.advantages, batch.offsets).places(rows)
         mine = _with_tokens(batch, batch.token_ids.take(rows), batch.lengths[rows], lambda values: values[tokens])
         weightless = _with_tokens(batch, _TWO_TOKENS, np.array([1]), lambda _: np.zeros(1))
-        return self.train(
-            self.passes(rows, batch.token_ids),
-            compute=lambda: self.learner.forward_backward(mine, loss),
-            fill=lambda: self.learner.forward_backward(weightless, loss),
-            count=len(tokens),
-        )
+        return self.train(self.passes(rows, batch.token_ids), mine, weightless, loss, len(tokens))
 
     def logprobs(
         self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
@@ -173,8 +164,9 @@ class ShardedPolicyLearner(ShardedLearner):
         rows = self._rows(token_ids, lengths)
         return self.infer(
             self.passes(rows, token_ids),
-            compute=lambda: self.learner.logprobs(token_ids.take(rows), lengths[rows], temperature, adapter),
-            fill=lambda: self.learner.logprobs(_TWO_TOKENS, np.array([1]), temperature, adapter),
+            self.learner.logprobs,
+            mine=(token_ids.take(rows), lengths[rows], temperature, adapter),
+            filler=(_TWO_TOKENS, np.array([1]), temperature, adapter),
             found=np.zeros(int(lengths.sum()), np.float64 if self.model.dtype.itemsize == 8 else np.float32),
             places=Column(np.arange(lengths.sum()), offsets_of(lengths)).places(rows),
         )
@@ -221,24 +213,15 @@ class ShardedRewardModelLearner(ShardedLearner):
         rows = self._rows(*columns)
         mine = batch.take(rows)
         weightless = PairBatch([[0]], [[0]], [0.0]) if pairs else LabelledBatch([[0]], [0.0], [0.0])
-        return self.train(
-            self.passes(rows, *columns),
-            compute=lambda: self.learner.forward_backward(mine, loss),
-            fill=lambda: self.learner.forward_backward(weightless, loss),
-            count=len(rows),
-        )
+        return self.train(self.passes(rows, *columns), mine, weightless, loss, len(rows))
 
     def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
         column = Column.of(token_ids)
-        rows = self._rows(column)
-        scores = self.infer(
-            self.passes(rows, column),
-            compute=lambda: self.learner.score([token_ids[i] for i in rows]).numpy(),
-            fill=lambda: self.learner.score([[0]]),
-            found=np.zeros(len(token_ids), np.float32),
-            places=rows,
+        rows, zeros = self._rows(column), np.zeros(len(token_ids), np.float32)
+        mine = ([token_ids[i] for i in rows],)
+        return torch.from_numpy(
+            self.infer(self.passes(rows, column), self.learner.score, mine, filler=([[0]],), found=zeros, places=rows)
         )
-        return torch.from_numpy(scores)
 
     def _rows(self, *columns: Column) -> list[int]:
         """This process's rows; rows that share a prefix in the first column stay together."""

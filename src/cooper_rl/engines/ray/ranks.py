@@ -38,8 +38,7 @@ from cooper_rl.rollouts import Samples
 class Actors:
     """Ray actors of one class, each with devices of its own; Ray does not restart one that dies."""
 
-    grace_s = 0.0
-    """Seconds that the others get after an error in one actor, before it is raised."""
+    grace_s = 0.0  # that the others get after an error in one, before it is raised
     hint = ""
 
     def __init__(self, actor: type, devices: str, who: str, number: int, each: Resources, log: Path, timeout_s: float):
@@ -115,7 +114,7 @@ class RankGroup(Actors):
     def __init__(
         self, name: str, ranks: int, each: Resources, logs: Path, start_timeout_s: float, call_timeout_s: float
     ) -> None:
-        """Reserve devices, and begin to start the processes. Raises InputError where no devices are free in time."""
+        """Begin to start the processes. Raises InputError where no devices are free in time."""
         super().__init__(RankProcess, name, f"a process of {name}", ranks, each, logs / name, start_timeout_s)
         self.name = name
         self._start_timeout_s, self._call_timeout_s = start_timeout_s, call_timeout_s
@@ -187,7 +186,6 @@ class RankProcess:
             return f"tcp://{host}:{free.getsockname()[1]}"
 
     def join(self, rank: int, address: str, ranks: int, timeout_s: float) -> None:
-        """Form the process group."""
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(
             backend, init_method=address, rank=rank, world_size=ranks, timeout=timedelta(seconds=timeout_s)
@@ -228,7 +226,6 @@ class RankSampler:
 
     @torch.no_grad()
     def sync_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Copy the weights, one after the other."""
         if self._model is None:
             self._model = load_policy(self._config.model)
             self._model.to(rank_device(self._config.device))  # pyright: ignore[reportArgumentType]

@@ -46,7 +46,6 @@ class EngineProcess:
         return self._engine.context, self._engine.dtype
 
     def call(self, verb: str, *arguments: Any) -> Any:
-        """Call a method of the engine."""
         return getattr(self._engine, verb)(*arguments)
 
 

@@ -1,10 +1,8 @@
 """Weights of a learner on their way into vLLM engines, and the backend `gloo` for CPUs.
 
-All that this package uses of vLLM's weight-transfer API is in this file. The API has four verbs
-(`init_weight_transfer_engine`, `start_weight_update`, `update_weights`, `finish_weight_update`) and a backend with a
-sending and a receiving half, which both sides look up by name. `nccl` and `ipc` are vLLM's own. `gloo` is ours, and
-importing this file registers it; a worker imports it because of
-`worker_extension_cls="cooper_rl.engines.vllm.transfer.Extension"`.
+vLLM's weight-transfer API has four verbs (`init_weight_transfer_engine`, `start_weight_update`, `update_weights`,
+`finish_weight_update`) and a backend with a sending and a receiving half, which both sides look up by name. `nccl` and
+`ipc` are vLLM's own. `gloo` is ours, and importing this file registers it; a worker imports it because of `EXTENSION`.
 """
 
 # vLLM has an environment of its own, where types are not checked.
@@ -209,11 +207,9 @@ class GlooEngine(NCCLWeightTransferEngine):
     def init_transfer_engine(self, init_info: GlooInitInfo) -> None:
         """Join the sender's group, after leaving an earlier one."""
         self.shutdown()
-        host, port, parallel = init_info.master_address, init_info.master_port, self.parallel_config
-        assert host is not None
-        assert port is not None
+        parallel, address = self.parallel_config, (init_info.master_address, init_info.master_port)
         rank = init_info.rank_offset + parallel.data_parallel_index * parallel.world_size + parallel.rank
-        self.model_update_group = _GlooGroup(host, port, rank, init_info.world_size, init_info.timeout_s)
+        self.model_update_group = _GlooGroup(*address, rank, init_info.world_size, init_info.timeout_s)
 
     def receive_weights(self, update_info: NCCLWeightTransferUpdateInfo) -> None:
         """Load each tensor as it arrives."""
@@ -256,7 +252,6 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
         cls, init_info: GlooTrainerInitInfo, *, client: Any, source: WeightSource | None = None
     ) -> "GlooTrainerEngine":
         """Open the group; returns when every worker has joined."""
-        assert source is not None
         engine = cls(client=client, source=source, is_sender=init_info.is_sender)
         if engine.is_sender:
             host, port, size = init_info.master_address, init_info.master_port, init_info.world_size
@@ -271,7 +266,6 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
 
     def send_weights(self) -> None:
         """One push: the workers receive while this side sends."""
-        assert self.source is not None
         declared = self.source.metadata()
         if not self.is_sender:
             for _ in self.source:
