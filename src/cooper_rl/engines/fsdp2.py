@@ -113,8 +113,8 @@ class ShardedLearner:
             numbers = (self.learner.steps, self._calls, self.rank)
             torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
         self._calls += 1
-        learn = self.learner.forward_backward
-        first = self._together(max(1, passes), passes, learn, (mine, loss), (weightless, loss))[0]
+        local: Any = self.learner
+        first = self._together(max(1, passes), passes, local.forward_backward, (mine, loss), (weightless, loss))[0]
         metrics = first if passes else dict.fromkeys(first, 0.0)
         sums = [count, *(value * (1 if name == "loss" else count) for name, value in metrics.items())]
         total, *found = self._added(np.array(sums, np.float64)).tolist()

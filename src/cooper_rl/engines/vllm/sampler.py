@@ -28,7 +28,7 @@ from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
 
-COUNTED = ("engine/reconnections", "engine/failed_pushes", "time/push_weights")
+COUNTED: tuple[str, ...] = ("engine/reconnections", "engine/failed_pushes", "time/push_weights")
 
 Start = Callable[[str, VllmConfig, str], InferenceEngine]
 """Starts an engine, given the model, the settings and the transfer's backend."""
