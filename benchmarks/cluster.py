@@ -55,7 +55,7 @@ def gradient_of(learner: Any) -> dict[str, torch.Tensor]:
 def remote_gradient(learner: Any) -> dict[str, torch.Tensor]:
     """Of a remote learner; all processes take part, and the first one's is returned."""
     key = learner.key
-    calls = [a.__ray_call__.remote(lambda rank: gradient_of(rank.learners[key])) for a in learner.group.actors]
+    calls = [a.__ray_call__.remote(lambda rank: gradient_of(rank.parts[key])) for a in learner.group.actors]
     return ray.get(calls)[0]
 
 

@@ -11,7 +11,7 @@ from transformers import LlamaForCausalLM, LlamaForSequenceClassification
 
 from cooper_rl.engines.base import PairBatch, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
-from cooper_rl.engines.fsdp2.learners import ShardedPolicyLearner, ShardedRewardModelLearner
+from cooper_rl.engines.fsdp2 import ShardedPolicyLearner, ShardedRewardModelLearner
 from cooper_rl.engines.local.adapter import plain_weights, whole
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
