@@ -30,49 +30,44 @@ volt v volt volts | ampere a amp amps ampere amperes | hertz hz hertz | pascal p
 """
 _GROUPS = [group.split() for group in re.split(r"[|\n]", _MEASURES) if group.strip()]
 _MEASURE = {alias: group[0] for group in _GROUPS for alias in group[1:]}
-_KNOWN = frozenset(_MEASURE.values()) | {"not", "no", "never"}
-_COMPOUND = {
-    "mph": ("mile", "hour"),
-    "kph": ("kilometre", "hour"),
-    "kmh": ("kilometre", "hour"),
-    "cc": ("cubic", "centimetre"),
-}
+_KNOWN = {*_MEASURE.values(), "not", "no", "never"}
+_SPEED = ("kilometre", "hour")
+_COMPOUND = {"mph": ("mile", "hour"), "kph": _SPEED, "kmh": _SPEED, "cc": ("cubic", "centimetre")}
 _POWERS = {"2": "square", "3": "cubic", "\u00b2": "square", "\u00b3": "cubic"}
 _CURRENCIES = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen"}
-_IGNORED = frozenset(
-    "the of on at to for from per each every total all altogether left is are was were more about".split()  # noqa: SIM905
+_IGNORED = set(
+    re.findall(r"\w+", "the of on at to for from per each every total all altogether left is are was were more about")
 )
 _ROUNDING = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A value v in this unit is `factor * v + offset` in the base unit of its dimension."""
+    """The scale of a unit, by which values become values in the base unit of its dimension."""
 
     dimension: str
     factor: Fraction
     offset: Fraction = Fraction(0)
 
     def in_base(self, value: Fraction) -> Fraction:
-        """The value in the base unit."""
         return self.factor * value + self.offset
 
 
-def _scales(dimension: str, factors: str) -> dict[str, Scale]:
-    pairs = (pair.split("=") for pair in factors.split())
-    return {name: Scale(dimension, Fraction(factor)) for name, factor in pairs}
-
-
+_FACTORS = """
+length: metre=1 kilometre=1000 centimetre=1/100 millimetre=1/1000 mile=1609.344 yard=0.9144 foot=0.3048 inch=0.0254
+mass: gram=1 kilogram=1000 milligram=1/1000 pound=453.59237 ounce=28.349523125
+time: second=1 minute=60 hour=3600 day=86400 week=604800
+calendar: month=1 year=12 decade=120 century=1200
+volume: litre=1 millilitre=1/1000
+household volume: gallon=1 quart=1/4 pint=1/8 cup=1/16 tablespoon=1/256 teaspoon=1/768
+money: dollar=1 cent=1/100
+power: watt=1 kilowatt=1000
+"""
 SCALES = {
-    **_scales("length", "metre=1 kilometre=1000 centimetre=1/100 millimetre=1/1000 mile=1609.344 yard=0.9144"),
-    **_scales("length", "foot=0.3048 inch=0.0254"),
-    **_scales("mass", "gram=1 kilogram=1000 milligram=1/1000 pound=453.59237 ounce=28.349523125"),
-    **_scales("time", "second=1 minute=60 hour=3600 day=86400 week=604800"),
-    **_scales("calendar", "month=1 year=12 decade=120 century=1200"),
-    **_scales("volume", "litre=1 millilitre=1/1000"),
-    **_scales("household volume", "gallon=1 quart=1/4 pint=1/8 cup=1/16 tablespoon=1/256 teaspoon=1/768"),
-    **_scales("money", "dollar=1 cent=1/100"),
-    **_scales("power", "watt=1 kilowatt=1000"),
+    name: Scale(dimension, Fraction(factor))
+    for dimension, factors in re.findall(r"(.+): (.+)", _FACTORS)
+    for name, factor in re.findall(r"(\w+)=(\S+)", factors)
+} | {
     "kelvin": Scale("temperature", Fraction(1)),
     "celsius": Scale("temperature", Fraction(1), Fraction("273.15")),
     "fahrenheit": Scale("temperature", Fraction(5, 9), Fraction("273.15") - Fraction(160, 9)),
@@ -165,16 +160,11 @@ def _scale(words: frozenset[str]) -> Scale | None:
         if name in words:
             inner = _scale(words - {name})
             return Scale(f"{inner.dimension}^{power}", inner.factor**power) if inner else None
-    words -= {"degree"} if len(words) > 1 else set()
-    scales = [SCALES[word] for word in words if word in SCALES]
-    if len(scales) != len(words):
-        return None
-    by_dimension = {scale.dimension: scale for scale in scales}
-    if len(scales) == 1:
-        return scales[0]
-    if len(scales) == 2 and by_dimension.keys() == {"length", "time"}:
-        return Scale("speed", by_dimension["length"].factor / by_dimension["time"].factor)
-    return None
+    scales = [SCALES.get(word) for word in words if word != "degree" or len(words) == 1]
+    of = {scale.dimension: scale for scale in scales if scale}
+    if len(scales) == 2 and of.keys() == {"length", "time"}:
+        return Scale("speed", of["length"].factor / of["time"].factor)
+    return scales[0] if len(scales) == 1 else None
 
 
 def without_unit(text: str) -> str:
