@@ -164,14 +164,17 @@ def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bo
 
 
 def _verdict_on_all(texts: list[str], reference: str, symbolic: Symbolic) -> Verdict:
-    read = {_text_verdict(text, reference, symbolic) for text in texts} - {"unparsed"}
+    is_one = len(texts) == 1 or plain_number(reference) is not None
+    read = set()
+    for text in sorted(texts, key=lambda text: plain_number(text) is None):  # Math-Verify last
+        read.add(_text_verdict(text, reference, symbolic))
+        if is_one and "wrong" in read:
+            return "wrong"
+    read -= {"unparsed"}
     if not read:
         return "unparsed"
-    if read == {"correct"}:
-        return "correct"
     # Several boxes may be the elements of one answer: \boxed{1} and \boxed{2} for the reference 1, 2.
-    is_one = len(texts) == 1 or plain_number(reference) is not None
-    return "wrong" if is_one else symbolic(reference, ", ".join(texts), "list")
+    return "correct" if read == {"correct"} else symbolic(reference, ", ".join(texts), "list")
 
 
 def _without_factorials(text: str, kind: str) -> str:

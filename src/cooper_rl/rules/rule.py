@@ -1,7 +1,7 @@
 """A rule gives verdicts on completions and says which reference answers it can work with."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self
 
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.data.problem import Problem
@@ -23,10 +23,7 @@ Asked = tuple[Problem, str]
 
 
 class Rule(Protocol):
-    """Decides whether completions are right. Safe to use from several threads.
-
-    A subclass must have `verify_problems`; it then accepts any reference answer and has nothing to close.
-    """
+    """Decides whether completions are right. Safe to use from several threads. Only `verify_problems` is abstract."""
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         """One verdict for each completion, in order."""
@@ -50,7 +47,12 @@ class Rule(Protocol):
 
     def close(self) -> None:
         """Release processes and threads. Later calls start them again."""
-        return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
 
 
 class RuleConfig(Protocol):
@@ -82,7 +84,7 @@ class ComputedRule(Rule):
     """
 
     def __init__(
-        self, verdict: Callable[[Problem, str], Verdict], objection: Callable[[Problem], str | None] | None = None
+        self, verdict: Callable[[Problem, str], Verdict], objection: Callable[[Problem], str | None] = lambda _: None
     ) -> None:
         self._verdict = verdict
         self._objection = objection
@@ -93,18 +95,13 @@ class ComputedRule(Rule):
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """The objection, if there is one; otherwise the answer in a box must be correct."""
-        if self._objection is not None and (objection := self._objection(problem)) is not None:
-            return objection
-        return unverified(self._verdict(problem, boxed(answer)))
+        return self._objection(problem) or unverified(self._verdict(problem, boxed(answer)))
 
 
 def copies_question(problem: Problem, text: str) -> bool:
     """Whether a completion is the question again and nothing else."""
-    return has_content(text) and _letters_of(text) == _letters_of(problem.question)
-
-
-def _letters_of(text: str) -> str:
-    return " ".join(text.casefold().split()).strip(" .?!:*")
+    letters, of_question = (" ".join(one.casefold().split()).strip(" .?!:*") for one in (text, problem.question))
+    return has_content(text) and letters == of_question
 
 
 def unverified(verdict: Verdict) -> str | None:

@@ -3,7 +3,7 @@
 import reprlib
 from collections.abc import Sequence
 from threading import Lock
-from typing import Any, get_args
+from typing import get_args
 
 from pydantic import Field
 
@@ -33,8 +33,8 @@ class FunctionRule(Config):
 
 
 class UserRule(Rule):
-    def __init__(self, path: str, check_references: bool = False) -> None:
-        self.path = path
+    def __init__(self, path: str, check_references: bool) -> None:
+        self._path = path
         self._check_references = check_references
         self._function = load_function(path, ("problem", "completion_text"))
         self._lock = Lock()
@@ -50,16 +50,14 @@ class UserRule(Rule):
                 returned = self._loop.run(lambda: gathered(self._function, asked))
             else:
                 returned = [self._function(problem, text) for problem, text in asked]
-        return [self._verdict(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
+        for value, (problem, _) in zip(returned, asked, strict=True):
+            if not (isinstance(value, str) and value in get_args(UserVerdict)):
+                raise InputError(
+                    f"{self._path}: returned {reprlib.repr(value)} for problem {problem.id}; "
+                    "a rule returns 'correct', 'wrong' or 'unparsed'"
+                )
+        return returned
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """With `check_references`, the function must accept the answer in a box; otherwise any will do."""
         return unverified(self.verify_problems([(problem, boxed(answer))])[0]) if self._check_references else None
-
-    def _verdict(self, value: Any, problem: Problem) -> Verdict:
-        if isinstance(value, str) and value in get_args(UserVerdict):
-            return value  # pyright: ignore[reportReturnType]
-        raise InputError(
-            f"{self.path}: returned {reprlib.repr(value)} for problem {problem.id}; "
-            "a rule returns 'correct', 'wrong' or 'unparsed'"
-        )
