@@ -24,7 +24,7 @@ TextPolicy = Literal["exact", "refuse"]
 Symbolic = Callable[[str, str, Literal["answer", "free", "list"]], Verdict]
 """Math-Verify's verdict, given a reference and one answer, a whole text, or the elements of one answer."""
 
-# Figures and signs whose meaning is lost when they are evaluated as arithmetic.
+# Dates, ranges, sizes and other figures that are not numbers to calculate with.
 _FIGURES = re.compile(
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d+/\d+/\d+"  # 2024-01-05, 1/5/2024
     r"|\d+(?:\.\d+)?\s?-\s?\d+(?:\.\d+)?(?:\s?-\s?\d+)*"  # 10-12, 555-1234
@@ -51,18 +51,11 @@ _COMMAND = re.compile(r"\\[A-Za-z]+\*?")
 _NAMED_FIGURE = re.compile(r"\\(?:angle|overline|over(?:left)?rightarrow|triangle|widehat|measuredangle)\b")
 _MATHEMATICAL_ALPHABETS = re.compile(r"[\u0370-\u03ff\u2100-\u214f\U0001d400-\U0001d7ff]")
 _WORD = re.compile(r"[A-Za-z]{2,}")
-_FUNCTIONS = frozenset(
-    re.findall(
-        r"\w+",
-        "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp sqrt max min gcd lcm mod det dim "
-        "ker deg arg inf sup lim pi cis and or",
-    )
+_FUNCTION = re.compile(
+    "(?:arc)?(?:sin|cos|tan)|(?:sin|cos|tan)h|cot|sec|csc|log|ln|lg|exp|sqrt|max|min|gcd|lcm|mod|det|dim|ker|deg|arg|inf"
+    "|sup|lim|pi|cis|and|or"
 )
-_LONGEST_PRODUCT = 3
-_SHORT_WORDS = frozenset(
-    ["yes", "no", "not", "the", "is", "are", "to", "of", "if", "by", "in", "on", "at", "up", "all", "any"]
-)
-_NAME = re.compile(r"[A-Z][a-z]{2,}")
+_NO_PRODUCT = re.compile(r"\w{4,}|[A-Z][a-z]{2,}|yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any")
 _OPERATOR = re.compile(r"[+*^=<>|(]|\\[A-Za-z]")
 _LETTER_AND_FIGURE = re.compile(r"[A-Za-z]\d")
 
@@ -73,18 +66,12 @@ def reference_kind(reference: str) -> ReferenceKind:
     if reference_choice(reference) is not None:
         return "choice"
     text = bare_text(_DOUBLED.sub(r"\\", reference))
-    if _is_figures_of_text(text):
+    is_time = _CLOCK.search(text) and "=" not in text
+    is_figure = _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or MONTH.search(text)
+    if is_time or is_figure:
         return "exact"
     is_maths = _is_quantity(text) if plain_number(reference) or unit_of(reference) else _is_formula(text)
     return "maths" if is_maths else "exact"
-
-
-def _is_figures_of_text(text: str) -> bool:
-    """Whether the text is a date, time, range, grade or other figure that is not a number to calculate with."""
-    is_time = _CLOCK.search(text) is not None and "=" not in text
-    return bool(
-        is_time or _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or MONTH.search(text)
-    )
 
 
 def _is_quantity(text: str) -> bool:
@@ -106,15 +93,11 @@ def _is_formula(text: str) -> bool:
         return False  # "a. 3, b. 4"; H2O, but N2^{-N}
     if _WORD.fullmatch(text.strip("()[]{} ")):
         return text == "pi"
-    words = [word for word in _WORD.findall(symbols) if word not in _FUNCTIONS]
-    return all(_is_product(word, text, symbols) for word in words)
-
-
-def _is_product(word: str, text: str, symbols: str) -> bool:
-    """Whether letters in a row are a product of variables: next to an operator, or lower-case after a number (2xy)."""
-    if len(word) > _LONGEST_PRODUCT or _NAME.fullmatch(word) or word in _SHORT_WORDS:
+    words = [word for word in _WORD.findall(symbols) if not _FUNCTION.fullmatch(word)]
+    if any(map(_NO_PRODUCT.fullmatch, words)):
         return False
-    return bool(_OPERATOR.search(text)) or (word.islower() and re.search(rf"\d{word}\b", symbols) is not None)
+    # Letters in a row are a product of variables next to an operator or, in lower case, after a number: 2xy.
+    return bool(_OPERATOR.search(text)) or all(w.islower() and re.search(rf"\d{w}\b", symbols) for w in words)
 
 
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)\}")
@@ -146,9 +129,10 @@ def _undecided(*asked: str) -> NoReturn:
 def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bool = False) -> Verdict:
     """The verdict on a completion against the reference `answer`, where `symbolic` decides what nothing else can."""
     reference = reference_text(answer)
-    kind = reference_kind(reference) if reference else "maths"
-    if kind != "maths":
-        return choice_verdict(reference, completion) if kind == "choice" else exact_verdict(reference, completion)
+    if reference and (choice := reference_choice(reference)):
+        return choice_verdict(choice, completion)
+    if reference and reference_kind(reference) == "exact":
+        return exact_verdict(reference, completion)
     final = extract_answer(completion, factorials="!" in reference)
     if not final.texts or not reference:
         return "unparsed"
