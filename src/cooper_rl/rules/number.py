@@ -70,18 +70,13 @@ def plain_number(text: str) -> str | None:
     return f"{sign}{top}/{number['bottom']}" if number["bottom"] else sign + top
 
 
-def mixed_number(text: str) -> str | None:
-    """A mixed number such as "1 1/2" as a fraction, here `3/2`; None for everything else."""
+def any_number(text: str) -> str | None:
+    """As `plain_number`, but of a mixed number too: `3/2` for "1 1/2"."""
     mixed = re.fullmatch(r"(-?)(\d{1,9}) (\d{1,9})/(\d{1,9})", text, re.ASCII)
     if mixed is None:
-        return None
+        return plain_number(text)
     whole, top, bottom = map(int, mixed.group(2, 3, 4))
     return f"{mixed.group(1)}{whole * bottom + top}/{bottom}"
-
-
-def any_number(text: str) -> str | None:
-    """A plain or a mixed number."""
-    return plain_number(text) or mixed_number(text)
 
 
 def with_divisions(text: str) -> str:
