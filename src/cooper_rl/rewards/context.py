@@ -17,9 +17,6 @@ from cooper_rl.rules.rule import Rule, Verdict
 
 T = TypeVar("T")
 
-NOT_SCORED = {"correct", "gold", "lengths"}
-"""Values of a `StepContext` that no reward model's weights change."""
-
 
 @dataclass(frozen=True)
 class RewardModel:
@@ -182,7 +179,9 @@ class StepContext:
         rewards have kept with `once`."""
         fresh = type(self)(self.groups, self._rule, self._models, self._gold)
         fresh._verdicts, fresh._found = self._verdicts, self._found
-        fresh._columns = {name: column for name, column in self._columns.items() if name in NOT_SCORED}
+        fresh._columns = {
+            name: column for name, column in self._columns.items() if name in ("correct", "gold", "lengths")
+        }
         return fresh
 
     def _kept(self, name: str, compute: Callable[[], Ragged]) -> Ragged:

@@ -172,7 +172,7 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]
     text = _after_statement(statement)
     rest = text.lstrip(" \t\n:*=")
     start = statement.end() + len(text) - len(rest)
-    if _is_json(statement):
+    if statement.group()[0] in "\"'":
         rest = rest.replace("\\\\", "\\")  # LaTeX inside JSON
     if display := _DISPLAY.match(rest):
         return clean(display.group(1) or display.group(2) or ""), statement.string[start + display.end() :]
@@ -183,10 +183,6 @@ def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]
     while (later := _LATER_IS.search(sentence)) and not re.search(r"[\d\\$]", sentence[: later.start()]):
         sentence = sentence[later.end() :].lstrip()
     return clean(sentence if factorials else _DECORATION.sub("", sentence.replace("**", ""))), after
-
-
-def _is_json(statement: re.Match[str]) -> bool:
-    return statement.group()[0] in "\"'"
 
 
 _JSON_STRING = re.compile(r"\s*\"((?:[^\"\\]|\\.)*)\"")
@@ -203,17 +199,15 @@ _RETRACTION = re.compile(
 
 @dataclass(frozen=True)
 class TextAnswer:
-    """A completion's answer as text.
-
-    `boxes` are the contents of the final boxes. `line` is the line that states the answer; it must come after any
-    boxes. `whole` is the end of a completion that has neither. `after` is the text after the boxes or, without boxes,
-    after the line.
-    """
+    """A completion's answer as text."""
 
     boxes: tuple[str, ...] = ()
     line: str | None = None
+    """The line that states the answer, after any boxes."""
     whole: str | None = None
+    """The end of a completion without box and statement."""
     after: str = ""
+    """The text after the boxes or, without boxes, after the line."""
 
 
 def text_answer(completion: str, letters: bool = False) -> TextAnswer:
@@ -228,7 +222,7 @@ def text_answer(completion: str, letters: bool = False) -> TextAnswer:
     if statement:
         text = _after_statement(statement)
         stated = text.lstrip(_DRESS)
-        if _is_json(statement) and (string := _JSON_STRING.match(text)):
+        if statement.group()[0] in "\"'" and (string := _JSON_STRING.match(text)):
             line = string.group(1).replace("\\\\", "\\")
         elif display := _DISPLAY.match(stated.lstrip()):
             line = display.group(1) or display.group(2) or ""

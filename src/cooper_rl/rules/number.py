@@ -1,9 +1,4 @@
-"""Numbers in answers: what counts as one, when two are equal or plainly different, and whether an answer gives one.
-
-For a reference that is a number, `number_verdict` asks of an answer with the right value whether it is a number too.
-`19 - 10` has the value 9 and is not the answer 9, for the question may be to compute it. Neither are `5!`, `101_2`,
-"8th", "page 9" and "it could be 9".
-"""
+"""Numbers in answers: what counts as one, when two are equal or plainly different, and whether an answer gives one."""
 
 import re
 from decimal import Decimal
@@ -108,10 +103,7 @@ def same_number(one: str, other: str) -> bool | None:
 
 
 def as_decimal(number: str) -> str:
-    """A plain number in a form that Math-Verify can read: `6.02e23` written out, `0.0` as 0.
-
-    The latter is needed because Math-Verify rounds all small floats to 0.0.
-    """
+    """A plain number for Math-Verify: `6.02e23` written out, and `0.0` as 0, for it rounds small floats to 0.0."""
     if "/" in number:
         return number
     value = Decimal(number)
@@ -163,8 +155,8 @@ _OF_THE_QUESTION = re.compile(
 def number_verdict(reference: str, final: FinalAnswer) -> Verdict:
     """The verdict on answers whose value is that of `reference`, a plain number, perhaps in another unit.
 
-    `unparsed` if one of them is an expression, a figure of something else, or a guess; `wrong` if a text offers several
-    numbers; else `correct`.
+    `unparsed` if one of them is no number itself: `19 - 10` for 9, as the question may be to compute it, `5!`, `101_2`,
+    "8th", "page 9", "it could be 9". `wrong` if a text offers several numbers; else `correct`.
     """
     expected = plain_number(reference) or ""
     if final.kind == "free":

@@ -1,7 +1,6 @@
-"""The verdict of the rule `maths` with Math-Verify.
+"""The verdict of the rule `maths` with Math-Verify: only in worker processes, for it may stall or run out of memory.
 
-This module runs only in the worker processes, because Math-Verify may stall or run out of memory. It imports neither
-torch nor transformers, so that a replacement process is ready in a fraction of a second.
+It imports neither torch nor transformers, so that a replacement process is ready in a fraction of a second.
 """
 
 import re

@@ -100,8 +100,8 @@ def measures(word: str) -> bool:
 def same_unit(reference: str, text: str) -> bool:
     """Whether the units of two answers agree: those of "5 km" and "5 miles" do not, nor "5 apples" and "5 pears".
 
-    A missing unit agrees with any unit. So do words that only add to the other's ("12 ways", "12 different ways").
-    The m of 6m is a factor and must be there; the base of 204_5 may be missing.
+    A missing unit agrees with any unit, and so do words that only add to the other's ("12 different ways"). The m of 6m
+    is a factor and must be there; the base of 204_5 may be missing.
     """
     if (factor := _FACTOR.search(reference)) and not re.search(rf"(?<![A-Za-z]){factor.group(1)}(?![A-Za-z])", text):
         return False
@@ -120,20 +120,19 @@ def unit_of(text: str) -> frozenset[str]:
     """The words after a value, measures under their full names (`{"kilometre", "hour"}`); empty if there are none."""
     if len(text) > _LONGEST:
         return frozenset()
-    words: list[str] = []
+    words = [name for sign, name in _CURRENCIES.items() if sign in text]
     if _DOLLARS.match(text) and text.count("$") == 1:
         words.append("dollar")
-    words += (name for sign, name in _CURRENCIES.items() if sign in text)
     text = bare_text(text)
     if variable := _VARIABLE.match(text):
         text = text[variable.end() :]
     value_and_unit = _COMMAND.sub(" 1 ", text)  # \frac and \pi belong to the value
-    first = _LETTER.search(value_and_unit)
-    value = value_and_unit[: first.start()] if first else value_and_unit
-    if first and any(map(str.isdigit, value)) and _UNIT.fullmatch(unit := value_and_unit[first.start() :]):
-        found = _WORD.findall(unit)
-        is_factor = len(found[0]) == 1 and found[0].isalpha() and value[-1].isalnum()  # 6m may be six times m
-        words += [] if is_factor else [word for i in range(len(found)) for word in _named(found, i)]
+    if first := _LETTER.search(value_and_unit):
+        value, unit = value_and_unit[: first.start()], value_and_unit[first.start() :]
+        if any(map(str.isdigit, value)) and _UNIT.fullmatch(unit):
+            found = _WORD.findall(unit)
+            if len(found[0]) > 1 or not found[0].isalpha() or not value[-1].isalnum():  # 6m may be six times m
+                words += [name for i in range(len(found)) for name in _named(found, i)]
     return frozenset(words) - _IGNORED
 
 

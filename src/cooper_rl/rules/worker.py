@@ -1,14 +1,11 @@
 """Worker processes that answer questions of mathematics: the main process's handle on one, and the process itself.
 
-    python -m cooper_rl.rules.worker MEMORY_MIB CPU_SECONDS
-
-It reads and writes JSON lines: a question is `{"answer": ..., "completion": ..., "expressions": ...}`, a reply
-`{"verdict": ..., "outcome": ..., "cpu_s": ...}`. The first line of output is `{"ready": true}`.
-
-The process itself answers nothing: it forks for each question. So a question meets the same memory, caches and random
-state in every process, whatever was asked before. The fork is killed by a timer of its own CPU time, which sympy's C
-loops cannot ignore and which does not see what else the machine does. Where there is no fork (Windows), the process
-answers itself, and only the parent's wall time limits it.
+`python -m cooper_rl.rules.worker MEMORY_MIB CPU_SECONDS` reads questions as JSON lines
+`{"answer": ..., "completion": ..., "expressions": ...}` and writes `{"ready": true}`, then for each question
+`{"verdict": ..., "outcome": ..., "cpu_s": ...}`. It answers nothing itself but forks for each question. So a question
+meets the same memory, caches and random state in every process, whatever was asked before. The fork is killed by a
+timer of its own CPU time, which sympy's C loops cannot ignore and which does not see what else the machine does. Where
+there is no fork (Windows), the process answers itself, and only the parent's wall time limits it.
 """
 
 import gc
@@ -24,6 +21,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
 
@@ -53,9 +51,9 @@ class Checked:
 class WorkerProcess:
     """One worker process. It starts with the first question and again whenever it was lost.
 
-    Only one thread at a time may use it. It is a plain subprocess, so it needs no fork of a process that holds a model,
-    no pickle, and no `__main__` guard in the user's script. `wall_s` is the wall time after which a question is taken
-    for lost. It is far above `timeout_s`, the CPU time that a question may take.
+    Only one thread at a time may use it. A plain subprocess needs no fork of a process that holds a model, no pickle,
+    and no `__main__` guard in the user's script. `wall_s` is the wall time after which a question is taken for lost,
+    far above `timeout_s`, the CPU time that it may take.
     """
 
     def __init__(self, timeout_s: float, memory_mib: int, wall_s: float) -> None:
@@ -64,9 +62,7 @@ class WorkerProcess:
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, answer: str, completion: str, expressions: bool = False) -> Checked:
-        """The verdict. A question whose process is lost (killed from outside, or silent for `wall_s`) is asked again,
-        once.
-        """
+        """The verdict. It is asked for again if the process is lost: killed from outside, or silent for `wall_s`."""
         question = {"answer": answer, "completion": completion, "expressions": expressions}
         for stalls in range(_TRIES):
             reply = _exchange(self._process or self._start(), question, self._wall_s)
@@ -174,23 +170,22 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
     gc.freeze()  # a collection in a fork would copy all of this
     _reply({"ready": True})
     for line in sys.stdin:
-        question = json.loads(line)
+        ask = partial(maths_verdict, **json.loads(line))
         if hasattr(os, "fork"):
-            _reply(_asked_in_a_fork(lambda: maths_verdict(**question), memory_mib, cpu_seconds))  # noqa: B023
+            _reply(_asked_in_a_fork(ask, memory_mib, cpu_seconds))
         else:
             start = time.process_time()
-            verdict = maths_verdict(**question)
-            _reply({"verdict": verdict, "outcome": "answered", "cpu_s": time.process_time() - start})
+            _reply({"verdict": ask(), "outcome": "answered", "cpu_s": time.process_time() - start})
 
 
-def _asked_in_a_fork(verdict_of: Callable[[], Verdict], memory_mib: int, cpu_seconds: float) -> dict[str, Any]:
+def _asked_in_a_fork(ask: Callable[[], Verdict], memory_mib: int, cpu_seconds: float) -> dict[str, Any]:
     """The reply to a question. `outcome` is `lost` if something outside killed the fork, so that there is no verdict.
 
     Any other end is a property of the question: out of CPU time (`killed`), out of memory or stack (`crashed`).
     """
     pid = os.fork()
     if pid == 0:
-        _answer_and_exit(verdict_of, memory_mib, cpu_seconds)
+        _answer_and_exit(ask, memory_mib, cpu_seconds)
     _, status, usage = os.wait4(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     verdict: Verdict = "timeout"
@@ -202,7 +197,7 @@ def _asked_in_a_fork(verdict_of: Callable[[], Verdict], memory_mib: int, cpu_sec
     return {"verdict": verdict, "outcome": outcome, "cpu_s": usage.ru_utime + usage.ru_stime}
 
 
-def _answer_and_exit(verdict_of: Callable[[], Verdict], memory_mib: int, cpu_seconds: float) -> NoReturn:
+def _answer_and_exit(ask: Callable[[], Verdict], memory_mib: int, cpu_seconds: float) -> NoReturn:
     code = 1
     try:
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -210,7 +205,7 @@ def _answer_and_exit(verdict_of: Callable[[], Verdict], memory_mib: int, cpu_sec
         os.dup2(nowhere, 1)  # if the process dies, its parent must not wait for this fork
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-        code = _FIRST + _VERDICTS.index(verdict_of())
+        code = _FIRST + _VERDICTS.index(ask())
         if _near_memory_limit(memory_mib):  # Math-Verify swallows MemoryError and calls the answer wrong
             code = _EXHAUSTED
     finally:

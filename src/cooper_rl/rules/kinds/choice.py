@@ -1,7 +1,4 @@
-"""The rule for multiple choice: an answer is right if it gives the option's letter, or its text if that is known.
-
-The options of a problem are listed in its question or its metadata.
-"""
+"""The rule for multiple choice: an answer is right if it gives the option's letter, or its text if that is known."""
 
 import re
 from collections import Counter
