@@ -38,10 +38,9 @@ class RewardModel:
 class StepContext:
     """The answers of a step with the rule's verdicts, the reward models' scores and the gold labels.
 
-    Each value is computed on first use and then kept. Nothing is verified or scored twice, and the recorded verdict is
-    the one the reward was based on. The metrics `reward_model/` and the parts `reward_model` and `logit` describe the
-    first of `models`; for any other model, its name is appended. `gold` is the path `package.module:function` of a
-    function that knows whether a completion is truly right.
+    Each value is computed on first use and then kept: nothing is verified or scored twice, and the recorded verdict is
+    the one the reward was based on. `gold` is the path `package.module:function` of a function that knows whether a
+    completion is truly right.
     """
 
     def __init__(
@@ -138,19 +137,13 @@ class StepContext:
         return self._kept("lengths", lambda: self.ragged(tokens))
 
     def once(self, reward: Any, compute: Callable[[], T]) -> T:
-        """What a reward has found out about these answers without any reward model, computed on first use.
-
-        `afresh` keeps it, so a reward that costs money or time is not asked again.
-        """
-        if reward not in self._found:
-            self._found[reward] = compute()
-        return self._found[reward]
+        """What a reward has found out without any reward model, computed on first use; `afresh` keeps it, so a reward
+        that costs money or time is not asked again."""
+        return _kept(self._found, reward, compute)
 
     def scores(self, reward: Reward) -> Scores:
         """What a reward gives to these answers, computed on first use. A shaping that reads a reward asks here."""
-        if reward not in self._scores:
-            self._scores[reward] = reward.score(self)
-        return self._scores[reward]
+        return _kept(self._scores, reward, lambda: reward.score(self))
 
     def recall(self, verdicts: list[list[Verdict]], logits: Mapping[str, Sequence[Sequence[float]]]) -> None:
         """Take over earlier results: a row per group, logits by the model's name."""
@@ -185,16 +178,20 @@ class StepContext:
         return fresh
 
     def _kept(self, name: str, compute: Callable[[], Ragged]) -> Ragged:
-        if name not in self._columns:
-            self._columns[name] = compute()
-        return self._columns[name]
+        return _kept(self._columns, name, compute)
+
+
+def _kept(kept: dict[Any, T], key: Any, compute: Callable[[], T]) -> T:
+    if key not in kept:
+        kept[key] = compute()
+    return kept[key]
 
 
 def gold_labels(groups: Sequence[AnswerGroup], function: str) -> Ragged:
-    """Whether each completion is truly right, according to `function`. For evaluation only, never for training.
+    """Whether each completion is truly right, by the function at `package.module:function`. Never for training.
 
-    `function` is the path `package.module:function`; it is called with (problem, completion text). Raises InputError
-    naming the problem if it returns anything but True or False.
+    It is called with (problem, completion text). Raises InputError naming the problem if it returns anything but True
+    or False.
     """
     is_right = load_function(function, ("problem", "completion_text"))
 

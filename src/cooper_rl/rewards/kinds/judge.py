@@ -1,7 +1,6 @@
 """A judge as a reward: a language model on a server that says whether an answer agrees with the reference.
 
-`JudgedReward` asks any judge; the prompt, and how a verdict is read from the reply, are also those of
-`cooper verifyrm label`.
+The prompt, and how a verdict is read from the reply, are also those of `cooper verifyrm label`.
 """
 
 from __future__ import annotations
@@ -124,8 +123,7 @@ class Tally:
     failures: Counter[str] = field(default_factory=Counter)
 
     def metrics(self) -> dict[str, float]:
-        """`judge/requests`, `judge/unreadable` (replies without a verdict), and `judge/failures_<kind>` for each kind
-        of `FailureKind`."""
+        """`judge/requests`, `judge/unreadable` (replies without a verdict), and `judge/failures_<kind>`."""
         names = {"unreadable": "judge/unreadable"} | {kind: f"judge/failures_{kind}" for kind in get_args(FailureKind)}
         counts = {name: float(self.failures[kind]) for kind, name in names.items()}
         return {"judge/requests": float(self.requests), **counts}
@@ -141,8 +139,8 @@ class JudgedReward:
     def score(self, context: StepContext) -> Scores:
         """The judge's numbers (the part `judge`), with the group's mean where it was not heard; see `with_means`.
 
-        The part `judge_heard` is 1.0 where it was heard. The metric `judge/unheard` is the share of the other answers;
-        for the rest see `Tally`. The answers of a context are judged once, also if a reward model learns in between.
+        The part `judge_heard` is 1.0 where it was heard, and the metric `judge/unheard` the share of the other answers.
+        The answers of a context are judged once, also if a reward model learns in between.
         """
         values, metrics = context.once(self, lambda: self._heard(context))
         judged = context.ragged([value for row in with_means(values) for value in row])
@@ -151,7 +149,6 @@ class JudgedReward:
         return Scores(judged, {"judge": judged, "judge_heard": heard}, metrics)
 
     def close(self) -> None:
-        """Close the connections."""
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -195,8 +192,6 @@ class JudgedReward:
 
 
 class PointwiseJudge(JudgedReward):
-    """Verdicts on single answers."""
-
     def __init__(self, server: VerdictServer) -> None:
         self._reads_first_token = server.read == "first_token"
         first_token = {"max_tokens": 1, "top_logprobs": server.top_logprobs or 20}

@@ -38,7 +38,7 @@ class RewardModelReward(RewardConfig):
         return (self.model,)
 
     def score(self, context: StepContext) -> Scores:
-        """Rewards in [0, 1], with the parts `reward_model` (the reward) and `logit` (see `StepContext.model_parts`)."""
+        """Rewards in [0, 1], with the parts `reward_model` (the reward) and `logit`."""
         return Scores(context.probabilities(self.model), context.model_parts(self.model))
 
 
