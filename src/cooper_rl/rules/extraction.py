@@ -72,8 +72,10 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
     """
     tail, boxes, statement = _places(completion)
     stated, after = (None, "") if statement is None else _stated_value(statement, factorials)
-    if boxes and statement and _is_final(statement) and stated and _VALUE.search(stated):
-        boxes = []
+    if boxes and statement and stated and _VALUE.search(stated):
+        before = tail[max(0, statement.start() - _FINAL_CHARS) : statement.start()]
+        if statement.group()[0] == "<" or _FINAL.search(before):
+            boxes = []
     if boxes:
         end_of_boxes = boxes[-1][1]
         other = _ALTERNATIVE.match(tail, end_of_boxes)
@@ -155,12 +157,6 @@ def _places(completion: str) -> tuple[str, list[tuple[int, int]], re.Match[str] 
 def _last_statement(text: str, after: int = 0) -> re.Match[str] | None:
     *_, last = [None, *_STATEMENT.finditer(text, after)]
     return last
-
-
-def _is_final(statement: re.Match[str]) -> bool:
-    """Whether a statement says "final answer", or is the tag `<answer>`."""
-    start = statement.start()
-    return statement.group()[0] == "<" or bool(_FINAL.search(statement.string[max(0, start - _FINAL_CHARS) : start]))
 
 
 def _after_statement(statement: re.Match[str]) -> str:

@@ -70,16 +70,13 @@ def reference_kind(reference: str) -> ReferenceKind:
     is_figure = _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or MONTH.search(text)
     if is_time or is_figure:
         return "exact"
-    is_maths = _is_quantity(text) if plain_number(reference) or unit_of(reference) else _is_formula(text)
-    return "maths" if is_maths else "exact"
-
-
-def _is_quantity(text: str) -> bool:
-    """Whether a value followed by words is a value with a unit, unlike "12 thousand", "9 pm" or "10 Downing Street"."""
+    if not plain_number(reference) and not unit_of(reference):
+        return "maths" if _is_formula(text) else "exact"
+    # A value with a unit, unlike "12 thousand", "9 pm" or "10 Downing Street".
     words = _COMMAND.sub(" ", text)
     if CHANGES_NUMBER.search(_COUNTED.sub("", words)) or _NO_UNIT.search(text):
-        return False
-    return all(word == word.lower() or measures(word) for word in _WORD.findall(words))
+        return "exact"
+    return "maths" if all(word == word.lower() or measures(word) for word in _WORD.findall(words)) else "exact"
 
 
 def _is_formula(text: str) -> bool:

@@ -44,10 +44,7 @@ def _symbolic_verdict(reference: str, text: str, form: str) -> Verdict:
 
 
 maths_verdict = partial(verdict_by, _symbolic_verdict)
-"""`maths_verdict(answer, completion, expressions=False)`: the verdict on a completion against a reference answer.
-
-With `expressions`, `19 - 10` answers the reference 9, as it does to Math-Verify; without, it is `unparsed`.
-"""
+"""`maths_verdict(answer, completion, expressions=False)`: as `fast_verdict`, but never None."""
 
 
 def _read(text: str, numeric: bool) -> list:

@@ -16,8 +16,6 @@ from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 
 Options = Mapping[str, str]
 """Maps letters to texts, as `plain_text` gives them."""
-
-_NO_OPTIONS: Options = MappingProxyType({})
 _LEAD = r"(?i:(?:the|my|it|so|is|correct|right|best|final|answer|options?|choices?|letters?)\b[\s:=]*)*"
 _OPTION = re.compile(
     rf"{_LEAD}(?:[(\[]\s*(?P<enclosed>[A-Ja-j])\s*[)\]]|(?P<bare>[A-J])|(?P<small>[a-j])(?=\)))(?P<rest>.*)", re.DOTALL
@@ -104,7 +102,7 @@ def reference_choice(reference: str) -> Choice | None:
     return Choice(((option.group(1) or option.group(2)).upper(),), plain_text(option.group(3)))
 
 
-def choice_verdict(expected: Choice, completion: str, options: Options = _NO_OPTIONS) -> Verdict:
+def choice_verdict(expected: Choice, completion: str, options: Options = MappingProxyType({})) -> Verdict:
     """The verdict on `completion`, for which an option's text alone is an answer too.
 
     It is `unparsed` if the completion gives neither letter nor text: a number in the box may be the text of the right
