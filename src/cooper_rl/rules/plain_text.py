@@ -18,7 +18,7 @@ _QUOTES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'") | dict.fromkeys
 _DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"))
 _EMOJI_AT_END = re.compile(rf"\s*{EMOJI}[\s!]*(?:{EMOJI}[\s!]*)*\Z|\A(?:{EMOJI}\s*)+")
 _EDGES = " \t.,;:!*_\"'"
-_ARTICLE = re.compile(r"(?:the|an?)\s+(?=\S)", re.IGNORECASE)
+_ARTICLE = re.compile(r"\A(?:the|an?)\s+(?=\S)", re.IGNORECASE)
 _NUMBER_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty"
@@ -60,8 +60,7 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
     text = re.sub(r"\s*([:/])\s*|(?<=\d)\s*(-)\s*(?=\d)", r"\1\2", text)
     text = re.sub(r"\s*(?:[,;]|,?\s(?:and|&)(?=\s))\s*", ", ", text)
-    text = _ARTICLE.sub("", re.sub(r"\s+", " ", text).strip(), count=1) if _ARTICLE.match(text) else text
-    text = re.sub(r"\s+", " ", _TIME.sub(_clock, with_iso_dates(text))).strip(_EDGES)
+    text = re.sub(r"\s+", " ", _TIME.sub(_clock, with_iso_dates(_ARTICLE.sub("", text)))).strip(_EDGES)
     return " ".join(_NUMBERS.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
 
 

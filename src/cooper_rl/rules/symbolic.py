@@ -39,8 +39,8 @@ def _symbolic_verdict(reference: str, text: str, form: str) -> Verdict:
     if not found and form != "list":
         return "unparsed"
     # Gold first: Math-Verify's comparison is not symmetric. An interval may be written as an inequality.
-    options = {"float_rounding": decimals, "timeout_seconds": None, "allow_set_relation_comp": True}
-    return "correct" if verify(gold, found, **options) else "wrong"
+    same = verify(gold, found, float_rounding=decimals, timeout_seconds=None, allow_set_relation_comp=True)
+    return "correct" if same else "wrong"
 
 
 maths_verdict = partial(verdict_by, _symbolic_verdict)
