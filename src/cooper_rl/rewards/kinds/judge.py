@@ -12,7 +12,7 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 from zlib import crc32
 
@@ -115,18 +115,8 @@ class PointwiseJudgeConfig(JudgeRewardConfig):
         return PointwiseJudge(self.judge)
 
 
-@dataclass
-class Tally:
-    """The requests of one step: how many there were, and how many failed, by kind."""
-
-    requests: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
-
-    def metrics(self) -> dict[str, float]:
-        """`judge/requests`, `judge/unreadable` (replies without a verdict), and `judge/failures_<kind>`."""
-        names = {"unreadable": "judge/unreadable"} | {kind: f"judge/failures_{kind}" for kind in get_args(FailureKind)}
-        counts = {name: float(self.failures[kind]) for kind, name in names.items()}
-        return {"judge/requests": float(self.requests), **counts}
+Tally = Counter[str]
+"""The number of `requests` of one step, and how many of them failed, by kind."""
 
 
 class JudgedReward:
@@ -139,8 +129,9 @@ class JudgedReward:
     def score(self, context: StepContext) -> Scores:
         """The judge's numbers (the part `judge`), with the group's mean where it was not heard; see `with_means`.
 
-        The part `judge_heard` is 1.0 where it was heard, and the metric `judge/unheard` the share of the other answers.
-        The answers of a context are judged once, also if a reward model learns in between.
+        The part `judge_heard` is 1.0 where it was heard. Metrics: `judge/unheard`, the share of the other answers,
+        `judge/requests`, `judge/unreadable` (replies without a verdict) and `judge/failures_<kind>`. The answers of a
+        context are judged once, also if a reward model learns in between.
         """
         values, metrics = context.once(self, lambda: self._heard(context))
         judged = context.ragged([value for row in with_means(values) for value in row])
@@ -164,16 +155,17 @@ class JudgedReward:
         reply_to = dict(zip(chats, replies, strict=True))
         found = [read(reply_to[text]) for text, (_, read) in zip(texts, questions, strict=True)]
         unread = dict.fromkeys(text for text, value in zip(texts, found, strict=True) if value is None)
-        tally.requests += len(chats)
-        tally.failures.update(reply_to[text].failure or "unreadable" for text in unread)
+        tally["requests"] += len(chats)
+        tally.update(reply_to[text].failure or "unreadable" for text in unread)
         return found
 
     def _heard(self, context: StepContext) -> tuple[Heard, dict[str, float]]:
-        tally = Tally()
+        tally: Tally = Counter()
         values = self.judge(context, tally)
         flat = [value for row in values for value in row]
-        unheard = sum(value is None for value in flat) / max(1, len(flat))
-        return values, {"judge/unheard": unheard, **tally.metrics()}
+        metrics = {"judge/unheard": sum(value is None for value in flat) / max(1, len(flat))}
+        metrics |= {"judge/requests": float(tally["requests"]), "judge/unreadable": float(tally["unreadable"])}
+        return values, metrics | {f"judge/failures_{kind}": float(tally[kind]) for kind in get_args(FailureKind)}
 
     @abstractmethod
     def judge(self, context: StepContext, tally: Tally) -> Heard:
