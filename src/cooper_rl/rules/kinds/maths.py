@@ -78,7 +78,7 @@ class RuleVerifier(Rule):
         with self._lock:
             self.counts.update([*decided, *["fast"] * len(decided)])
         if self._workers == 1 or len(slow) < 2:
-            late = {pair: self._verify_slowly(*pair) for pair in slow}
+            late: dict[tuple[str, str], Verdict] = {pair: self._verify_slowly(*pair) for pair in slow}
         else:
             with ThreadPoolExecutor(self._workers) as threads:
                 late = dict(zip(slow, threads.map(lambda pair: self._verify_slowly(*pair), slow), strict=True))
