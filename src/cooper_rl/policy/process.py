@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -33,9 +34,9 @@ class ProcessCredit(Config):
     """Factor of the advantages of the finished reward, to which those of the process are added. With 0 only the
     process counts."""
 
+    @abstractmethod
     def credit(self, rewards: Float[Tensor, " S"]) -> Float[Tensor, " S"]:
         """The credit of each of a completion's S steps, from their rewards in [-1, 1] (float64)."""
-        raise NotImplementedError
 
 
 ProcessConfig = Annotated[ProcessCredit, PROCESS_CREDITS]
