@@ -39,8 +39,8 @@ service
 adapters
 verifyrm
 inputs
-build
 step
+build
 trainer
 cli
 """

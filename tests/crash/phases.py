@@ -10,10 +10,11 @@ import cooper_rl.observe.report
 import cooper_rl.stage2.health
 import cooper_rl.stage2.stage2
 from cooper_rl import CooperReward, CooperTrainer
-from cooper_rl.build import RolloutSource, assemble
+from cooper_rl.build import assemble
 from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rules.verifier import Verifier
+from cooper_rl.step import RolloutSource
 
 PHASES: list[tuple[str, ModuleType | Callable]] = [
     ("sample", RolloutSource.take),
