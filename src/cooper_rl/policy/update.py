@@ -86,15 +86,11 @@ def update_policy(
         estimates = logprobs.kl(kl.kind, kl.clamp).split(lengths_B.tolist())
         penalties_B = torch.stack([kl.coefficient * row.sum() for row in estimates])
         rewards = after_kl = rewards.like(rewards.flat - penalties_B)
-    # A diverged reward model costs its groups, which have no spread to learn from then, but does not end the run.
-    groups = [group if bool(group.isfinite().all()) else torch.zeros_like(group) for group in rewards.groups()]
-    rewards = rewards.like(torch.cat(groups))
+    rewards = _zero_where_not_finite(rewards)
     if after_kl is not None:
-        metrics |= {
-            "reward/after_kl_mean": rewards.flat.mean().item(),
-            "reward/after_kl_std": rewards.flat.std(unbiased=False).item(),
-            "reward/after_kl_group_spread": (rewards.amax() - rewards.amin()).nanmean().item(),
-        }
+        metrics["reward/after_kl_mean"] = rewards.flat.mean().item()
+        metrics["reward/after_kl_std"] = rewards.flat.std(unbiased=False).item()
+        metrics["reward/after_kl_group_spread"] = (rewards.amax() - rewards.amin()).nanmean().item()
     usable_P = usable_groups(rewards, config.min_spread)
     if isinstance(config.advantages, ReadsCompletions):
         logprobs = logprobs or _logprobs(learner, None, rollouts, every, config, sampling)
@@ -175,6 +171,15 @@ def _with_process(
     )
     both = config.process.outcome_weight * advantages_T + np.concatenate(rows)
     return both, usable_P | teaches_P, process_metrics(steps) | {"process/usable_groups": float(teaches_P.mean())}
+
+
+def _zero_where_not_finite(rewards: Ragged) -> Ragged:
+    """The rewards, with zeros for every group that has a non-finite reward, so that it has no spread to learn from.
+
+    A diverged reward model thus costs its groups but does not end the run.
+    """
+    groups = [group if bool(group.isfinite().all()) else torch.zeros_like(group) for group in rewards.groups()]
+    return rewards.like(torch.cat(groups))
 
 
 def _means(values_T: Float[np.ndarray, " T"], rollouts: Rollouts) -> Float[Tensor, " B"]:
