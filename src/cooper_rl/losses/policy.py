@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Tokens = Float[Tensor, "B T"]
     TokenLosses = tuple[Tokens, dict[str, Tensor]]
     """The loss of each token, and metrics of each token. Their values at padding have no meaning."""
-    Lengths, Weights = Int[np.ndarray, " R"], Float64[np.ndarray, " R"]
+    Lengths = Int[np.ndarray, " R"]
+    Weights = Float64[np.ndarray, " R"]
 
 KLKind = Literal["k1", "k2", "k3"]
 LOG_RATIO_LIMIT = 20.0

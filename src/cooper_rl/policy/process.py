@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-PROCESS_CREDITS = Kinds(
-    "process credit", "cooper_rl.policy.process", ["credit", "model", "separator", "outcome_weight"]
-)
+PROCESS_CREDITS = Kinds("process credit", __name__, ["credit", "model", "separator", "outcome_weight"])
 """The kinds of `algorithm.process`."""
 
 

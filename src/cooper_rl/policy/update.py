@@ -11,13 +11,7 @@ from torch import Tensor
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.losses.policy import KLKind, PolicyObjective, kl_estimate, token_weights
-from cooper_rl.policy.advantages import (
-    Completions,
-    ReadsCompletions,
-    advantages,
-    usable_groups,
-    without_outliers,
-)
+from cooper_rl.policy.advantages import Completions, ReadsCompletions, advantages, usable_groups, without_outliers
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.process import Steps, process_advantages, process_metrics
 from cooper_rl.rollouts import Ragged, Rollouts

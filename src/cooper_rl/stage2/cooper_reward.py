@@ -167,7 +167,8 @@ class CooperReward:
             if self._last is not None and step == self._last.step:
                 return self._last
             opened = self._opened(step)
-            opened.check_ids(list(keep or ()))
+            if unknown := [name for name in keep or () if name not in opened.groups]:
+                raise InputError(f"step {step}: keep names groups that were not scored: {', '.join(unknown[:5])}")
             return self._finished(opened, *self._train(opened, keep))
 
     def learns_first(self, scored: Scored) -> bool:
@@ -185,7 +186,7 @@ class CooperReward:
         with self._lock:
             opened = self._opened(step)
             metrics, pairs = self._train(opened, None)
-            paid = opened.paid_again(lambda context: self._pay(context, step))
+            paid = replace(opened, calls=[self._pay(call.context.afresh(), step) for call in opened.calls])
             updated = self._finished(paid, metrics, pairs)
             found = paid.scored(paid.answered)
         of_models = {name: value for name, value in found.metrics.items() if not name.startswith(OF_ANSWERS)}

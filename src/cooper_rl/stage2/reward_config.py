@@ -254,15 +254,12 @@ def _check_tree(config: CooperRewardConfig) -> None:
         raise ValueError(
             f"reward_models: {' and '.join(learning)} both learn; at most one can, set learns: false for the others"
         )
-    for field, names in (
-        ("rewards", read_by(config.rewards)),
-        ("shaping", read_by(config.shaping)),
-        ("cooptimization (agree_with, peer)", _asked_in_stage2(config)),
-    ):
-        for name in names:
-            if name not in config.reward_models:
-                known = ", ".join(config.reward_models) or "none is configured"
-                raise ValueError(f"{field}: no reward model is named {name!r} (reward_models: {known})")
+    read = {"rewards": read_by(config.rewards), "shaping": read_by(config.shaping)}
+    read["cooptimization (agree_with, peer)"] = _asked_in_stage2(config)
+    for field, names in read.items():
+        if unknown := [name for name in names if name not in config.reward_models]:
+            known = ", ".join(config.reward_models) or "none is configured"
+            raise ValueError(f"{field}: no reward model is named {unknown[0]!r} (reward_models: {known})")
     for index, part in enumerate(config.shaping):
         if hasattr(part, "check_place"):
             part.check_place(config.rewards, config.shaping[:index])

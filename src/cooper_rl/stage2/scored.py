@@ -5,7 +5,7 @@ Importing this module does not import torch, because the reward's clients use it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -194,11 +194,11 @@ class OpenStep:
 
     def add_group(self, scored: ScoredGroup) -> None:
         """Add a group or more answers of a partial group, or replace a partial group by the whole."""
-        known = self.groups.get(scored.group.id)
-        if known is not None and scored.partial:
-            scored = known.extended(scored)
+        if (known := self.groups.get(scored.group.id)) is not None:
+            scored = known.extended(scored) if scored.partial else scored
+            self.rows -= len(known.rewards)
         self.groups[scored.group.id] = scored
-        self.rows += len(scored.rewards) - (len(known.rewards) if known is not None else 0)
+        self.rows += len(scored.rewards)
 
     def add_call(self, scored: Scored) -> None:
         """Add whole groups that were scored together."""
@@ -232,16 +232,6 @@ class OpenStep:
         names = [name for name in picks[0][0].scores.parts if all(name in one.scores.parts for one, _ in picks)]
         scores = Scores(joined(None), {name: joined(name) for name in names}, metrics)
         return Scored.of(context, scores, picks[0][0].version, self.number)
-
-    def paid_again(self, pay: Callable[[StepContext], Scored]) -> Self:
-        """The same step with every answer paid again by the models as they are now. Verdicts and gold labels stay."""
-        return replace(self, calls=[pay(call.context.afresh()) for call in self.calls])
-
-    def check_ids(self, ids: Sequence[str]) -> None:
-        """Raises InputError if no group of the step has one of these ids."""
-        unknown = [name for name in ids if name not in self.groups]
-        if unknown:
-            raise InputError(f"step {self.number}: keep names groups that were not scored: {', '.join(unknown[:5])}")
 
     @property
     def answered(self) -> list[AnswerGroup]:
