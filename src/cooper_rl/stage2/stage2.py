@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, get_args
 
 from cooper_rl.clients.chat import FailureKind
-from cooper_rl.data.labelled import LabelledCompletion, read_labelled
+from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.rewards.input import RewardModelInput
@@ -42,8 +42,8 @@ class Stage2:
 class Cooptimizer:
     """Makes pairs and updates the reward model on them. It keeps state between steps.
 
-    `assistant` (see `build_assistant`) may be None if `config` does not need it. `labelled` is VerifyRM's
-    training data for replay, by default the rows of `config.replay.labelled`. Between `start` and `finish` the caller
+    `assistant` (see `build_assistant`) may be None if `config` does not need it. `labelled` is VerifyRM's training
+    data for replay. Between `start` and `finish` the caller
     is free to train the policy; in the meantime the assistant's thread uses the verifier.
     """
 
@@ -58,9 +58,7 @@ class Cooptimizer:
         self.config = config
         self._assistant = assistant if config.needs_assistant else None
         self._verifier = verifier
-        if labelled is None:
-            labelled = read_labelled(config.replay.labelled) if config.replay.labelled else []
-        self._labelled = list(labelled)
+        self._labelled = list(labelled or ())
         self._buffer = PairBuffer(config.replay.capacity, seed)
         self._seed = seed
         self._replay_choices = Random(f"replay {seed}")
