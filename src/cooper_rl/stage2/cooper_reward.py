@@ -41,11 +41,7 @@ class CooperReward:
     """
 
     def __init__(
-        self,
-        config: CooperRewardConfig,
-        inputs: RewardInputs,
-        models: dict[str, RewardModel],
-        gold: str | None = None,
+        self, config: CooperRewardConfig, inputs: RewardInputs, models: dict[str, RewardModel], gold: str | None = None
     ) -> None:
         """`models` are those of `config.used_models`, in the same order; for `gold` see `StepContext`."""
         self.config = config
