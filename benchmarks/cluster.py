@@ -19,8 +19,7 @@ from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.adapter import whole
 from cooper_rl.engines.ray import ClusterEngine
-from cooper_rl.losses.kl import KLConfig
-from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.losses.policy import KLConfig, PolicyObjective, PPOClip
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.rollouts import Column
 

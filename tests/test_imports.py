@@ -33,8 +33,8 @@ service
 adapters
 verifyrm
 inputs
-build
 step
+build
 trainer
 cli
 """

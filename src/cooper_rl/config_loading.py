@@ -69,7 +69,19 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
     Raises InputError for a malformed override.
     """
     for override in overrides:
-        _apply_override(values, override)
+        key, separator, raw = override.partition("=")
+        if not separator or not key:
+            raise InputError(f"override {override!r}: expected key=value, such as policy.learning_rate=1e-5")
+        *parents, leaf = key.split(".")
+        target = values
+        for parent in parents:
+            target = target.setdefault(parent, {})
+            if not isinstance(target, dict):
+                raise InputError(f"override {override!r}: {parent} is not a group of settings")
+        try:
+            target[leaf], _ = parse_yaml(raw)
+        except ValueError as error:
+            raise InputError(f"override {override!r}: {error}") from error
     return values
 
 
@@ -93,24 +105,7 @@ def check(record: type[Record], settings: Settings) -> Record:
         raise InputError("\n".join(_describe(issue, source, lines, places) for issue in issues)) from error
 
 
-def _apply_override(settings: dict[str, Any], override: str) -> None:
-    key, separator, raw = override.partition("=")
-    if not separator or not key:
-        raise InputError(f"override {override!r}: expected key=value, such as policy.learning_rate=1e-5")
-    *parents, leaf = key.split(".")
-    target = settings
-    for parent in parents:
-        target = target.setdefault(parent, {})
-        if not isinstance(target, dict):
-            raise InputError(f"override {override!r}: {parent} is not a group of settings")
-    try:
-        target[leaf], _ = parse_yaml(raw)
-    except ValueError as error:
-        raise InputError(f"override {override!r}: {error}") from error
-
-
-Misfit = tuple[tuple[str, ...], str]
-"""The path of a key that does not fit, and the message about it."""
+Misfit = tuple[tuple[str, ...], str]  # the path of a key that does not fit, and the message about it
 
 
 def _misfits(
@@ -126,7 +121,7 @@ def _misfits(
             continue
         elements: dict[str, Any] = {}
         if isinstance(value, dict):
-            elements = {f"{name}": element for name, element in value.items()} if is_mapping(known) else {"": value}
+            elements = {str(name): element for name, element in value.items()} if is_mapping(known) else {"": value}
         elif isinstance(value, list):
             elements = {str(index): element for index, element in enumerate(value)}
         for name, element in elements.items():

@@ -21,7 +21,7 @@ from cooper_rl.rewards.base import reward_metrics
 from cooper_rl.rewards.kinds.plain import RewardModelReward
 from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rules.rule import Asked, Rule, Verdict
-from cooper_rl.stage2.health import step_health
+from cooper_rl.stage2.scored import step_health
 
 
 class Marked(Rule):

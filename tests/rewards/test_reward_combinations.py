@@ -16,7 +16,7 @@ from cooper_rl.rewards.kinds.plain import RewardModelReward, WeightedSum
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.rule import Asked, Rule, Verdict
-from cooper_rl.stage2.health import step_health
+from cooper_rl.stage2.scored import step_health
 
 MakeGroup = Callable[..., AnswerGroup]
 

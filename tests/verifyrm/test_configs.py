@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cooper_rl.config_loading import check, load_config, read_settings
-from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import KLConfig
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.stage2.assistant import ChatAssistantConfig
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile

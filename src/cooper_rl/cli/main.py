@@ -26,7 +26,7 @@ def serve(
     """Serve a reward that learns to trainers in other processes; see docs/serve.md."""
     from cooper_rl.rewards.kinds.plain import check_servers  # noqa: PLC0415
     from cooper_rl.service.config import check_extra, listen, load_serve_config, read_token  # noqa: PLC0415
-    from cooper_rl.stage2.reward_inputs import read_reward_inputs  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.stage2.reward_config import read_reward_inputs  # noqa: PLC0415 - `cooper --help` stays quick
 
     settings = load_serve_config(config, overrides or [])
     check_extra()

@@ -24,7 +24,7 @@ from cooper_rl.service.history import History, RememberingAssistant
 from cooper_rl.service.training import Refusal, Training
 from cooper_rl.service.worker import Meters, Worker
 from cooper_rl.stage2.cooper_reward import CooperReward
-from cooper_rl.stage2.reward_inputs import RewardInputs
+from cooper_rl.stage2.reward_config import RewardInputs
 
 OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 """Paths that need no token; they reveal nothing about the training."""

@@ -15,8 +15,7 @@ from cooper_rl.engines.fsdp2 import ShardedPolicyLearner, ShardedRewardModelLear
 from cooper_rl.engines.local.adapter import plain_weights, whole
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.kl import KLConfig
-from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.losses.policy import KLConfig, PolicyObjective, PPOClip
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.rollouts import Column
 from tiny_llama import in_precision, tiny_config
