@@ -148,18 +148,15 @@ class ChatClient:
         If the server answered nothing in the previous call, the first chat is sent alone and without retries, and the
         others follow only if it is answered. A server that is down then costs one request per call.
         """
-        chat_seeds: Sequence[int | None] = [None] * len(chats) if seeds is None else seeds
-        asked = list(zip(chats, chat_seeds, strict=True))
+        asked = list(zip(chats, [None] * len(chats) if seeds is None else seeds, strict=True))
         replies: list[ChatReply] = []
         if not self.responding and asked:
             replies = [await self._reply(*asked[0], deadline, max_retries=0)]
             if replies[0].failure in OUTAGE:
                 detail = f"the server does not answer: {replies[0].failure}"
                 return replies + [ChatReply(failure="not_sent", detail=detail)] * (len(asked) - 1)
-        rest = asked[len(replies) :]
-        replies += await asyncio.gather(
-            *(self._reply(chat, seed, deadline, self.config.max_retries) for chat, seed in rest)
-        )
+        retries = self.config.max_retries
+        replies += await asyncio.gather(*(self._reply(*one, deadline, retries) for one in asked[len(replies) :]))
         self._note(replies)
         return replies
 
@@ -167,7 +164,7 @@ class ChatClient:
         """Send one short chat. Raises InputError, with hints on what to check, if the server does not answer it."""
         chat = [{"role": "user", "content": "Reply with the word ready."}]
         reply = self.run(self._reply(chat, None, None, self.config.max_retries)).result()
-        if reply.failure not in (None, "empty", "truncated"):
+        if not reply.heard:
             raise InputError(
                 f"chat server {self.config.base_url}, model {self.config.model!r}: {reply.failure}: {reply.detail}; "
                 "check base_url, model and api_key_env, and that the server is up"
@@ -211,7 +208,6 @@ class ChatClient:
     async def _reply(
         self, chat: list[Message], seed: int | None, deadline: float | None, max_retries: int
     ) -> ChatReply:
-        reply = ChatReply(failure="malformed")
         retrying = AsyncRetrying(
             stop=stop_after_attempt(max_retries + 1),
             wait=self._wait_s,
@@ -220,15 +216,12 @@ class ChatClient:
         )
         try:
             async with asyncio.timeout_at(deadline), self._slots:
-                async for attempt in retrying:
-                    with attempt:
-                        reply = await self._request(chat, seed)
+                return await retrying(self._request, chat, seed)
         except TimeoutError:
             return ChatReply(failure="deadline", detail="the time for all requests together ran out")
         except RequestFailed as error:
             logger.debug("chat request failed: %s: %s", error.kind, error)
             return ChatReply(failure=error.kind, detail=str(error))
-        return reply
 
     def _wait_s(self, state: RetryCallState) -> float:
         """Seconds before a retry: the usual wait, or the server's `Retry-After` if that is longer."""
@@ -292,7 +285,7 @@ async def raise_for_status(response: Any) -> None:
         return
     body = await read_to(response.aiter_bytes(), LARGEST_ERROR)
     kind: FailureKind = "http_429" if status == 429 else "http_5xx" if status >= 500 else "http_4xx"
-    wait_s = _seconds(response.headers.get("retry-after", ""))
+    wait_s = retry_after_s(response.headers.get("retry-after", ""))
     transient = (status in RETRIED_STATUS or status >= 500) and wait_s <= LONGEST_WAIT_S
     raise RequestFailed(kind, f"HTTP {status}: {body[:200].decode(errors='replace')}", transient, wait_s)
 
@@ -337,6 +330,6 @@ def _logprob(value: Any) -> float:
     return logprob
 
 
-def _seconds(retry_after: str) -> float:
+def retry_after_s(retry_after: str) -> float:
     """`Retry-After` in seconds; 0 for a date or nonsense, so that the usual wait applies."""
     return float(retry_after) if retry_after.isdecimal() else 0.0
