@@ -92,9 +92,7 @@ class Service:
             "run": training.run,
             "version": training.reward.version,
             "last_step": training.last_step,
-            "open": None
-            if opened is None
-            else {"step": opened.number, "groups": len(opened.groups), "answers": opened.rows},
+            "open": opened and {"step": opened.number, "groups": len(opened.groups), "answers": opened.rows},
             "checkpoints": training.history.checkpoints(),
             "history": training.digest,
             "kind": self.config.kind,
@@ -122,10 +120,7 @@ def build_app(service: Service) -> FastAPI:
     add_training_routes(app, service)
     add_state_routes(app, service)
     add_shim_routes(app, service)
-    app.add_exception_handler(Refusal, _refused)
-    app.add_exception_handler(InputError, _bad_input)
-    app.add_exception_handler(HTTPException, _no_such_route)
-    app.add_exception_handler(Exception, _failed)
+    _add_errors(app)
     _describe_bodies(app)
     return app
 
@@ -157,15 +152,15 @@ def add_training_routes(app: FastAPI, service: Service) -> None:
     async def checkpoint(request: Request) -> Response:
         """Write a checkpoint of the state after the last commit."""
         body = await read_body(request, CheckpointBody)
-        return reply(await asyncio.wrap_future(worker.call(lambda: training.checkpoint(body.step, body.run))))
+        done = worker.call(lambda: training.checkpoint(body.step, body.run))
+        return reply(await asyncio.wrap_future(done))
 
     @app.post("/v1/restore")
     async def restore(request: Request) -> Response:
         """Go back to the end of a step and forget all later ones."""
         body = await read_body(request, RestoreBody)
-        return reply(
-            await asyncio.wrap_future(worker.call(lambda: training.restore(body.step, body.history, body.run)))
-        )
+        done = worker.call(lambda: training.restore(body.step, body.history, body.run))
+        return reply(await asyncio.wrap_future(done))
 
 
 def add_state_routes(app: FastAPI, service: Service) -> None:
@@ -196,7 +191,7 @@ def add_state_routes(app: FastAPI, service: Service) -> None:
     @app.get("/metrics")
     async def metrics() -> Response:
         """For Prometheus."""
-        return Response(service.meters.page(worker.training), media_type="text/plain; version=0.0.4")
+        return Response(service.meters.page(), media_type="text/plain; version=0.0.4")
 
 
 def add_shim_routes(app: FastAPI, service: Service) -> None:
@@ -263,20 +258,19 @@ def refused(refusal: Refusal) -> Response:
     return found
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
-    return refused(error)
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(Refusal)
+    async def refuse(request: Request, error: Refusal) -> Response:
+        return refused(error)
 
+    @app.exception_handler(InputError)
+    async def bad_input(request: Request, error: InputError) -> Response:
+        return reply({"error": str(error)}, 422)
 
-async def _bad_input(request: Request, error: Exception) -> Response:
-    return reply({"error": str(error)}, 422)
+    @app.exception_handler(HTTPException)
+    async def no_such_route(request: Request, error: HTTPException) -> Response:
+        return reply({"error": f"{request.method} {request.url.path}: {error.detail}; see /docs"}, error.status_code)
 
-
-async def _no_such_route(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return reply({"error": f"{request.method} {request.url.path}: {error.detail}; see /docs"}, error.status_code)
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    """A fault of the server or of a user's function."""
-    return reply({"error": f"{type(error).__name__}: {error}"}, 500)
+    @app.exception_handler(Exception)  # a fault of the server or of a user's function
+    async def failed(request: Request, error: Exception) -> Response:
+        return reply({"error": f"{type(error).__name__}: {error}"}, 500)

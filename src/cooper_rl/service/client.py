@@ -64,7 +64,7 @@ def score_call(
         {
             "id": one.id,
             "problem": asdict(one.problem),
-            "completions": list(map(asdict, one.answers)),
+            "completions": [asdict(answer) for answer in one.answers],
             "partial": partial,
         }
         for one in groups
@@ -151,21 +151,11 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _failure(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
-
-
 class _Connection:
     """The service's address and how long a request is retried. The first request opens the HTTP client."""
 
     def __init__(
-        self,
-        url: str,
-        token: str | None = None,
-        *,
-        run: str | None = None,
-        timeout_s: float = 600.0,
-        early_s: float = 30.0,
+        self, url: str, token: str | None = None, *, run: str | None = None, timeout_s: float = 600, early_s: float = 30
     ) -> None:
         """`token` is the server's. `run` names the training run: a server trains for one run and refuses others.
 
@@ -188,12 +178,15 @@ class _Connection:
         """Retries after 0.1 s to 5 s, or the server's `Retry-After` if that is longer."""
         usual = wait_exponential_jitter(initial=0.1, max=5, jitter=0.1)
 
+        def failure(state: RetryCallState) -> Any:  # only an UnavailableError is retried
+            return state.outcome.exception() if state.outcome else None
+
         def is_over(state: RetryCallState) -> bool:
-            limit = self._early_s if getattr(_failure(state), "status", None) == 425 else self._timeout_s
-            return (state.seconds_since_start or 0.0) >= limit
+            limit = self._early_s if failure(state).status == 425 else self._timeout_s
+            return (state.seconds_since_start or 0) >= limit
 
         def wait(state: RetryCallState) -> float:
-            return max(usual(state), getattr(_failure(state), "wait_s", 0.0))
+            return max(usual(state), failure(state).wait_s)
 
         return {"stop": is_over, "wait": wait, "retry": retry_if_exception_type(UnavailableError), "reraise": True}
 

@@ -9,7 +9,6 @@ import socket
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from starlette.datastructures import Headers
@@ -43,9 +42,11 @@ class RequestGate:
         self._app = app
         self._config = config
         self._token = token
-        self._meters = meters
+        self._requests = meters.requests
         self._pending = 0
         self._bytes = 0
+        meters.pending.set_function(lambda: self._pending)
+        meters.pending_bytes.set_function(lambda: self._bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -57,7 +58,7 @@ class RequestGate:
             if message["type"] == "http.response.start":
                 route = scope.get("route")  # of unknown paths nobody keeps a count each
                 path = route.path if route is not None else "refused"
-                self._meters.requests.labels(scope["method"], path, message["status"]).inc()
+                self._requests.labels(scope["method"], path, message["status"]).inc()
             await send(message)
 
         try:
@@ -83,12 +84,10 @@ class RequestGate:
                     await self._read(receive, body)
             except TimeoutError as error:
                 raise Refusal(408, f"the body did not arrive within {READ_S} seconds") from error
-            self._show()
             await self._app(scope, _replay(bytes(body), receive), send)
         finally:
             self._pending -= 1
             self._bytes -= len(body)
-            self._show()
 
     async def _read(self, receive: Receive, body: bytearray) -> None:
         more = True
@@ -120,21 +119,13 @@ class RequestGate:
                 {"WWW-Authenticate": "Bearer"},
             )
 
-    def _show(self) -> None:
-        self._meters.pending.set(self._pending)
-        self._meters.pending_bytes.set(self._bytes)
-
 
 def _replay(body: bytes, receive: Receive) -> Receive:
     """The body again, in one piece."""
-    sent = False
+    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replay() -> dict[str, Any]:
-        nonlocal sent
-        if sent:
-            return dict(await receive())
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
+    async def replay() -> Message:
+        return whole.pop() if whole else await receive()
 
     return replay
 
@@ -164,7 +155,7 @@ def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener
     assistant = RememberingAssistant(inputs.assistant) if inputs.assistant is not None else None
     reward = CooperReward.from_config(config, inputs=replace(inputs, assistant=assistant))
     training = Training(reward, history, assistant, config.serve.max_step_rows)
-    meters = Meters()
+    meters = Meters(training)
     worker = Worker(training, config.serve.batch_rows, config.serve.checkpoint_every, meters)
     service = Service(config, worker, meters)
     gate = RequestGate(build_app(service), config.serve, token, meters)

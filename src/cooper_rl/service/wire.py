@@ -211,9 +211,6 @@ class Completion(Label):
     """Its name in the group, for clients that send equal answers in several requests."""
 
 
-Labelled = TypeVar("Labelled", bound=Label)
-
-
 class TheirBody(Body):
     """A body of another trainer's, which may have more keys."""
 
@@ -245,7 +242,7 @@ class ClassifyBody(TheirBody):
     """False asks for the logit, as in vLLM."""
 
 
-def read_text(text: str, record: type[Labelled], what: str) -> Labelled:
+def read_text(text: str, record: type[Checked], what: str) -> Checked:
     """The record in a text. Raises Refusal (422) for anything but its JSON."""
     try:
         return parse_body(text.encode(), record)

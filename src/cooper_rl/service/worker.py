@@ -11,9 +11,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
-from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.training import Refusal, ScoreAsk, Training
 from cooper_rl.stage2.scored import Scored, Updated
+
+logger = logging.getLogger(__name__)
 
 ROWS = (1, 4, 16, 64, 256, 1024, 4096)
 
@@ -21,7 +22,7 @@ ROWS = (1, 4, 16, 64, 256, 1024, 4096)
 class Meters:
     """Counters of one server."""
 
-    def __init__(self) -> None:
+    def __init__(self, training: Training) -> None:
         disable_created_metrics()  # a second series for every counter, which nobody asks for
         own = self.registry = CollectorRegistry()
         self.requests = Counter("cooper_requests", "Requests answered", ["method", "path", "status"], registry=own)
@@ -33,10 +34,13 @@ class Meters:
         self.update_seconds = Histogram("cooper_update_seconds", "Seconds of a commit", registry=own)
         self.commits = Counter("cooper_commits", "Steps committed", ["state"], registry=own)
         self.failures = Counter("cooper_failures", "Internal failures", ["what"], registry=own)
-        self.version = Gauge("cooper_version", "Updates of the reward model", registry=own)
-        self.step = Gauge("cooper_step", "The last step committed", registry=own)
-        self.open_answers = Gauge("cooper_open_answers", "Answers of the step under way", registry=own)
         self.update = Gauge("cooper_update", "Metrics of the last update", ["name"], registry=own)
+        version = Gauge("cooper_version", "Updates of the reward model", registry=own)
+        version.set_function(lambda: training.reward.version)
+        step = Gauge("cooper_step", "The last step committed", registry=own)
+        step.set_function(lambda: training.last_step)
+        answers = Gauge("cooper_open_answers", "Answers of the step under way", registry=own)
+        answers.set_function(lambda: training.open_step.rows if training.open_step is not None else 0)
 
     def scored(self, asks: list[ScoreAsk], seconds: float) -> None:
         for ask in asks:
@@ -50,15 +54,9 @@ class Meters:
         for name, value in view.metrics.items():
             self.update.labels(name).set(value)
 
-    def page(self, training: Training) -> bytes:
+    def page(self) -> bytes:
         """The page in Prometheus' text format."""
-        self.version.set(training.reward.version)
-        self.step.set(training.last_step)
-        self.open_answers.set(training.open_step.rows if training.open_step is not None else 0)
         return generate_latest(self.registry)
-
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -148,15 +146,12 @@ class Worker:
                 job.future.set_exception(reply)
             else:
                 job.future.set_result(reply)
-        self._plan_commit([ask.policy for ask in done if ask.train and ask.policy is not None])
-
-    def _plan_commit(self, policies: Sequence[CommitPolicy]) -> None:
+        policies = [ask.policy for ask in done if ask.train and ask.policy is not None]
         if not policies or self.training.open_step is None:
             return
-        policy = policies[-1]
-        if policy.idle_s is not None:
-            self._commit_at = time.monotonic() + policy.idle_s
-        elif self.training.arrived >= (policy.rows or 0):
+        if (idle_s := policies[-1].idle_s) is not None:
+            self._commit_at = time.monotonic() + idle_s
+        elif self.training.arrived >= (policies[-1].rows or 0):
             self._commit_at = time.monotonic()
             self._commit_if_due()
 
