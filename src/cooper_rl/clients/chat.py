@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeVar
@@ -210,7 +210,7 @@ class ChatClient:
     ) -> ChatReply:
         retrying = AsyncRetrying(
             stop=stop_after_attempt(max_retries + 1),
-            wait=self._wait_s,
+            wait=retry_wait(self.config.retry_wait_s, LONGEST_WAIT_S),
             retry=retry_if_exception(lambda error: isinstance(error, RequestFailed) and error.transient),
             reraise=True,
         )
@@ -222,13 +222,6 @@ class ChatClient:
         except RequestFailed as error:
             logger.debug("chat request failed: %s: %s", error.kind, error)
             return ChatReply(failure=error.kind, detail=str(error))
-
-    def _wait_s(self, state: RetryCallState) -> float:
-        """Seconds before a retry: the usual wait, or the server's `Retry-After` if that is longer."""
-        wait = self.config.retry_wait_s
-        error = state.outcome.exception() if state.outcome else None
-        asked_for = error.wait_s if isinstance(error, RequestFailed) else 0.0
-        return max(wait_exponential_jitter(initial=wait, max=LONGEST_WAIT_S, jitter=wait)(state), asked_for)
 
     async def _request(self, chat: list[Message], seed: int | None) -> ChatReply:
         config = self.config
@@ -328,6 +321,17 @@ def _logprob(value: Any) -> float:
     if not logprob <= 1e-3:  # rounding may lift it slightly above zero; NaN is refused too
         raise ValueError(f"{logprob} is not a log-probability")
     return logprob
+
+
+def retry_wait(first_s: float, longest_s: float) -> Callable[[RetryCallState], float]:
+    """Seconds before a retry, for `tenacity`: about twice the last wait, or the error's `wait_s` if that is longer."""
+    usual = wait_exponential_jitter(initial=first_s, max=longest_s, jitter=first_s)
+
+    def wait_s(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        return max(usual(state), getattr(error, "wait_s", 0.0))
+
+    return wait_s
 
 
 def retry_after_s(retry_after: str) -> float:

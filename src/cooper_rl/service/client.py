@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
+from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type
 
-from cooper_rl.clients.chat import retry_after_s
+from cooper_rl.clients.chat import retry_after_s, retry_wait
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.stage2.pairs import Pair
@@ -175,20 +175,13 @@ class _Connection:
         return {"base_url": self.url, "headers": headers, "timeout": timeout}
 
     def _retrying(self) -> dict[str, Any]:
-        """Retries after 0.1 s to 5 s, or the server's `Retry-After` if that is longer."""
-        usual = wait_exponential_jitter(initial=0.1, max=5, jitter=0.1)
-
-        def failure(state: RetryCallState) -> Any:  # only an UnavailableError is retried
-            return state.outcome.exception() if state.outcome else None
-
         def is_over(state: RetryCallState) -> bool:
-            limit = self._early_s if failure(state).status == 425 else self._timeout_s
+            error = state.outcome.exception() if state.outcome else None
+            limit = self._early_s if getattr(error, "status", None) == 425 else self._timeout_s
             return (state.seconds_since_start or 0) >= limit
 
-        def wait(state: RetryCallState) -> float:
-            return max(usual(state), failure(state).wait_s)
-
-        return {"stop": is_over, "wait": wait, "retry": retry_if_exception_type(UnavailableError), "reraise": True}
+        retry = retry_if_exception_type(UnavailableError)
+        return {"stop": is_over, "wait": retry_wait(0.1, 5), "retry": retry, "reraise": True}
 
     def __getstate__(self) -> dict[str, Any]:
         """Trainers send reward functions to other processes; connections are not sent."""

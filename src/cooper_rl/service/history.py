@@ -47,7 +47,6 @@ class History:
         return [int(path.name) for path in self.store.list()]
 
     def state_of(self, step: int) -> dict[str, Any]:
-        """The state of a checkpoint."""
         return json.loads((self.store.directory / f"{step:06d}" / "state.json").read_text(encoding="utf-8"))
 
     def records(self, since: int) -> list[Record]:

@@ -49,7 +49,6 @@ class RequestGate:
         meters.pending_bytes.set_function(lambda: self._bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

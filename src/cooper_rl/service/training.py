@@ -40,7 +40,6 @@ class ScoreAsk:
 
     @property
     def rows(self) -> int:
-        """Number of answers."""
         return sum(len(group.answers) for group in self.groups)
 
     @property
@@ -116,12 +115,10 @@ class Training:
 
     @property
     def open_step(self) -> OpenStep | None:
-        """The step under way, if there is one."""
         return self.reward.open_step
 
     @property
     def last_step(self) -> int:
-        """The last step that was updated."""
         return self.reward.last_step
 
     def score(self, asks: Sequence[ScoreAsk]) -> list[Scored | Exception]:
@@ -185,16 +182,15 @@ class Training:
         Raises Refusal: 409 if `step` is not the last committed one, 507 for a full disk.
         """
         self._check_run(run)
-        if step not in (None, self.last_step):
-            raise Refusal(
-                409, f"step {step}: the server is at step {self.last_step}, and only the current step can be saved"
-            )
+        last = self.last_step
+        if step not in (None, last):
+            raise Refusal(409, f"step {step}: the server is at step {last}, and only the current step can be saved")
         try:
-            if self.last_step not in self.history.checkpoints():
+            if last not in self.history.checkpoints():
                 self._write_checkpoint()
         except OSError as error:
             raise full(error) from error
-        return {"step": self.last_step, "history": self.digest}
+        return {"step": last, "history": self.digest}
 
     def restore(self, step: int, digest: str | None = None, run: str | None = None) -> dict[str, Any]:
         """Go back to the end of `step` and forget everything after it.
@@ -259,11 +255,9 @@ class Training:
 
     @property
     def _groups(self) -> dict[str, ScoredGroup]:
-        """Those of the step under way."""
         return self.open_step.groups if self.open_step is not None else {}
 
     def _check_run(self, run: str | None) -> None:
-        """Raises Refusal (409) for a run other than the one that is trained for."""
         if run is not None and self.run not in (None, run):
             raise Refusal(409, f"this server trains for the run {self.run!r}, not for {run!r}; start another server")
 
@@ -308,7 +302,6 @@ class Training:
             raise Refusal(409, f"step {step}: keep names groups that were not scored: {', '.join(unknown[:5])}")
 
     def _unseen(self, ask: ScoreAsk, opened: OpenStep | None) -> list[AnswerGroup]:
-        """The parts of a request that have no results yet."""
         self._check_run(ask.run)
         self.reward.verifier.check([group.problem for group in ask.groups])
         if not ask.train or opened is None:
