@@ -47,10 +47,7 @@ class GRPOReward:
     __name__ = "cooper"  # under which TRL logs the reward
 
     def __init__(
-        self,
-        scorer: LearningReward | None,
-        columns: Columns | None = None,
-        resume_from: str | Path | None = None,
+        self, scorer: LearningReward | None, columns: Columns | None = None, resume_from: str | Path | None = None
     ) -> None:
         """`scorer` is a `CooperReward` or the service's client; only the first process needs one.
 
