@@ -98,7 +98,6 @@ class ServeConfig(CooperRewardConfig):
 
     @property
     def planned_steps(self) -> int | None:
-        """`serve.planned_steps`."""
         return self.serve.planned_steps
 
 
