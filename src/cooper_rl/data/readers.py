@@ -43,14 +43,11 @@ def read_file(path: Path) -> Iterator[Row]:
     if reader is None:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(readers)}")
     if not path.is_file():
-        raise InputError(f"{path}: no such file{_nearest(path)}")
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = get_close_matches(path.name, siblings, n=1)
+        remedy = f"did you mean {path.parent / close[0]}?" if close else "check problems.source"
+        raise InputError(f"{path}: no such file; {remedy}")
     return reader(path)
-
-
-def _nearest(path: Path) -> str:
-    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    close = get_close_matches(path.name, siblings, n=1)
-    return f"; did you mean {path.parent / close[0]}?" if close else "; check problems.source"
 
 
 def _rows_of(value: Any, location: str) -> Iterator[Row]:
@@ -60,11 +57,8 @@ def _rows_of(value: Any, location: str) -> Iterator[Row]:
             f"{location}: expected an object with fields, found {type(value).__name__}; "
             'write one {"question": ..., "answer": ...} per problem'
         )
-    if value and all(isinstance(record, dict) for record in value.values()):
-        for name, record in value.items():
-            yield Row(location, record, name)
-    else:
-        yield Row(location, value)
+    named = value and all(isinstance(record, dict) for record in value.values())
+    yield from (Row(location, record, name) for name, record in (value.items() if named else [(None, value)]))
 
 
 def _read_jsonl(path: Path) -> Iterator[Row]:
@@ -115,9 +109,7 @@ def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _after_space(text: str, position: int) -> int:
-    while position < len(text) and text[position] in " \t\r\n":
-        position += 1
-    return position
+    return next((i for i in range(position, len(text)) if text[i] not in " \t\r\n"), len(text))
 
 
 def _read_csv(path: Path, dialect: str = "excel") -> Iterator[Row]:
@@ -153,11 +145,9 @@ def _read_parquet(path: Path) -> Iterator[Row]:
     try:
         with parquet.ParquetFile(path) as file:
             _check_columns(file.schema_arrow.names, str(path))
-            number = 0
-            for batch in file.iter_batches(batch_size=1024):
-                for fields in batch.to_pylist():
-                    number += 1
-                    yield Row(f"{path}:row {number}", fields)
+            rows = (fields for batch in file.iter_batches(batch_size=1024) for fields in batch.to_pylist())
+            for number, fields in enumerate(rows, start=1):
+                yield Row(f"{path}:row {number}", fields)
     # Damaged pages raise OSError; dates out of Python's range raise ValueError or OverflowError.
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.text import has_content
-from cooper_rl.data.validation import boxed
+from cooper_rl.data.text import boxed, has_content
 
 if TYPE_CHECKING:
     from cooper_rl.rollouts import AnswerGroup

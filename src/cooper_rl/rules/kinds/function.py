@@ -10,7 +10,7 @@ from pydantic import Field
 from cooper_rl.config.base import Config
 from cooper_rl.config.user_functions import EventLoop, gathered, is_async, load_function
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.validation import boxed
+from cooper_rl.data.text import boxed
 from cooper_rl.errors import InputError
 from cooper_rl.rules.rule import Asked, Rule, UserVerdict, Verdict, unverified
 
