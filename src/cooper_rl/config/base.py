@@ -302,8 +302,3 @@ def default_kind(field: FieldInfo) -> str | None:
 def is_mapping(field: FieldInfo) -> bool:
     """Whether the field holds records by name."""
     return get_origin(field.annotation) is dict
-
-
-def is_list(field: FieldInfo) -> bool:
-    """Whether the field holds several values in order."""
-    return get_origin(field.annotation) in (tuple, list)

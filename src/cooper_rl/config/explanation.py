@@ -13,7 +13,6 @@ from pydantic.fields import FieldInfo
 from cooper_rl.config.base import (
     Config,
     Kinds,
-    is_list,
     is_mapping,
     kinds_in,
     kinds_of,
@@ -104,7 +103,7 @@ def _inside(
 ) -> Iterator[Setting]:
     """The settings of the records that a field may hold, except for records that contain the field."""
     records = [record for record in records_of(field) if record not in around]
-    key += "[]" if is_list(field) else _NAMED if is_mapping(field) else ""
+    key += "[]" if get_origin(field.annotation) in (tuple, list) else _NAMED if is_mapping(field) else ""
     for record in records:
         preset = default if type(default) is record else None
         if len(records) == 1 and kinds_of(field) is None:

@@ -78,9 +78,8 @@ def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems
     the two is wrong, and the first is kept. `max_bad_rows` limits the bad rows. An integer limits their number. A float
     limits a sum of two shares: rows that were bad in reading, and problems that do not verify.
 
-    Raises:
-        InputError: the source or a row is invalid, there are more bad rows than the limit, or no usable problem at all.
-        MissingExtraError: Parquet or a hub data set without the extra `data`.
+    Raises InputError if the source or a row is invalid, if there are more bad rows than the limit, or no usable problem
+    at all; MissingExtraError for Parquet or a hub data set without the extra `data`.
     """
     loaded = read_problems(config, answers_required=fault is not None)
     without = sum(not problem.answer for problem in loaded.problems)

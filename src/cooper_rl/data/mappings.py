@@ -23,8 +23,7 @@ class BadValue(ValueError):
 def text_of(value: Any) -> str:
     """A field as text: 43.0 becomes `43`, null becomes empty.
 
-    Raises:
-        TypeError: the value is a list, an object, a truth value or infinity, which have no single form as text.
+    Raises TypeError for a list, an object, a truth value or infinity, which have no single form as text.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -63,9 +62,8 @@ class Mapping:
 def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
     """Make a problem from a row. `metadata` gets all fields that are not read or omitted, and `location`.
 
-    Raises:
-        InputError: a field is missing or has the wrong type. The message names file, line, field and remedy.
-        BadValue: a field is empty or holds no answer.
+    Raises InputError for a field that is missing or of the wrong type, which names file, line, field and remedy, and
+    BadValue for one that is empty or holds no answer.
     """
     parts = [_read(row, name, mapping.read_question) for name in mapping.question]
     required = mapping.answer_required

@@ -28,17 +28,11 @@ class Row:
 def read_file(path: Path) -> Iterator[Row]:
     """Stream the rows of a .jsonl, .json, .csv, .tsv or .parquet file.
 
-    Raises:
-        InputError: no such file, an unknown suffix, or content that cannot be parsed (naming file and line).
-        MissingExtraError: a Parquet file, but pyarrow is not installed.
+    Raises InputError for a missing file, an unknown suffix, or content that cannot be parsed (with file and line), and
+    MissingExtraError for a Parquet file if pyarrow is not installed.
     """
-    readers = {
-        ".jsonl": _read_jsonl,
-        ".json": _read_json,
-        ".csv": _read_csv,
-        ".tsv": partial(_read_csv, dialect="excel-tab"),
-        ".parquet": _read_parquet,
-    }
+    readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
+    readers |= {".tsv": partial(_read_csv, dialect="excel-tab"), ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(readers)}")
@@ -84,12 +78,8 @@ def _decode(raw: bytes, location: str) -> str:
 
 
 def _read_json(path: Path) -> Iterator[Row]:
-    for number, value in _json_values(_decode(path.read_bytes(), str(path)), path):
-        yield from _rows_of(value, f"{path}:{number}")
-
-
-def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
-    """The elements of an array, or consecutive objects, each with the line on which it starts."""
+    """The elements of an array, or consecutive objects. Their lines are those on which they start."""
+    text = _decode(path.read_bytes(), str(path))
     position = _after_space(text, 0)
     in_array = text.startswith("[", position)
     position = _after_space(text, position + in_array)
@@ -100,7 +90,7 @@ def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
             value, position = decode_json(text, position)
         except ValueError as error:
             raise InputError(f"{path}:{line}: not valid JSON ({error}); write an array of objects") from error
-        yield line, value
+        yield from _rows_of(value, f"{path}:{line}")
         position = _after_space(text, position)
         if in_array:
             if text[position : position + 1] not in (",", "]"):
@@ -120,9 +110,8 @@ def _read_csv(path: Path, dialect: str = "excel") -> Iterator[Row]:
             for fields in reader:
                 location = f"{path}:{reader.line_num}"
                 if None in fields:
-                    raise InputError(
-                        f"{location}: more cells than the header has columns; quote cells that contain a separator"
-                    )
+                    too_many = "more cells than the header has columns; quote cells that contain a separator"
+                    raise InputError(f"{location}: {too_many}")
                 yield Row(location, dict(fields))
         except csv.Error as error:
             raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from error
@@ -158,9 +147,8 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
     """Stream the rows of a Hugging Face data set (a hub name, or a local folder that `datasets` can load).
 
-    Raises:
-        InputError: no such data set, subset or split, or the hub cannot be reached.
-        MissingExtraError: `datasets` is not installed.
+    Raises InputError if there is no such data set, subset or split, or if the hub cannot be reached, and
+    MissingExtraError if `datasets` is not installed.
     """
     try:
         from datasets import load_dataset  # noqa: PLC0415

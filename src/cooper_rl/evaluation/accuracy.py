@@ -130,10 +130,7 @@ def pass_at_k(correct: Bool[ndarray, "P n"], k: int) -> Float[ndarray, " P"]:
     """Unbiased estimate, from n >= k completions, of the chance that at least one of k completions is right.
 
     If c of the n are right it is 1 - C(n - c, k) / C(n, k), computed as a product so that nothing overflows
-    (Chen et al. 2021, arXiv 2107.03374, eq. 1).
-
-    Raises:
-        ValueError: k is not between 1 and n.
+    (Chen et al. 2021, arXiv 2107.03374, eq. 1). Raises ValueError if k is not between 1 and n.
     """
     samples = correct.shape[1]
     if not 1 <= k <= samples:
@@ -203,10 +200,7 @@ def evaluate(
     """Sample k completions for every problem and label their texts with `is_correct(problem, text)`.
 
     `batch_size` is a number of problems. It changes which completions a seed gives, but not their distribution.
-    `progress(done, total)` is called after every batch and counts problems.
-
-    Raises:
-        InputError: no problems.
+    `progress(done, total)` is called after every batch and counts problems. Raises InputError without problems.
     """
     if not problems:
         raise InputError("there are no problems to evaluate on")

@@ -156,7 +156,6 @@ def _first_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> s
     return {ids[0] for ids in encoded if len(ids) == 1 and ids[0] != tokenizer.unk_token_id}
 
 
-UNKNOWN = "-"
 COLUMNS = (*FIELDS, "model", "dataset", "id", "rule", "judge", "judge_probability")
 CHUNK = 64
 """Number of completions after which labels are written down. An interruption loses at most this many."""
@@ -281,7 +280,7 @@ def read_collected(path: Path) -> list[CollectedRow]:
     """
 
     def read(row: Row) -> CollectedRow:
-        model, dataset = (str(row.fields.get(name) or UNKNOWN) for name in ("model", "dataset"))
+        model, dataset = (str(row.fields.get(name) or "-") for name in ("model", "dataset"))
         return CollectedRow(*texts_of(row), model, dataset, str(row.fields.get("id") or row.location))
 
     return read_rows(path, read, FIELDS[:3])
