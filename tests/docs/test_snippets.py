@@ -19,8 +19,8 @@ import pytest
 import typer
 from typer.main import get_command
 
+from cooper_rl.cli.console import record_from
 from cooper_rl.cli.main import commands
-from cooper_rl.cli.settings import record_from
 from cooper_rl.config.base import merge
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config.user_functions import load_object

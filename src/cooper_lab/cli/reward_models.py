@@ -10,8 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.settings import named_models, record_from
+from cooper_rl.cli.console import console, named_models, progress, record_from
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from pydantic import Field
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.config.user_functions import EventLoop, gathered, is_async, load_function
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.text import has_content
-from cooper_rl.data.validation import boxed
+from cooper_rl.data.text import boxed, has_content
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:

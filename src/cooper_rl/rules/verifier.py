@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 
 from cooper_rl.config.base import Config
-from cooper_rl.data.problem import Problem
-from cooper_rl.data.validation import location
+from cooper_rl.data.problem import Problem, location
 from cooper_rl.errors import InputError, did_you_mean
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.validation import boxed
+from cooper_rl.data.text import boxed
 from cooper_rl.rules.extraction import TAIL_CHARS, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.fast_path import TextPolicy, fast_verdict, reference_kind
 from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, copies_question, unverified
