@@ -19,6 +19,7 @@ import pytest
 import typer
 from typer.main import get_command
 
+from cooper_lab.benchmarks.bench import ScoringConfig
 from cooper_rl.cli.console import record_from
 from cooper_rl.cli.main import commands
 from cooper_rl.config.base import merge
@@ -27,7 +28,6 @@ from cooper_rl.config.user_functions import load_object
 from cooper_rl.config_loading import Settings, build_config, check, load_config, read_settings, with_overrides
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.service.config import ServeConfig
-from cooper_rl.verifyrm.bench import ScoringConfig
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile, VerifyRMConfig
 from docs.not_run import NOT_RUN, reason_not_to_run
 from docs.snippets import PAGES, ROOT, Snippet, all_snippets, shell_commands, snippets_of

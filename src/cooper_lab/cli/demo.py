@@ -20,9 +20,9 @@ def demo(
     rebuild: Annotated[Path | None, typer.Option(help="Only rebuild the warm-up models, into this folder.")] = None,
 ) -> None:
     """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
-    from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise  # noqa: PLC0415 - torch loads only when needed
-    from cooper_lab.arithmetic.picture import LABELS, draw  # noqa: PLC0415
-    from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock  # noqa: PLC0415
+    from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
+    from cooper_lab.arithmetic.picture import LABELS, draw
+    from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock
 
     if rebuild is not None:
         _rebuild(rebuild, seed)
@@ -48,7 +48,7 @@ def demo(
 
 def _rebuild(folder: Path, seed: int) -> None:
     """Build the warm-up models again, which takes about ten minutes."""
-    from cooper_lab.arithmetic.build_models import build  # noqa: PLC0415
+    from cooper_lab.arithmetic.build_models import build
 
     shown: dict[str, int] = {}
     with progress("policy, then reward model", 200) as advance:

@@ -2,28 +2,21 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
-from rich.markdown import Markdown
 
 from cooper_rl.cli.console import (
     Overrides,
     RuleOption,
-    console,
     counter,
-    named_models,
     progress,
     record_from,
     rule_from,
     say,
     show_table,
 )
-from cooper_rl.config.user_functions import added, load_added
-from cooper_rl.errors import InputError
-
-if TYPE_CHECKING:
-    from cooper_rl.verifyrm.config import JudgeConfig
+from cooper_rl.config.user_functions import added
 
 WATCH = [
     *(("loss", "loss"), ("held_out_loss", "held-out loss")),
@@ -68,10 +61,11 @@ def label(
     """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
     from cooper_rl.rewards.kinds.judge import JudgeVerdict
     from cooper_rl.rules.rule import Verdict
+    from cooper_rl.verifyrm.config import read_judge
     from cooper_rl.verifyrm.label import agreement_counts, confusion, disagreements_path, label_completions
 
     with counter("label") as advance:
-        config, by = _judge_config(judge), rule_from(rule, workers)
+        config, by = read_judge(judge), rule_from(rule, workers)
         labelled = label_completions(data, config, out, workers, threads, advance, by)
     opinions = [(verdict, opinion) for verdict in get_args(Verdict) for opinion in get_args(JudgeVerdict)]
     tables = confusion(labelled)
@@ -114,62 +108,5 @@ def train_reward_model(
     say(f"reward model: {out}\nmetrics: {out / METRICS_FILE}")
 
 
-@verifyrm.command("bench")
-def bench_methods(
-    data: Annotated[list[Path], typer.Argument(help="Files in the format of VerifyBench, or rows as for `train`.")],
-    out: Annotated[Path, typer.Option(help="Folder for the page, the table and the single opinions.")],
-    rule: RuleOption = "maths",
-    no_rule: Annotated[bool, typer.Option("--no-rule", help="Leave out the rule.")] = False,
-    reward_model: Annotated[
-        list[str] | None, typer.Option(help="A reward model folder, or NAME=FOLDER; the first is called rm.")
-    ] = None,
-    judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`, of kind chat or local.")] = None,
-    combine: Annotated[list[str] | None, typer.Option(help="A combination, such as 'rule or rm'.")] = None,
-    attacks: Annotated[int, typer.Option(help="Number of problems on which every attack is tried.", min=0)] = 100,
-    setting: Annotated[list[str] | None, typer.Option(help="Settings of the reward models: key=value.")] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
-    workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
-    benchmark: Annotated[
-        str | None, typer.Option(help="Read the files of rewardbench, rewardbench2 or rewardmath instead.")
-    ] = None,
-) -> None:
-    """Compare rule, reward models, judge and combinations on labelled completions and under attack."""
-    if benchmark is not None:
-        if judge is not None or combine:
-            raise InputError("--benchmark measures scores; leave out --judge and --combine")
-        load_added("benchmarks", benchmark)(benchmark, data, out, reward_model or [], setting or [], threads)
-        return
-    from cooper_rl.engines.local.device import set_threads
-    from cooper_rl.evaluation.config import ScoringConfig
-    from cooper_rl.verifyrm.bench import JudgeMethod, Method, RewardModelMethod, RuleMethod, bench, read_bench
-    from cooper_rl.verifyrm.bench_report import HTML, MARKDOWN, markdown, write_bench
-
-    rows = [row for path in data for row in read_bench(path)]
-    set_threads(threads)
-    methods: dict[str, Method] = {} if no_rule else {"rule": RuleMethod(workers, rule_from(rule, workers))}
-    for name, folder in named_models(reward_model or [], taken=["judge", *methods]).items():
-        methods[name] = RewardModelMethod(record_from(ScoringConfig, {"model": folder}, setting or []))
-    if judge is not None:
-        methods["judge"] = JudgeMethod(_judge_config(judge))
-    if not methods:
-        raise InputError("nothing to measure; leave out --no-rule, or give --reward-model or --judge")
-    try:
-        with counter("bench") as advance:
-            result = bench(rows, methods, combine or [], out, attacks, progress=advance)
-    finally:
-        for method in methods.values():
-            method.close()
-    write_bench(result, out)
-    console.print(Markdown(markdown(result)))
-    say(f"page: {out / HTML}\ntable: {out / MARKDOWN}")
-
-
 for name, entry in added("verifyrm").items():
     verifyrm.command(name)(entry.load())
-
-
-def _judge_config(path: Path) -> "JudgeConfig":
-    from cooper_rl.config_loading import check, read_settings
-    from cooper_rl.verifyrm.config import JudgeFile as Contents
-
-    return check(Contents, read_settings(path)).judge

@@ -10,10 +10,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from cooper_lab.benchmarks.bench import MEASURES, BenchResult, Calibration, MethodResult
 from cooper_rl.evaluation.accuracy import Estimate
 from cooper_rl.evaluation.attacks import ATTACKS
 from cooper_rl.observe.plots import figure_svg
-from cooper_rl.verifyrm.bench import MEASURES, BenchResult, Calibration, MethodResult
 
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 
@@ -34,7 +34,7 @@ def write_bench(result: BenchResult, output_dir: Path) -> None:
     charts = {name: calibration_svg(m.calibration) for name, m in result.methods.items() if m.calibration}
     for name, chart in charts.items():
         (output_dir / f"calibration-{name}.svg").write_text(chart, encoding="utf-8")
-    loader = PackageLoader("cooper_rl.verifyrm")
+    loader = PackageLoader("cooper_lab.benchmarks")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     page = environment.get_template("bench.html.j2").render(
         **about,
