@@ -35,14 +35,14 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> "RunConfig":
     """
     from cooper_rl.run_config import RunConfig  # noqa: PLC0415 - `cooper --help` stays quick
 
-    return check(RunConfig, read_settings(path, overrides))
+    return check_settings(RunConfig, read_settings(path, overrides))
 
 
 def build_config(settings: dict[str, Any]) -> "RunConfig":
     """Check plain settings against the schema. Raises InputError like `load_config`."""
     from cooper_rl.run_config import RunConfig  # noqa: PLC0415 - as above
 
-    return check(RunConfig, Settings(settings))
+    return check_settings(RunConfig, Settings(settings))
 
 
 def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
@@ -85,7 +85,7 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
     return values
 
 
-def check(record: type[Record], settings: Settings) -> Record:
+def check_settings(record: type[Record], settings: Settings) -> Record:
     """The record that the settings describe.
 
     Raises InputError for any setting that does not fit. The message names file and line and, for an unknown key, the

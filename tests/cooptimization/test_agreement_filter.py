@@ -7,7 +7,7 @@ from cooptimization_cases import make_group  # pyright: ignore[reportMissingImpo
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
-from cooper_rl.config_loading import Settings, check
+from cooper_rl.config_loading import Settings, check_settings
 from cooper_rl.errors import InputError
 from cooper_rl.stage2.config import OnPolicyConfig
 from cooper_rl.stage2.pairs import Judged, choose_on_policy_negatives
@@ -65,4 +65,4 @@ def test_an_unknown_model_is_refused():
         "cooptimization": {"on_policy": {"agree_with": ["start"]}},
     }
     with pytest.raises(InputError, match=r"agree_with, peer.: no reward model is named 'start'"):
-        check(CooperRewardConfig, Settings(settings, "test", {}))
+        check_settings(CooperRewardConfig, Settings(settings, "test", {}))

@@ -12,9 +12,7 @@ from cooper_lab.arena.cache import START_SAMPLES, Planted
 from cooper_lab.arena.designs import Design, fill_in, members, needs_start_samples
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arithmetic.world import run_settings
-from cooper_rl import __version__
-from cooper_rl.config.base import merge
-from cooper_rl.config_loading import build_config
+from cooper_rl import __version__, build_config, merge
 
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}
 """What a run of the arena has besides the settings of the demo: more test problems, and checkpoints to go on from."""

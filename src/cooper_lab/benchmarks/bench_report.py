@@ -11,9 +11,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from cooper_lab.benchmarks.bench import MEASURES, BenchResult, Calibration, MethodResult
-from cooper_rl.evaluation.accuracy import Estimate
-from cooper_rl.evaluation.attacks import ATTACKS
-from cooper_rl.observe.plots import figure_svg
+from cooper_rl import ATTACKS, Estimate, figure_svg
 
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 

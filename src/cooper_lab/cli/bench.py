@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from cooper_lab.cli.reward_models import measure_benchmark
-from cooper_rl.cli.console import RuleOption, console, counter, named_models, record_from, rule_from, say
-from cooper_rl.errors import InputError
+from cooper_rl import InputError, RuleOption, console, counter, named_models, record_from, rule_from, say
 
 
 def bench_methods(
@@ -38,9 +37,7 @@ def bench_methods(
 
     from cooper_lab.benchmarks.bench import JudgeMethod, Method, RewardModelMethod, RuleMethod, bench, read_bench
     from cooper_lab.benchmarks.bench_report import HTML, MARKDOWN, markdown, write_bench
-    from cooper_rl.engines.local.device import set_threads
-    from cooper_rl.evaluation.config import ScoringConfig
-    from cooper_rl.verifyrm.config import read_judge
+    from cooper_rl import ScoringConfig, read_judge, set_threads
 
     rows = [row for path in data for row in read_bench(path)]
     set_threads(threads)

@@ -33,8 +33,7 @@ def plan(
     ] = "",
 ) -> None:
     """Print memory a device and seconds of a step's parts; exit with 1 where it does not fit. Loads no weights."""
-    from cooper_rl.config_loading import load_config
-    from cooper_rl.errors import InputError
+    from cooper_rl import InputError, load_config
 
     settings = load_config(config, overrides or [])
     if sampler not in (None, "native", "vllm"):

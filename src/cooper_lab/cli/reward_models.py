@@ -10,8 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cooper_rl.cli.console import console, named_models, progress, record_from
-from cooper_rl.errors import InputError
+from cooper_rl import InputError, console, named_models, progress, record_from
 
 if TYPE_CHECKING:
     from cooper_lab.benchmarks.scoring import Scorer
@@ -62,7 +61,7 @@ def reward_distance(
 
     Only differences between completions of the same question count.
     """
-    from cooper_rl.data.labelled import read_labelled
+    from cooper_rl import read_labelled
 
     rows = [row for path in data for row in read_labelled(path)]
     questions = [row.question for row in rows]
@@ -88,14 +87,13 @@ def reward_distance(
 
 
 def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":
-    from cooper_rl.engines.model_folder import check_reward_model_folder
-    from cooper_rl.evaluation.config import ScoringConfig
+    from cooper_rl import ScoringConfig, check_reward_model_folder
 
     config = record_from(ScoringConfig, {"model": folder}, settings)
     check_reward_model_folder(folder)
 
     from cooper_lab.benchmarks.scoring import Scorer
-    from cooper_rl.engines.local.device import set_threads
+    from cooper_rl import set_threads
 
     set_threads(threads)
     return Scorer(config)

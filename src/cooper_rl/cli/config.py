@@ -87,14 +87,14 @@ def _record(command: Command) -> "type[Config]":
 
 
 def _resolved(command: Command, files: Sequence[str], overrides: Sequence[str]) -> "Config":
-    from cooper_rl.config_loading import Settings, check, read_settings, with_overrides
+    from cooper_rl.config_loading import Settings, check_settings, read_settings, with_overrides
 
     if command is Command.serve:
         from cooper_rl.service.config import load_serve_config
 
         return load_serve_config(files[0] if files else None, overrides)
     settings = read_settings(files[0], overrides) if files else Settings(with_overrides({}, overrides))
-    return check(_record(command), settings)
+    return check_settings(_record(command), settings)
 
 
 def _show(settings: "Sequence[Setting]") -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cooper_rl.config.strict_yaml import parse_yaml
-from cooper_rl.config_loading import Record, Settings, check, with_overrides
+from cooper_rl.config_loading import Record, Settings, check_settings, with_overrides
 from cooper_rl.errors import InputError
 from cooper_rl.observe.terminal import ProgressLines, shown
 
@@ -100,7 +100,7 @@ def record_from(record: type[Record], values: Mapping[str, Any], settings: Seque
     Raises InputError for an unknown key, with the nearest known one, and for values that do not fit.
     """
     given = {key: value for key, value in values.items() if value is not None}
-    return check(record, Settings(with_overrides(given, settings), "--setting"))
+    return check_settings(record, Settings(with_overrides(given, settings), "--setting"))
 
 
 def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfig":
@@ -117,7 +117,7 @@ def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfi
     values = values if isinstance(values, dict) else {"kind": text.strip()}
     if values.get("kind", "maths") == "maths":
         values = {"workers": workers, "timeout_s": timeout_s, **values}
-    return check(OneRule, Settings({"rule": values}, "--rule")).rule
+    return check_settings(OneRule, Settings({"rule": values}, "--rule")).rule
 
 
 def named_models(given: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:

@@ -94,11 +94,11 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
 ) -> None:
     """Write one self-contained HTML page with verdict, curves, hack gallery and rollouts; runs side by side."""
-    from cooper_rl.observe.report import FILE, write_report
+    from cooper_rl.observe.report import REPORT_FILE, write_report
     from cooper_rl.observe.run_record import runs_in
 
     folders = [folder for run in runs for folder in runs_in(run)]
-    page = write_report(folders, out or (runs[0] / FILE if len(runs) == 1 else Path(FILE)), title)
+    page = write_report(folders, out or (runs[0] / REPORT_FILE if len(runs) == 1 else Path(REPORT_FILE)), title)
     say_how_to_open(page)
 
 

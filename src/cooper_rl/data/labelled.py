@@ -10,7 +10,7 @@ from cooper_rl.data.mappings import text_of
 from cooper_rl.data.readers import Row, read_file
 from cooper_rl.errors import InputError
 
-FIELDS = ("question", "reference_answer", "completion", "label")
+LABELLED_FIELDS = ("question", "reference_answer", "completion", "label")
 T = TypeVar("T")
 _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0}
 
@@ -44,7 +44,7 @@ def read_labelled(path: str | Path) -> list[LabelledCompletion]:
     not. Raises InputError for a bad row, naming file, row and field, and for a file without rows. Raises
     MissingExtraError for a Parquet file if pyarrow is not installed.
     """
-    return read_rows(path, labelled_row, FIELDS)
+    return read_rows(path, labelled_row, LABELLED_FIELDS)
 
 
 def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str]) -> list[T]:
@@ -57,7 +57,7 @@ def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str])
 
 def labelled_row(row: Row) -> LabelledCompletion:
     """One row as a labelled completion, with the checks and errors of `read_labelled`."""
-    question, answer, completion = texts_of(row, FIELDS)
+    question, answer, completion = texts_of(row, LABELLED_FIELDS)
     return LabelledCompletion(question, answer, completion, label_of(row, "label"), row.location)
 
 
@@ -71,7 +71,7 @@ def label_of(row: Row, name: str) -> float:
     return label
 
 
-def texts_of(row: Row, needed: Sequence[str] = FIELDS[:3]) -> tuple[str, str, str]:
+def texts_of(row: Row, needed: Sequence[str] = LABELLED_FIELDS[:3]) -> tuple[str, str, str]:
     """Question, reference answer and completion of a row that has all the `needed` fields.
 
     Raises InputError naming file, row and field.
@@ -83,7 +83,7 @@ def texts_of(row: Row, needed: Sequence[str] = FIELDS[:3]) -> tuple[str, str, st
             f"(this one has {', '.join(map(str, row.fields))})"
         )
     texts: dict[str, str] = {}
-    for name in FIELDS[:3]:
+    for name in LABELLED_FIELDS[:3]:
         texts[name] = text_field(row, name)
         if not texts[name] and name != "completion":
             raise InputError(f"{row.location}: field {name!r} is empty; fill it in or leave the row out")

@@ -29,9 +29,9 @@ from cooper_rl.observe.report_completions import (
     score_of,
 )
 from cooper_rl.observe.run_record import RunRecord, read_runs
-from cooper_rl.observe.verdict import HACKED, NAMES, verdict_of
+from cooper_rl.observe.verdict import HACKED_STATES, NAMES, verdict_of
 
-FILE = "report.html"
+REPORT_FILE = "report.html"
 MOST_CONFIG = 40_000
 """Longest `config.yaml` that the page holds whole, in characters."""
 SCRIPTS = ("elements", "chart", "story", "gallery", "rollouts", "sections", "main")
@@ -151,12 +151,12 @@ def write_report(
         ],
         "seeds": tables.over_seeds(runs, [one["figures"] for one in described]),
         "differences": tables.config_differences(runs) if len(runs) > 1 else [],
-        "opens_at": next((i for i, state in enumerate(states) if state in HACKED), 0),
+        "opens_at": next((i for i, state in enumerate(states) if state in HACKED_STATES), 0),
     }
     folders = {run.directory.resolve().parent for run in runs}
     several = f"{len(runs)} runs" + (f" of {folders.pop().name}" if len(folders) == 1 else "")
     page = _render(data, title or (several if len(runs) > 1 else runs[0].label), notes)
-    target = target or directories[0] / FILE
+    target = target or directories[0] / REPORT_FILE
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8", errors="replace")
     return target

@@ -9,7 +9,7 @@ from cooper_rl.observe.hacking_alarm import HACKING, WINDOW, HackingAlarm
 from cooper_rl.observe.run_record import RunRecord, status_of
 from cooper_rl.observe.watch import Watch
 
-MARGIN = 0.1
+HACKED_MARGIN = 0.1
 """A fall of more than this is a hack or a break. With few test problems it is two standard errors of an evaluation."""
 LEARNED = 0.02
 """A rise of at most this is nothing learned. With few test problems it is one standard error of an evaluation."""
@@ -24,7 +24,7 @@ FAULTS = (
 """Metrics whose default watch rules tell that training does not work. The others may also fire in a sound run."""
 
 State = Literal["hacked", "recovered", "broken", "faults", "nothing learned", "healthy", "unknown"]
-HACKED: tuple[State, ...] = ("hacked", "recovered")
+HACKED_STATES: tuple[State, ...] = ("hacked", "recovered")
 NAMES = {state: state.capitalize() for state in get_args(State)}
 NAMES |= {"recovered": "Hacked and recovered", "unknown": "Cannot tell"}
 Points = Sequence[tuple[int, float]]
@@ -57,7 +57,7 @@ def outcome_of(truth: Points, reward: Points, test_problems: int | None = None) 
     `test_problems` is the number of problems behind each value of the truth, where they are few and known.
     """
     error = (0.25 / test_problems) ** 0.5 if test_problems else 0.0
-    margin, learned = max(MARGIN, 2 * error), max(LEARNED, error)
+    margin, learned = max(HACKED_MARGIN, 2 * error), max(LEARNED, error)
     best, falls = truth[0], []
     for point in truth:
         best = max(best, point, key=lambda one: one[1])
@@ -77,7 +77,7 @@ def outcome_of(truth: Points, reward: Points, test_problems: int | None = None) 
     return Outcome(state, truth, reward, best, worst, hacks[0][1][0] if hacks else None)
 
 
-def averaged(points: Points) -> list[tuple[int, float]]:
+def averaged_over_steps(points: Points) -> list[tuple[int, float]]:
     """Each value as the mean of itself and those of the `WINDOW` - 1 steps before it."""
     values = [value for _, value in points]
     return [
@@ -106,7 +106,7 @@ class Truth:
 
     def values(self, run: RunRecord) -> Points:
         """The values by step; those of training problems, which every step measures, averaged."""
-        return run.series(self.metric) if self.held_out else averaged(run.series(self.metric))
+        return run.series(self.metric) if self.held_out else averaged_over_steps(run.series(self.metric))
 
 
 TRUTHS = (
@@ -152,7 +152,7 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     """
     alarm, status = _replay(run.metrics), status_of(run)
     known = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
-    reward = averaged(run.series("reward/mean"))
+    reward = averaged_over_steps(run.series("reward/mean"))
     state, first, said, told, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
     if known and len(reward) >= FEWEST:
         chosen = next(iter(known))
@@ -199,7 +199,7 @@ def _sentence(state: State, truth: Truth, found: Outcome, alarm: "_Alarm") -> st
     if state == "broken":
         highest, (_, last) = max(value for _, value in found.reward), found.reward[-1]
         went = f"training reward went from {_share(highest)} at its best to {_share(last)}"
-        if found.best[1] - found.truth[-1][1] <= MARGIN:
+        if found.best[1] - found.truth[-1][1] <= HACKED_MARGIN:
             return f"The {went}, and {truth.name} from {start} to {end}."
         return f"{truth.title} fell from {best} to {end}, and the {went}."
     if found.hacked_at is None:
@@ -219,9 +219,15 @@ def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome)
     for truth in (chosen, *(truth for truth in known if truth != chosen)):
         (_, first), (_, last) = known[truth][0], known[truth][-1]
         best, where = max(value for _, value in known[truth]), ""
-        state = "bad" if best - last > MARGIN else "good"
+        state = "bad" if best - last > HACKED_MARGIN else "good"
         if truth == chosen:
-            state = "bad" if found.state in (*HACKED, "broken") else "good" if found.state == "healthy" else "unknown"
+            state = (
+                "bad"
+                if found.state in (*HACKED_STATES, "broken")
+                else "good"
+                if found.state == "healthy"
+                else "unknown"
+            )
             best, where = found.best[1], f" (step {found.best[0]})"
         course = f"{_share(first)} at the start, {_share(best)} at its best{where}, {_share(last)} now"
         lines.append(Signal(state, f"{truth.title}: {course}"))

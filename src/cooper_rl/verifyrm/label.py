@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.clients.chat import HANDLING, ChatClient
-from cooper_rl.data.labelled import FIELDS, Asked, read_rows, texts_of
+from cooper_rl.data.labelled import LABELLED_FIELDS, Asked, read_rows, texts_of
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import render_chat
 from cooper_rl.data.readers import Row
@@ -156,7 +156,7 @@ def _first_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> s
     return {ids[0] for ids in encoded if len(ids) == 1 and ids[0] != tokenizer.unk_token_id}
 
 
-COLUMNS = (*FIELDS, "model", "dataset", "id", "rule", "judge", "judge_probability")
+COLUMNS = (*LABELLED_FIELDS, "model", "dataset", "id", "rule", "judge", "judge_probability")
 CHUNK = 64
 """Number of completions after which labels are written down. An interruption loses at most this many."""
 
@@ -283,7 +283,7 @@ def read_collected(path: Path) -> list[CollectedRow]:
         model, dataset = (str(row.fields.get(name) or "-") for name in ("model", "dataset"))
         return CollectedRow(*texts_of(row), model, dataset, str(row.fields.get("id") or row.location))
 
-    return read_rows(path, read, FIELDS[:3])
+    return read_rows(path, read, LABELLED_FIELDS[:3])
 
 
 def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:
