@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 # The public names are those of `__init__.pyi`. Each is loaded on first use, so that the rule's processes and
 # `cooper --help` start without torch.
 _HOMES = {
-    name.asname: line.module
+    name.name: str(line.module)
     for line in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
     if isinstance(line, ast.ImportFrom)
     for name in line.names
