@@ -19,8 +19,7 @@ from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.adapter import whole
 from cooper_rl.engines.ray import ClusterEngine
-from cooper_rl.losses.kl import KLConfig
-from cooper_rl.losses.policy import PolicyObjective, PPOClip
+from cooper_rl.losses.policy import KLConfig, PolicyObjective, PPOClip
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.rollouts import Column
 
@@ -55,7 +54,7 @@ def gradient_of(learner: Any) -> dict[str, torch.Tensor]:
 def remote_gradient(learner: Any) -> dict[str, torch.Tensor]:
     """Of a remote learner; all processes take part, and the first one's is returned."""
     key = learner.key
-    calls = [a.__ray_call__.remote(lambda rank: gradient_of(rank.learners[key])) for a in learner.group.actors]
+    calls = [a.__ray_call__.remote(lambda rank: gradient_of(rank.parts[key])) for a in learner.group.actors]
     return ray.get(calls)[0]
 
 

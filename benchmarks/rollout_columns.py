@@ -23,7 +23,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.local import learner as learner_module
+from cooper_rl.engines.local import packing
 from cooper_rl.engines.local import policy as policy_module
 from cooper_rl.engines.local.decoding import Drafts
 from cooper_rl.engines.local.policy import TorchPolicyLearner
@@ -79,7 +79,7 @@ def collected(options, tokenizer, tokens: np.ndarray, logprobs: np.ndarray) -> R
     """Rollouts with the given numbers [tokens, completions], collected token by token as the sampler does."""
     params = SamplingParams(max_tokens=options.tokens)
     rule = StopRule(tokenizer, params, [tokenizer.eos_token_id])
-    drafts = Drafts.of([options.tokens] * options.problems, options.n)
+    drafts = Drafts([options.tokens] * options.problems, options.n, range(options.problems))
     rows = np.arange(len(drafts))
     for token_ids, values in zip(tokens, logprobs, strict=True):
         drafts.extend(rows, token_ids, values, rule)
@@ -133,8 +133,8 @@ def main(options) -> None:
     logprobs = -random.random((options.tokens, completions), dtype=np.float32)
     learner = tiny_learner(len(tokenizer), options.tokens)
     if options.without_model:
-        learner_module.packed_hidden_states = no_hidden_states
-    for module, name in ((learner_module, "packed_hidden_states"), (policy_module, "token_logprobs")):
+        packing.packed_hidden_states = no_hidden_states
+    for module, name in ((packing, "packed_hidden_states"), (policy_module, "token_logprobs")):
         setattr(module, name, as_model(getattr(module, name)))
     learner._backward = as_model(learner._backward)
     learner.optim_step = as_model(learner.optim_step)

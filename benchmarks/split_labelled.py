@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from cooper_rl.data.labelled import problem_folds
 from cooper_rl.data.readers import read_file
-from cooper_rl.data.split import problem_folds
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.rewards.input import RewardModelInput
 

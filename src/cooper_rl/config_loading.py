@@ -35,14 +35,14 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> "RunConfig":
     """
     from cooper_rl.run_config import RunConfig  # noqa: PLC0415 - `cooper --help` stays quick
 
-    return check(RunConfig, read_settings(path, overrides))
+    return check_settings(RunConfig, read_settings(path, overrides))
 
 
 def build_config(settings: dict[str, Any]) -> "RunConfig":
     """Check plain settings against the schema. Raises InputError like `load_config`."""
     from cooper_rl.run_config import RunConfig  # noqa: PLC0415 - as above
 
-    return check(RunConfig, Settings(settings))
+    return check_settings(RunConfig, Settings(settings))
 
 
 def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
@@ -69,11 +69,23 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
     Raises InputError for a malformed override.
     """
     for override in overrides:
-        _apply_override(values, override)
+        key, separator, raw = override.partition("=")
+        if not separator or not key:
+            raise InputError(f"override {override!r}: expected key=value, such as policy.learning_rate=1e-5")
+        *parents, leaf = key.split(".")
+        target = values
+        for parent in parents:
+            target = target.setdefault(parent, {})
+            if not isinstance(target, dict):
+                raise InputError(f"override {override!r}: {parent} is not a group of settings")
+        try:
+            target[leaf], _ = parse_yaml(raw)
+        except ValueError as error:
+            raise InputError(f"override {override!r}: {error}") from error
     return values
 
 
-def check(record: type[Record], settings: Settings) -> Record:
+def check_settings(record: type[Record], settings: Settings) -> Record:
     """The record that the settings describe.
 
     Raises InputError for any setting that does not fit. The message names file and line and, for an unknown key, the
@@ -93,24 +105,7 @@ def check(record: type[Record], settings: Settings) -> Record:
         raise InputError("\n".join(_describe(issue, source, lines, places) for issue in issues)) from error
 
 
-def _apply_override(settings: dict[str, Any], override: str) -> None:
-    key, separator, raw = override.partition("=")
-    if not separator or not key:
-        raise InputError(f"override {override!r}: expected key=value, such as policy.learning_rate=1e-5")
-    *parents, leaf = key.split(".")
-    target = settings
-    for parent in parents:
-        target = target.setdefault(parent, {})
-        if not isinstance(target, dict):
-            raise InputError(f"override {override!r}: {parent} is not a group of settings")
-    try:
-        target[leaf], _ = parse_yaml(raw)
-    except ValueError as error:
-        raise InputError(f"override {override!r}: {error}") from error
-
-
-Misfit = tuple[tuple[str, ...], str]
-"""The path of a key that does not fit, and the message about it."""
+Misfit = tuple[tuple[str, ...], str]  # the path of a key that does not fit, and the message about it
 
 
 def _misfits(
@@ -126,7 +121,7 @@ def _misfits(
             continue
         elements: dict[str, Any] = {}
         if isinstance(value, dict):
-            elements = {f"{name}": element for name, element in value.items()} if is_mapping(known) else {"": value}
+            elements = {str(name): element for name, element in value.items()} if is_mapping(known) else {"": value}
         elif isinstance(value, list):
             elements = {str(index): element for index, element in enumerate(value)}
         for name, element in elements.items():

@@ -15,7 +15,7 @@ from cooper_rl.evaluation.config import read_held_out
 from cooper_rl.rewards.kinds.plain import check_problems, check_servers
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.run_config import RunConfig
-from cooper_rl.stage2.reward_inputs import RewardInputs, read_reward_inputs
+from cooper_rl.stage2.reward_config import RewardInputs, read_reward_inputs
 
 
 @dataclass(frozen=True)

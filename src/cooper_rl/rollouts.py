@@ -210,23 +210,14 @@ class Samples:
             yield Answer(text, bool(stopped), tokens=int(tokens))
 
 
-@dataclass(frozen=True)
-class Rollouts:
-    """B completions of P problems. Completions of the same problem are adjacent; groups may differ in size.
-
-    `token_ids`, `logprobs`, `stopped` and `texts` are as in `Samples`.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Rollouts(Samples):
+    """B samples for P problems. Completions of the same problem are adjacent; groups may differ in size."""
 
     problems: Sequence[Problem]
     prompts: Column
     """P rows of token ids."""
     group_sizes: Int[np.ndarray, " P"]
-    token_ids: Column
-    """B rows."""
-    logprobs: Float[np.ndarray, " tokens"]
-    stopped: Bool[np.ndarray, " B"]
-    """False for a completion that was cut at the length limit."""
-    texts: Sequence[str]
     versions: Int[np.ndarray, " B"]
     """The version of the policy that sampled each completion."""
 
@@ -235,16 +226,9 @@ class Rollouts:
         cls, problems: Sequence[Problem], prompts: Sequence[Sequence[int]], samples: Samples, n: int, version: int
     ) -> Self:
         """`n` samples per problem, all from one version of the policy."""
-        return cls(
-            problems=problems,
-            prompts=Column.of(prompts),
-            group_sizes=np.full(len(problems), n),
-            token_ids=samples.token_ids,
-            logprobs=samples.logprobs,
-            stopped=samples.stopped,
-            texts=samples.texts,
-            versions=np.full(len(samples), version),
-        )
+        sizes, versions = np.full(len(problems), n), np.full(len(samples), version)
+        own = {"problems": problems, "prompts": Column.of(prompts), "group_sizes": sizes, "versions": versions}
+        return cls(**vars(samples), **own)
 
     def __post_init__(self) -> None:
         completions, problems = len(self.token_ids), len(self.problems)
@@ -273,7 +257,7 @@ class Rollouts:
 
     def groups(self) -> list[AnswerGroup]:
         """The completions as texts, for rules and rewards. A group's id is the id of its problem."""
-        answers = list(Samples(self.token_ids, self.logprobs, self.stopped, self.texts).answers())
+        answers = list(self.answers())
         return [
             AnswerGroup(problem.id, problem, answers[start:end])
             for problem, start, end in zip(self.problems, self.offsets[:-1], self.offsets[1:], strict=True)

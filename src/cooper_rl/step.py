@@ -1,20 +1,30 @@
 """The Cooper step: the whole algorithm on one page."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from cooper_rl.build import Parts
-from cooper_rl.engines.base import Metrics
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.prompts import PromptEncoder
+from cooper_rl.data.stream import ProblemStream
+from cooper_rl.engines import EngineConfig, LongLived
+from cooper_rl.engines.base import AheadSampler, MeasuredSampler, Metrics, PolicyLearner, Sampler, sample_at_once
 from cooper_rl.engines.clock import Clock
+from cooper_rl.evaluation.accuracy import HeldOut
+from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.observe.record import rollout_metrics, unverified_advantage
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rewards.process import score_steps
-from cooper_rl.rollouts import Ragged, Rollouts
-from cooper_rl.run_config import RunConfig
+from cooper_rl.rollouts import Ragged, Rollouts, Samples
+from cooper_rl.run_config import RolloutConfig, RunConfig
+from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.scored import Scored, Updated
+
+PENDING_FILE = "pending_rollouts.safetensors"
+"""In a checkpoint at lag 1: the completions that the next step learns from."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,37 @@ class StepResult:
     after_kl: Ragged | None
     pairs: list[Pair]
     metrics: Metrics
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything a run works with. `reference` is None if there is no KL term."""
+
+    engine: EngineConfig
+    stream: ProblemStream
+    prompt_encoder: PromptEncoder
+    sampler: Sampler
+    rollouts: "RolloutSource"
+    policy: PolicyLearner
+    reference: PolicyLearner | None
+    reward: CooperReward
+    test_sets: list[HeldOut]
+    monitor: Monitor | None
+
+    @property
+    def learns_side_by_side(self) -> bool:
+        """Whether the reward model has devices of its own, and is updated while the policy is."""
+        return isinstance(self.engine, LongLived) and self.engine.learns_side_by_side
+
+    def sampler_metrics(self) -> Metrics:
+        """What the sampler has counted and timed since it was asked last, where it does so."""
+        return self.sampler.take_metrics() if isinstance(self.sampler, MeasuredSampler) else {}
+
+    def close(self) -> None:
+        """End the verifier's processes, the assistant's connections and what the engine has started."""
+        self.reward.close()
+        if isinstance(self.engine, LongLived):
+            self.engine.close()
 
 
 def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepResult:
@@ -76,3 +117,89 @@ def _stage2(parts: Parts, step: int, early: Updated | None) -> Iterator[Callable
     else:
         with ThreadPoolExecutor(max_workers=1) as thread:  # left only when the update has ended, after an error too
             yield thread.submit(parts.reward.update, step).result
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Completions that are being drawn."""
+
+    problems: Sequence[Problem]
+    prompts: Sequence[Sequence[int]]
+    samples: Future[Samples]
+    n: int
+    version: int
+
+    def result(self) -> Rollouts:
+        """Wait for them. Raises what the sampler raises."""
+        return Rollouts.of(self.problems, self.prompts, self.samples.result(), self.n, self.version)
+
+
+class RolloutSource:
+    """The rollouts of one step after another.
+
+    At lag 1 a step takes what was drawn during the step before, hands the engine the policy of now, and has it draw
+    for the step after while it learns. The first step, and one whose predecessor left nothing, draws for itself too.
+    """
+
+    def __init__(self, config: RolloutConfig, stream: ProblemStream, encoder: PromptEncoder, sampler: Sampler):
+        self._config, self._stream, self._encoder, self._sampler = config, stream, encoder, sampler
+        self._pending: Pending | Rollouts | None = None
+
+    def take(self, policy: PolicyLearner, step: int, seed: int, last: bool) -> Rollouts:
+        """The rollouts of this step. `seed` is the step's, and the next one's is one more; no step follows the `last`.
+
+        The policy's version is the number of steps that it has learned from. Raises what `Sampler.sample` raises.
+        """
+        ahead = bool(self._config.lag) and not last
+        pending, self._pending = self._pending, None
+        rollouts = _drawn(pending)  # weights change when nothing is being drawn
+        if rollouts is None or ahead:
+            self._sampler.sync_weights(policy)
+        if rollouts is None:
+            rollouts = self._draw(seed, step - 1).result()
+        if ahead:
+            self._pending = self._draw(seed + 1, step - 1, ahead=True)
+        return rollouts
+
+    def _draw(self, seed: int, version: int, ahead: bool = False) -> Pending:
+        problems = self._stream.next_batch()
+        prompts = [self._encoder.encode(problem) for problem in problems]
+        asked, sampler = (prompts, self._config.n, self._config, seed), self._sampler
+        if ahead and isinstance(sampler, AheadSampler):
+            samples = sampler.submit(*asked)
+        else:
+            samples = sample_at_once(sampler, *asked)
+        return Pending(problems, prompts, samples, self._config.n, version)
+
+    def settle(self) -> None:
+        """Wait until nothing is being drawn, so that the engine can be used for something else."""
+        if isinstance(self._pending, Pending):
+            wait([self._pending.samples])
+
+    def forget(self) -> None:
+        """Drop what was drawn ahead; its problems come again in the next epoch."""
+        self._pending = None
+
+    def save(self, folder: Path) -> None:
+        """Write what was drawn ahead, if anything, after waiting for it. Problems stand there by their ids.
+
+        What could not be drawn is not written: a run that goes on from here draws it anew.
+        """
+        self.settle()
+        if isinstance(self._pending, Pending) and self._pending.samples.exception() is not None:
+            return
+        if (rollouts := _drawn(self._pending)) is not None:
+            ids = [Problem(problem.id, "", "") for problem in rollouts.problems]
+            (folder / PENDING_FILE).write_bytes(replace(rollouts, problems=ids).to_bytes())
+
+    def restore(self, folder: Path) -> None:
+        """Go on with what `save` wrote, if anything. At lag 0 it is left out."""
+        self._pending = None
+        if self._config.lag and (folder / PENDING_FILE).is_file():
+            rollouts = Rollouts.from_bytes((folder / PENDING_FILE).read_bytes())
+            problems = [self._stream.problem(problem.id) for problem in rollouts.problems]
+            self._pending = replace(rollouts, problems=problems)
+
+
+def _drawn(pending: Pending | Rollouts | None) -> Rollouts | None:
+    return pending.result() if isinstance(pending, Pending) else pending

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
-from cooper_rl.build import Parts, assemble, check_kind, export_models, restore_state, save_state
+from cooper_rl.build import assemble, check_kind, export_models, restore_state, save_state
 from cooper_rl.engines.base import EngineLost, Metrics
 from cooper_rl.engines.clock import Clock
 from cooper_rl.errors import InputError
@@ -30,7 +30,7 @@ from cooper_rl.persist.folder_lock import FolderLock
 from cooper_rl.persist.interrupt import stop_on_signal
 from cooper_rl.persist.model_cards import write_model_cards
 from cooper_rl.run_config import RunConfig
-from cooper_rl.step import cooper_step
+from cooper_rl.step import Parts, cooper_step
 
 logger = logging.getLogger(__name__)
 
@@ -116,21 +116,21 @@ class CooperTrainer:
         with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
             on_step = on_step or self._log_progress()
             try:
-                self._run_to_the_end(on_step)
+                while True:
+                    try:
+                        return self._run(on_step)
+                    except EngineLost as lost:
+                        self._recover(lost)
             except BaseException as error:
                 self.recorder.died(error)
                 raise
 
-    def _run_to_the_end(self, on_step: OnStep) -> None:
-        while True:
-            try:
-                return self._run(on_step)
-            except EngineLost as lost:
-                self._recover(lost)
-
     def _run(self, on_step: OnStep) -> None:
         if self.completed_steps == 0:
-            self._begin(on_step)
+            encoder, first = self.parts.prompt_encoder, self.parts.stream.first
+            logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
+            if metrics := self._measure(at_start=True):
+                self._record(0, metrics, on_step)
         while self.completed_steps < self.config.steps and not self._stop.is_set():
             metrics = self._step_and_measure()
             metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
@@ -140,10 +140,15 @@ class CooperTrainer:
             firings = self._record(self.completed_steps, metrics, on_step)
             if self._roll_back(firings):
                 continue
-            self._stop_for(firings)
-            if self._wants_checkpoint(metrics):
+            if ending := [firing for firing in firings if firing.rule.action in ("stop", "rollback")]:
+                self.stopped_by = ending[0]
+                self.request_stop()
+            wanted = self._due(self.config.checkpoint.every) or self._checkpoints.is_best(metrics)
+            if wanted and not self.watch.in_doubt:  # not while a rule that rolls back sees a fault
                 self._try_checkpoint(metrics)
-        if self._saved_steps < self.completed_steps and not self._ends_in_a_fault:
+        # A fault that the run could not roll back from must not reach a checkpoint.
+        in_a_fault = self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
+        if self._saved_steps < self.completed_steps and not in_a_fault:
             self._last_checkpoint()
         if self._saved_steps == self.config.steps and self.config.has_adapters:
             self._export()
@@ -163,13 +168,6 @@ class CooperTrainer:
             self._open_record(resume=True)
         except EngineLost as again:  # a process can also die while it starts
             self._recover(again)
-
-    def _begin(self, on_step: OnStep) -> None:
-        """Show the first prompt, and evaluate the policy before the first step."""
-        encoder, first = self.parts.prompt_encoder, self.parts.stream.first
-        logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
-        if metrics := self._measure(at_start=True):
-            self._record(0, metrics, on_step)
 
     def _log_progress(self) -> OnStep:
         lines = ProgressLines(self.config.name, TRAINING_METRICS)
@@ -209,8 +207,7 @@ class CooperTrainer:
 
         Raises ValueError if the run has no test problems.
         """
-        parts, clock = self.parts, Clock()
-        metrics: Metrics = {}
+        parts, clock, metrics = self.parts, Clock(), Metrics()
         if not parts.test_sets:
             raise ValueError("there are no test problems; set test_problems and evaluation.every")
         with clock.measure("evaluate"):
@@ -289,12 +286,8 @@ class CooperTrainer:
 
     def _measure(self, at_start: bool = False) -> Metrics:
         """Evaluate the policy on test problems and the reward model on labelled completions, each if it is due."""
-        metrics: Metrics = {}
-        now = at_start or self._finished
-        every = self.config.evaluation.every
-        if every and (now or self._due(every)):
-            metrics |= self.evaluate()
-        monitor = self.parts.monitor
+        now, every, monitor = at_start or self._finished, self.config.evaluation.every, self.parts.monitor
+        metrics: Metrics = self.evaluate() if every and (now or self._due(every)) else {}
         if monitor is not None and (now or self._due(monitor.every)):
             clock = Clock()
             with clock.measure("held_out_monitor"):
@@ -342,21 +335,6 @@ class CooperTrainer:
         self._restore()
         self._open_record(resume=True)
         return True
-
-    def _stop_for(self, firings: Sequence[Firing]) -> None:
-        if ending := [firing for firing in firings if firing.rule.action in ("stop", "rollback")]:
-            self.stopped_by = ending[0]
-            self.request_stop()
-
-    def _wants_checkpoint(self, metrics: Metrics) -> bool:
-        """Whether to write a checkpoint now. None is written while a rule that rolls back sees a fault."""
-        wanted = self._due(self.config.checkpoint.every) or self._checkpoints.is_best(metrics)
-        return wanted and not self.watch.in_doubt
-
-    @property
-    def _ends_in_a_fault(self) -> bool:
-        """Whether the run ended because it could not roll back from a fault. That fault must not reach a checkpoint."""
-        return self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.completed_steps % every == 0

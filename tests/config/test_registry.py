@@ -13,7 +13,7 @@ from pydantic import Field
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.config.explanation import commented_yaml, explain, narrow
 from cooper_rl.config.user_functions import added
-from cooper_rl.config_loading import Settings, check
+from cooper_rl.config_loading import Settings, check_settings
 from cooper_rl.errors import InputError
 
 
@@ -151,7 +151,7 @@ def test_written_settings_make_the_same_parts_again(shapes):
 )
 def test_an_error_about_wrong_settings_names_the_key(shapes, settings, message):
     with pytest.raises(InputError, match="config: ") as error:
-        check(record_of(shapes), Settings(settings))
+        check_settings(record_of(shapes), Settings(settings))
     assert message in str(error.value)
 
 

@@ -7,10 +7,10 @@ from cooptimization_cases import make_group  # pyright: ignore[reportMissingImpo
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
-from cooper_rl.config_loading import Settings, check
+from cooper_rl.config_loading import Settings, check_settings
 from cooper_rl.errors import InputError
 from cooper_rl.stage2.config import OnPolicyConfig
-from cooper_rl.stage2.pairs import choose_on_policy_negatives
+from cooper_rl.stage2.pairs import Judged, choose_on_policy_negatives
 
 
 def test_fewer_negatives_are_false_under_a_rule_that_misses_right_answers():
@@ -24,9 +24,8 @@ def test_fewer_negatives_are_false_under_a_rule_that_misses_right_answers():
         other = [random.random() < (0.9 if known else 0.1) for known in right]
         trusted = [logit > 0 and said for logit, said in zip(logits, other, strict=True)]
         for filtered in (False, True):
-            (negative,) = choose_on_policy_negatives(
-                group, verdicts, logits, [], 1, OnPolicyConfig(), random, trusted if filtered else None
-            ) or [""]
+            judged = Judged(group, verdicts, logits, trusted if filtered else None)
+            (negative,) = choose_on_policy_negatives(judged, [], 1, OnPolicyConfig(), random) or [""]
             false[filtered] += negative != "" and right[int(negative.split()[1])]
     assert false[False] > 80
     assert false[True] < false[False] / 2
@@ -66,4 +65,4 @@ def test_an_unknown_model_is_refused():
         "cooptimization": {"on_policy": {"agree_with": ["start"]}},
     }
     with pytest.raises(InputError, match=r"agree_with, peer.: no reward model is named 'start'"):
-        check(CooperRewardConfig, Settings(settings, "test", {}))
+        check_settings(CooperRewardConfig, Settings(settings, "test", {}))

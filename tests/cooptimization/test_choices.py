@@ -6,35 +6,39 @@ import pytest
 from cooptimization_cases import cut_off, make_group  # pyright: ignore[reportMissingImports]
 
 from cooper_rl.stage2.config import OnPolicyConfig
-from cooper_rl.stage2.pairs import choose_on_policy_negatives, choose_positives
+from cooper_rl.stage2.pairs import Judged, choose_on_policy_negatives, choose_positives
 
 
 def negatives(group, verdicts, logits, positives=(), count=1, seed=0, **settings):
     config = OnPolicyConfig(**settings)
-    return choose_on_policy_negatives(group, verdicts, logits, list(positives), count, config, Random(seed))
+    return choose_on_policy_negatives(Judged(group, verdicts, logits), list(positives), count, config, Random(seed))
+
+
+def positives(group, verdicts, count, seed=0):
+    return choose_positives(Judged(group, verdicts, [0.0] * len(verdicts)), count, Random(seed))
 
 
 def test_only_completions_the_rule_accepts_are_positives():
     group = make_group(["a", "b", "c", "d"])
-    assert choose_positives(group, ["wrong", "correct", "unparsed", "timeout"], 4, Random(0)) == ["b"]
-    assert choose_positives(group, ["wrong"] * 4, 4, Random(0)) == []
+    assert positives(group, ["wrong", "correct", "unparsed", "timeout"], 4) == ["b"]
+    assert positives(group, ["wrong"] * 4, 4) == []
 
 
 def test_a_completion_cut_at_the_length_limit_is_never_a_positive():
     group = make_group([cut_off("a"), "b"])
-    assert choose_positives(group, ["correct", "correct"], 2, Random(0)) == ["b"]
+    assert positives(group, ["correct", "correct"], 2) == ["b"]
 
 
 def test_every_accepted_completion_can_be_drawn_and_a_seed_decides_which():
     group = make_group(["a", "b", "c", "d "])
-    draws = [choose_positives(group, ["correct"] * 4, 1, Random(seed))[0] for seed in range(200)]
+    draws = [positives(group, ["correct"] * 4, 1, seed)[0] for seed in range(200)]
     assert {text: draws.count(text) > 20 for text in draws} == dict.fromkeys("abcd", True)
-    assert draws == [choose_positives(group, ["correct"] * 4, 1, Random(seed))[0] for seed in range(200)]
+    assert draws == [positives(group, ["correct"] * 4, 1, seed)[0] for seed in range(200)]
 
 
 def test_equal_texts_are_one_positive():
     group = make_group(["a", "a\n", " a"])
-    assert choose_positives(group, ["correct"] * 3, 3, Random(0)) == ["a"]
+    assert positives(group, ["correct"] * 3, 3) == ["a"]
 
 
 def test_the_completion_the_reward_model_likes_most_is_the_first_negative():

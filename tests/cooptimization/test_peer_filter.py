@@ -9,7 +9,7 @@ import pytest
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
-from cooper_rl.config_loading import Settings, check
+from cooper_rl.config_loading import Settings, check_settings
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.errors import InputError
@@ -84,4 +84,4 @@ def test_an_unknown_peer_is_refused():
         "cooptimization": {"peer": {"model": "other", "noise": 0.2}},
     }
     with pytest.raises(InputError, match=r"agree_with, peer.: no reward model is named 'other'"):
-        check(CooperRewardConfig, Settings(settings, "test", {}))
+        check_settings(CooperRewardConfig, Settings(settings, "test", {}))

@@ -7,18 +7,20 @@ from types import ModuleType
 
 import cooper_rl.observe.record
 import cooper_rl.observe.report
-import cooper_rl.stage2.health
 import cooper_rl.stage2.stage2
 from cooper_rl import CooperReward, CooperTrainer
-from cooper_rl.build import RolloutSource, assemble
+from cooper_rl.build import assemble
 from cooper_rl.persist.checkpoint import CheckpointStore
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rules.verifier import Verifier
+from cooper_rl.stage2.scored import ProbeSet, step_health
+from cooper_rl.step import RolloutSource
 
 PHASES: list[tuple[str, ModuleType | Callable]] = [
     ("sample", RolloutSource.take),
     ("verify", Verifier.verify_groups),
-    ("health", cooper_rl.stage2.health),
+    ("health", step_health),
+    ("health", ProbeSet.measure),
     ("stage 1", update_policy),
     ("stage 2", cooper_rl.stage2.stage2),
     ("stage 2", CooperReward.update),

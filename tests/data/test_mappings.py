@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from cooper_rl.data.mappings import BadValue, Mapping, join_sentences, map_row, text_of
+from cooper_rl.data.mappings import READY_MADE, BadValue, Mapping, join_sentences, last_boxed, map_row, text_of
 from cooper_rl.data.readers import Row
-from cooper_rl.data.ready_made import READY_MADE, last_boxed
 from cooper_rl.errors import InputError
 
 CASES = {

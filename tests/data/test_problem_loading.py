@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems, read_problems
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.validation import boxed
+from cooper_rl.data.text import boxed
 from cooper_rl.errors import InputError
 from cooper_rl.rules.fast_path import TextPolicy
 from cooper_rl.rules.kinds.maths import RuleVerifier

@@ -19,15 +19,15 @@ import pytest
 import typer
 from typer.main import get_command
 
+from cooper_lab.benchmarks.bench import ScoringConfig
+from cooper_rl.cli.console import record_from
 from cooper_rl.cli.main import commands
-from cooper_rl.cli.settings import record_from
 from cooper_rl.config.base import merge
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config.user_functions import load_object
-from cooper_rl.config_loading import Settings, build_config, check, load_config, read_settings, with_overrides
+from cooper_rl.config_loading import Settings, build_config, check_settings, load_config, read_settings, with_overrides
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.service.config import ServeConfig
-from cooper_rl.verifyrm.bench import ScoringConfig
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile, VerifyRMConfig
 from docs.not_run import NOT_RUN, reason_not_to_run
 from docs.snippets import PAGES, ROOT, Snippet, all_snippets, shell_commands, snippets_of
@@ -127,11 +127,11 @@ def _check_settings(snippet: Snippet, reader: Path) -> None:
         load_object(name)
     settings = Settings(values, snippet.place, lines)
     if "judge" in values:
-        check(JudgeFile, settings)
+        check_settings(JudgeFile, settings)
     elif "serve" in values:
-        check(ServeConfig, settings)
+        check_settings(ServeConfig, settings)
     elif "models" in values:
-        check(CollectConfig, settings)
+        check_settings(CollectConfig, settings)
     elif snippet.title not in ("designs.yaml", "holes.yaml"):  # which `cooper arena` reads, further down on the page
         build_config(merge(MINIMAL, values))
 
@@ -220,9 +220,9 @@ def _check_cooper(arguments: list[str]) -> None:
         overrides = given["overrides"] or []
         load_config(path, overrides) if path.exists() else build_config(with_overrides(merge({}, MINIMAL), overrides))
     elif name == "verifyrm collect":
-        check(CollectConfig, read_settings(ROOT / given["config"], given["overrides"] or []))
+        check_settings(CollectConfig, read_settings(ROOT / given["config"], given["overrides"] or []))
     if given.get("judge"):
-        check(JudgeFile, read_settings(ROOT / given["judge"]))
+        check_settings(JudgeFile, read_settings(ROOT / given["judge"]))
     if name in SETTINGS_OF:
         needed = {"source": "problems.jsonl"} if name == "eval" else {"model": "models/my-policy"}
         record_from(SETTINGS_OF[name], needed, given["setting"] or [])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from cooper_lab.designs.drpo import DRPO
-from cooper_rl.config_loading import Settings, check
+from cooper_rl.config_loading import Settings, check_settings
 from cooper_rl.errors import InputError
 from cooper_rl.policy.advantages import Completions, advantages
 from cooper_rl.policy.config import AlgorithmConfig
@@ -55,5 +55,5 @@ def test_a_group_of_right_answers_alone_or_wrong_ones_alone_teaches_nothing():
 def test_the_aggregation_must_weigh_completions_equally():
     drpo = {"advantages": {"kind": "drpo", "max_tokens": 8}}
     with pytest.raises(InputError, match="sequence_mean_token_mean"):
-        check(AlgorithmConfig, Settings(drpo))
-    check(AlgorithmConfig, Settings({**drpo, "aggregation": {"kind": "sequence_mean_token_mean"}}))
+        check_settings(AlgorithmConfig, Settings(drpo))
+    check_settings(AlgorithmConfig, Settings({**drpo, "aggregation": {"kind": "sequence_mean_token_mean"}}))

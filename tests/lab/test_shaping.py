@@ -21,7 +21,7 @@ from cooper_rl.rewards.base import reward_metrics
 from cooper_rl.rewards.kinds.plain import RewardModelReward
 from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rules.rule import Asked, Rule, Verdict
-from cooper_rl.stage2.health import step_health
+from cooper_rl.stage2.scored import step_health
 
 
 class Marked(Rule):
@@ -204,7 +204,7 @@ def test_the_alarm_sees_a_hack_although_the_mean_of_what_is_paid_never_changes(s
         groups = [["2" if p < 20 * hack else "1!", "2.5" if p < 20 * hack else "-1", "-1"] for p in range(20)]
         context = context_of(*groups)
         scores = shaped(RewardModelReward().score(context), [shaping], context)
-        metrics = reward_metrics(scores) | step_health(context, scores.parts)
+        metrics = reward_metrics(scores) | step_health(context, scores)
         paid.append(metrics["reward/shaped_mean"])
         seen.append(bool(alarm.observe(metrics)))
     assert paid == pytest.approx([0.5] * 30)

@@ -6,8 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from cooper_rl.losses.kl import KLConfig
-from cooper_rl.losses.policy import CISPO, GSPO, PolicyLossConfig, PolicyLossInputs, PPOClip, policy_loss
+from cooper_rl.losses.policy import CISPO, GSPO, KLConfig, PolicyLossConfig, PolicyLossInputs, PPOClip, policy_loss
 
 ALL = [PPOClip(), PPOClip(dual_clip=3.0), GSPO(), CISPO()]
 

@@ -7,8 +7,17 @@ import torch
 from policy_loss_cases import one_row, random_inputs  # pyright: ignore[reportMissingImports]
 from pydantic import TypeAdapter
 
-from cooper_rl.losses.kl import KLConfig, KLKind, kl_estimate
-from cooper_rl.losses.policy import CISPO, GSPO, PolicyLossConfig, PolicyObjective, PPOClip, policy_loss
+from cooper_rl.losses.policy import (
+    CISPO,
+    GSPO,
+    KLConfig,
+    KLKind,
+    PolicyLossConfig,
+    PolicyObjective,
+    PPOClip,
+    kl_estimate,
+    policy_loss,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_lab.designs.process_credit import Delta, Sum
-from cooper_rl.config_loading import Settings, check
+from cooper_rl.config_loading import Settings, check_settings
 from cooper_rl.errors import InputError
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.process import MinForm, Steps, process_advantages, process_metrics
@@ -99,4 +99,4 @@ def test_a_token_across_a_border_belongs_to_the_step_before_it():
 
 def test_process_credit_under_gspo_is_refused():
     with pytest.raises(InputError, match="one ratio per completion"):
-        check(AlgorithmConfig, Settings({"process": {"kind": "delta"}, "loss": {"kind": "gspo"}}))
+        check_settings(AlgorithmConfig, Settings({"process": {"kind": "delta"}, "loss": {"kind": "gspo"}}))

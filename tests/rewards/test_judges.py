@@ -23,7 +23,7 @@ from cooper_rl.data.text import fenced
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.rewards.kinds.judge import with_means
 from cooper_rl.rewards.kinds.plain import check_servers
-from cooper_rl.stage2.reward_inputs import read_reward_inputs
+from cooper_rl.stage2.reward_config import read_reward_inputs
 
 FENCED = re.compile(r"<{3,}\n(.*?)\n>{3,}", re.DOTALL)
 RUBRIC = "MUST: the final answer is 7\n- **MAJOR**: shows its work\nMINOR: is short"

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cooper_rl.data.labelled import LabelledCompletion, read_labelled
-from cooper_rl.data.split import split_by_problem
+from cooper_rl.data.labelled import LabelledCompletion, read_labelled, split_by_problem
 from cooper_rl.errors import InputError
 
 ROW = {"question": "2+2?", "reference_answer": "4", "completion": "It is 4.", "label": 1}

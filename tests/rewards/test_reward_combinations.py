@@ -16,7 +16,7 @@ from cooper_rl.rewards.kinds.plain import RewardModelReward, WeightedSum
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.rule import Asked, Rule, Verdict
-from cooper_rl.stage2.health import step_health
+from cooper_rl.stage2.scored import step_health
 
 MakeGroup = Callable[..., AnswerGroup]
 
@@ -98,7 +98,7 @@ def test_the_reward_is_the_reward_models_probability(make_group: MakeGroup):
     high, low = 1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))
     torch.testing.assert_close(scores.rewards.padded(0), torch.tensor([[0.5, high], [low, 0.5]]))
     assert scores.parts["logit"].rows() == [[0, 2], [-2, 0]]
-    metrics = step_health(of(groups, AllWrong()), scores.parts)
+    metrics = step_health(of(groups, AllWrong()), scores)
     assert metrics["reward_model/mean"] == pytest.approx(0.5)
     assert metrics["reward_model/std"] == pytest.approx((high - 0.5) / math.sqrt(2))
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cooper_lab.designs.rule_then_model import RuleThenModel
-from cooper_rl.config_loading import Settings, check
+from cooper_rl.config_loading import Settings, check_settings
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rewards.context import RewardModel, StepContext
@@ -76,6 +76,6 @@ def test_the_counts_survive_a_checkpoint_and_change_only_in_commit():
 @pytest.mark.parametrize("kind", ["rule_then_model", "earned"])
 def test_a_configuration_selects_them_and_their_model_is_loaded(kind):
     settings = {"rewards": [{"kind": kind}], "reward_models": {"main": {"model": "m"}}}
-    config = check(CooperRewardConfig, Settings(settings, "test", {}))
+    config = check_settings(CooperRewardConfig, Settings(settings, "test", {}))
     assert list(config.used_models) == ["main"]
     assert REWARDS.kind_of(config.rewards[0]) == kind

@@ -16,7 +16,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.plain import RuleReward
 from cooper_rl.rules.kinds.maths import RuleVerifier
-from cooper_rl.stage2.health import verdict_metrics
+from cooper_rl.stage2.scored import verdict_metrics
 
 STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]
 SLOW_BUT_RIGHT = ("2x+2", r"\boxed{2(x+1)}")

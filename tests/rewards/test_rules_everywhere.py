@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cooper_lab.benchmarks.bench import RuleMethod
 from cooper_rl import InputError
+from cooper_rl.cli.console import rule_from
 from cooper_rl.cli.main import commands
-from cooper_rl.cli.settings import rule_from
 from cooper_rl.clients.chat import ChatReply
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.problem import Problem
@@ -18,7 +19,6 @@ from cooper_rl.rules.kinds.numeric import NumericRule
 from cooper_rl.rules.verdict_file import verify_file
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.assistant import Attempts, RewriteRequest
-from cooper_rl.verifyrm.bench import RuleMethod
 
 QUESTION = "Which is red? A) apple B) pear"
 

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion
-from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.errors import InputError
-from cooper_rl.evaluation.accuracy import Estimate, wilson_interval
-from cooper_rl.evaluation.attacks import ATTACKS
-from cooper_rl.verifyrm.bench import (
+from cooper_lab.benchmarks.bench import (
     BenchResult,
     BenchRow,
     Combination,
@@ -24,7 +20,11 @@ from cooper_rl.verifyrm.bench import (
     estimates,
     read_bench,
 )
-from cooper_rl.verifyrm.bench_report import markdown, mean_attack_rate, write_bench
+from cooper_lab.benchmarks.bench_report import markdown, mean_attack_rate, write_bench
+from cooper_rl.data.labelled import LabelledCompletion
+from cooper_rl.errors import InputError
+from cooper_rl.evaluation.accuracy import Estimate, wilson_interval
+from cooper_rl.evaluation.attacks import ATTACKS
 from cooper_rl.verifyrm.config import ChatJudgeConfig
 
 VERIFYBENCH = Path(__file__).parents[3] / "shared" / "data" / "labelled" / "verifybench_format_sample.jsonl"

@@ -6,7 +6,7 @@ import pytest
 from pyarrow import parquet
 
 from chat_server import ChatServer, completion
-from cooper_rl.config_loading import Settings, check
+from cooper_rl.config_loading import Settings, check_settings
 from cooper_rl.errors import InputError
 from cooper_rl.verifyrm.collect import COLUMNS, collect
 from cooper_rl.verifyrm.config import CollectConfig
@@ -38,7 +38,7 @@ def settings(tmp_path, tiny_models, url, **changes):
             {"name": "more", "source": "arithmetic", "limit": 2, "split": "test", "prompt": {"template": "{question}"}},
         ],
     }
-    return check(CollectConfig, Settings(values | changes))
+    return check_settings(CollectConfig, Settings(values | changes))
 
 
 def rows_of(config):
@@ -121,7 +121,7 @@ def test_a_changed_setting_is_refused_and_a_changed_model_is_asked_again(tmp_pat
         asked = len(server.requests)
         warmer = settings(tmp_path, tiny_models, server.url).model_dump(mode="json")
         warmer["models"][1]["temperature"] = 1.0
-        collect(check(CollectConfig, Settings(warmer)))
+        collect(check_settings(CollectConfig, Settings(warmer)))
         assert len(server.requests) == 2 * asked
 
 

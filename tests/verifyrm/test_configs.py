@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cooper_rl.config_loading import check, load_config, read_settings
-from cooper_rl.losses.kl import KLConfig
+from cooper_rl.config_loading import check_settings, load_config, read_settings
+from cooper_rl.losses.policy import KLConfig
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.stage2.assistant import ChatAssistantConfig
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile
@@ -39,6 +39,6 @@ def test_the_papers_hyper_parameters(path: Path):
 
 def test_the_shipped_collect_and_judge_files_load():
     folder = Path(__file__).parents[2] / "configs" / "verifyrm"
-    collect = check(CollectConfig, read_settings(folder / "collect.yaml"))
+    collect = check_settings(CollectConfig, read_settings(folder / "collect.yaml"))
     assert {model.kind for model in collect.models} == {"local"}
-    assert check(JudgeFile, read_settings(folder / "judge.yaml")).judge.kind == "local"
+    assert check_settings(JudgeFile, read_settings(folder / "judge.yaml")).judge.kind == "local"

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from chat_server import ChatServer, completion
-from cooper_rl.config_loading import Settings, check
+from cooper_rl.config_loading import Settings, check_settings
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.kinds.judge import from_probabilities, judge_chat, parse_reply
@@ -138,4 +138,4 @@ def test_a_local_judge_is_not_asked_a_question_that_does_not_fit(yes_no_model):
 def test_a_judge_file_with_a_typo_names_the_key():
     settings = Settings({"judge": {"kind": "local", "model": "m", "reed": "text"}}, "judge.yaml")
     with pytest.raises(InputError, match="did you mean 'read'"):
-        check(JudgeFile, settings)
+        check_settings(JudgeFile, settings)

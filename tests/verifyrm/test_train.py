@@ -9,8 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.data.split import split_by_problem
+from cooper_rl.data.labelled import LabelledCompletion, split_by_problem
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.reward_model import classification_metrics, roc_auc
 from cooper_rl.rewards.input import RewardModelInput

@@ -68,7 +68,7 @@ def make(planted: Planted) -> None:
     that looks finished."""
     from cooper_lab.arena.plant import plant  # noqa: PLC0415 - torch, in the process that plants
     from cooper_lab.arithmetic.start_samples import draw_start_samples, training_problems  # noqa: PLC0415
-    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415
+    from cooper_rl import set_threads  # noqa: PLC0415
 
     set_threads(1)
     if not planted.has_models:

@@ -13,9 +13,7 @@ from cooper_lab.arena.designs import Design, fill_in, members, needs_start_sampl
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.silence import Silence
 from cooper_lab.arithmetic.world import run_settings
-from cooper_rl import __version__
-from cooper_rl.config.base import merge
-from cooper_rl.config_loading import build_config
+from cooper_rl import __version__, build_config, merge
 
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}
 """What a run of the arena has besides the settings of the demo: more test problems, and checkpoints to go on from."""
@@ -113,7 +111,7 @@ def _under(
     if silences is None:
         yield hole_name, rule, hole.held_out
     for name, silence in (silences or {}).items():
-        only = {"rule": {**(hole.rule or {"kind": "maths"}), "only": silence.only}}
+        only = {"rule": {"kind": "partial", "rule": hole.rule or {"kind": "maths"}, "only": silence.only}}
         yield f"{hole_name}{UNDER}{name}", only, hole.held_out or silence.held_out
 
 

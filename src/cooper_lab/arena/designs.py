@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_lab.arithmetic.world import run_settings
-from cooper_rl.config.base import Config
-from cooper_rl.config_loading import Settings, build_config, check, read_settings
-from cooper_rl.errors import InputError
+from cooper_rl import Config, InputError, Settings, build_config, check_settings, read_settings
 
 BUILT_IN = Path(__file__).parent / "designs.yaml"
 
@@ -69,7 +67,7 @@ def _placeholders(value: Any) -> list[str]:
 def _design(name: str, values: Any, path: Path) -> Design:
     if not isinstance(values, dict):
         raise InputError(f"{path}: design {name}: expected a mapping with settings, found {values!r}")
-    return check(Design, Settings(values, f"{path}: design {name}"))
+    return check_settings(Design, Settings(values, f"{path}: design {name}"))
 
 
 def _fault(name: str, design: Design) -> str | None:

@@ -12,9 +12,7 @@ from cooper_lab.arithmetic.corruption import corrupt
 from cooper_lab.arithmetic.labelled_rows import lenient_lists, states_one_answer
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.solutions import draw_solution
-from cooper_rl.config.base import Config
-from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.data.problem import Problem
+from cooper_rl import Config, LabelledCompletion, Problem
 
 Where = Literal["reward_model", "rule", "both", "nowhere"]
 

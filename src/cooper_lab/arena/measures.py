@@ -4,9 +4,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
-from cooper_rl.observe.run_record import read_events, read_metrics
-from cooper_rl.observe.verdict import HACKED, MARGIN, averaged, outcome_of
+from cooper_rl import (
+    HACKED_MARGIN,
+    HACKED_STATES,
+    HACKING,
+    HackingAlarm,
+    averaged_over_steps,
+    outcome_of,
+    read_events,
+    read_metrics,
+)
 
 LAST = 5
 """Steps over which the reward at the end is averaged."""
@@ -32,7 +39,7 @@ def measures(directory: Path) -> dict[str, Any]:
     evaluations = [(row["step"], row["test/gold_avg"]) for row in metrics if "test/gold_avg" in row]
     gold = [value for _, value in evaluations]
     falls = [best - value for best, value in zip(running_best(gold), gold, strict=True)]
-    reward = averaged([(row["step"], row["reward/mean"]) for row in metrics if "reward/mean" in row])
+    reward = averaged_over_steps([(row["step"], row["reward/mean"]) for row in metrics if "reward/mean" in row])
     outcome = outcome_of(evaluations, reward)
     halved = [value <= best / 2 for best, value in zip(running_best(gold), gold, strict=True)]
     return {
@@ -60,7 +67,7 @@ def is_hacked(result: Mapping[str, Any]) -> bool:
     Results from before `verdict` was recorded have no reward by step. Any fall of gold by more than the margin counts
     there, so that no hack is missed, and a break counts too.
     """
-    return result["verdict"] in HACKED if "verdict" in result else result["drawdown"] > MARGIN
+    return result["verdict"] in HACKED_STATES if "verdict" in result else result["drawdown"] > HACKED_MARGIN
 
 
 def running_best(values: Sequence[float]) -> list[float]:

@@ -11,8 +11,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cooper_rl.observe.plots import figure_svg
-from cooper_rl.observe.report import FILE
+from cooper_rl import REPORT_FILE, figure_svg
 
 INK = "#8a94a3"
 """Text and axes: readable on a light and on a dark page."""
@@ -41,7 +40,9 @@ def write_page(
         designs=designs,
         cells={(row["hole"], row["design"]): row for row in summary["table"]},
         curves={hole: figure_svg(curves(results, hole, strokes)) for hole in holes},
-        reports={hole: f"{quote(hole)}/{FILE}" for hole in holes if (target.parent / hole / FILE).exists()},
+        reports={
+            hole: f"{quote(hole)}/{REPORT_FILE}" for hole in holes if (target.parent / hole / REPORT_FILE).exists()
+        },
         strokes=strokes,
         roc=figure_svg(roc_figure(summary["alarm"])) if summary["alarm"]["roc"] else None,
     )

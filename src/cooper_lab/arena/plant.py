@@ -21,15 +21,20 @@ from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accumulate, batch
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
-from cooper_rl.config_loading import Settings, check
-from cooper_rl.data.labelled import LabelledCompletion, read_labelled
-from cooper_rl.data.problem import Problem
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local.models import load_policy, load_tokenizer
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rules.kinds.maths import RuleVerifier
-from cooper_rl.rules.rule import OneRule
+from cooper_rl import (
+    LabelledCompletion,
+    LearnerConfig,
+    OneRule,
+    Problem,
+    RewardModelInput,
+    RuleVerifier,
+    Settings,
+    TorchRewardModelLearner,
+    check_settings,
+    load_policy,
+    load_tokenizer,
+    read_labelled,
+)
 
 PROBLEMS = 3000
 """Training problems of the recipes; the questions of the shipped labelled rows are among them."""
@@ -179,7 +184,7 @@ def measure(
 
     truth = [gold(problem, text) for problem, text in samples]
     agreed = [yes == is_right for yes, is_right in zip(accepted(samples), truth, strict=True)]
-    rule = check(OneRule, Settings({"rule": hole.rule or {"kind": "maths"}})).rule.build()
+    rule = check_settings(OneRule, Settings({"rule": hole.rule or {"kind": "maths"}})).rule.build()
     try:
         verdicts = rule.verify_problems(written)
     finally:

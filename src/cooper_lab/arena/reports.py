@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cooper_lab.arena.cells import Cell
-from cooper_rl.observe.plots import COLOURS
-from cooper_rl.observe.report import FILE, write_report
+from cooper_rl import COLOURS, REPORT_FILE, write_report
 
 
 def write_hole_reports(cells: Sequence[Cell]) -> list[Path]:
@@ -26,5 +25,5 @@ def write_hole_reports(cells: Sequence[Cell]) -> list[Path]:
             }
             folder = finished[0].directory.parents[1]
             notes = ["Gold is the exact accuracy on test problems; no design reads it. The runs start from one policy."]
-            pages.append(write_report(list(labels), folder / FILE, f"The arena: {hole}", notes, labels, colours))
+            pages.append(write_report(list(labels), folder / REPORT_FILE, f"The arena: {hole}", notes, labels, colours))
     return pages

@@ -13,9 +13,7 @@ from cooper_lab.arena.cells import Cell, Plan
 from cooper_lab.arena.measures import measures
 from cooper_lab.arithmetic.arms import steps_done
 from cooper_lab.arithmetic.pool import run_in_processes
-from cooper_rl.config_loading import build_config
-from cooper_rl.errors import InputError
-from cooper_rl.persist.durable import write_text
+from cooper_rl import InputError, build_config, write_text
 
 STARTED = "fingerprint"
 """File of a run that has begun, with its cell's fingerprint."""
@@ -68,7 +66,7 @@ def run_cell(cell: Cell) -> None:
     Its checkpoints are deleted once the result is there.
     """
     logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are the arena's subject: the table tells them
-    from cooper_rl.trainer import CooperTrainer  # noqa: PLC0415 - in the run's own process
+    from cooper_rl import CooperTrainer  # noqa: PLC0415 - in the run's own process
 
     started = cell.directory / STARTED
     checkpoints = cell.directory / "checkpoints"

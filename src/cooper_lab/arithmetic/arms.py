@@ -9,11 +9,7 @@ from typing import Any
 
 from cooper_lab.arithmetic.pool import run_in_processes
 from cooper_lab.arithmetic.world import ASSETS, run_settings
-from cooper_rl.config.base import merge
-from cooper_rl.config_loading import build_config
-from cooper_rl.engines.local.device import available_cores
-from cooper_rl.observe.hacking_alarm import HACKING
-from cooper_rl.observe.run_record import read_events, read_metrics
+from cooper_rl import HACKING, available_cores, build_config, merge, read_events, read_metrics
 
 ARMS: dict[str, dict[str, Any]] = {
     "rule": {"kind": "rule"},
@@ -65,8 +61,7 @@ def run_all(runs: Sequence[dict[str, Any]], progress: Progress | None = None) ->
 
 def _run(settings: dict[str, Any]) -> None:
     logging.getLogger("cooper_rl").setLevel(logging.ERROR)  # faults are what the demo shows; the summary reports them
-    from cooper_rl.observe.report import write_report  # noqa: PLC0415
-    from cooper_rl.trainer import CooperTrainer  # noqa: PLC0415 - in the run's own process
+    from cooper_rl import CooperTrainer, write_report  # noqa: PLC0415 - in the run's own process
 
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         trainer.fit()

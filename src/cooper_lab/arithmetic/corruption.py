@@ -5,7 +5,7 @@ from random import Random
 
 from cooper_lab.arithmetic.answers import UNITS, Form, can_render, form_of, read_answer, render_answer
 from cooper_lab.arithmetic.solutions import exact_value, find_answer
-from cooper_rl.data.problem import Problem
+from cooper_rl import Problem
 
 _TRIES = 50
 

@@ -6,9 +6,7 @@ from random import Random
 from cooper_lab.arithmetic.answers import form_of, read_answer, render_answer
 from cooper_lab.arithmetic.corruption import corrupt, wrong_value
 from cooper_lab.arithmetic.solutions import BOX, MARKER, draw_solution, find_answer
-from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.data.problem import Problem
-from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl import LabelledCompletion, Problem, RuleVerifier
 
 
 def label_samples(

@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 from cooper_lab.arithmetic.arms import ARMS
-from cooper_rl.observe.plots import figure_svg, story_figure
-from cooper_rl.observe.report import write_report
-from cooper_rl.observe.run_record import read_runs
+from cooper_rl import figure_svg, read_runs, story_figure, write_report
 
 LABELS = {"rule": "rule", "static": "static reward model", "paper": "Cooper, paper preset", "cooper": "Cooper"}
 COLOURS = {"rule": "#7a828e", "static": "#d9480f", "paper": "#2f7ed8", "cooper": "#2b8a3e"}

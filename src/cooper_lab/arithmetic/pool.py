@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from cooper_rl.errors import InputError
+from cooper_rl import InputError
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

@@ -7,8 +7,7 @@ from typing import Literal
 from cooper_lab.arithmetic.answers import read_answer, render_answer
 from cooper_lab.arithmetic.questions import Draft, draft_question
 from cooper_lab.arithmetic.solutions import BOX, MARKER, exact_value, find_answer
-from cooper_rl.data.problem import Problem
-from cooper_rl.errors import InputError
+from cooper_rl import InputError, Problem
 
 Split = Literal["train", "test"]
 

@@ -15,13 +15,15 @@ from torch import Tensor
 from transformers import LlamaForSequenceClassification, PreTrainedModel, PreTrainedTokenizerFast
 
 from cooper_lab.arithmetic.warmup import IGNORED, small_llama
-from cooper_rl.config.base import Config
-from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.data.problem import Problem
-from cooper_rl.engines.base import LabelledBatch
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
-from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl import (
+    BinaryCrossEntropyLoss,
+    Config,
+    LabelledBatch,
+    LabelledCompletion,
+    Problem,
+    RewardModelInput,
+    TorchRewardModelLearner,
+)
 
 BATCHES_SORTED_TOGETHER = 16
 

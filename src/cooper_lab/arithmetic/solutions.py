@@ -5,7 +5,7 @@ from fractions import Fraction
 from random import Random
 
 from cooper_lab.arithmetic.answers import Form, can_render, render_answer
-from cooper_rl.data.problem import Problem
+from cooper_rl import Problem
 
 BOX, MARKER = "\\boxed{", "answer:"
 

@@ -9,10 +9,7 @@ from typing import Any
 from cooper_lab.arena.cache import START_SAMPLES
 from cooper_lab.arithmetic.build_models import draw
 from cooper_lab.arithmetic.world import run_settings
-from cooper_rl.config_loading import build_config
-from cooper_rl.data.loading import read_problems
-from cooper_rl.data.problem import Problem
-from cooper_rl.engines.local.models import load_policy, load_tokenizer
+from cooper_rl import Problem, build_config, load_policy, load_tokenizer, read_problems
 
 PER_PROBLEM = 4
 

@@ -13,8 +13,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from cooper_lab.arithmetic.corruption import corrupt
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.tokenizer import END, PAD
-from cooper_rl.config.base import Config
-from cooper_rl.data.problem import Problem
+from cooper_rl import Config, Problem
 
 IGNORED = -100
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from cooper_rl.config.base import merge
+from cooper_rl import merge
 
 ASSETS = Path(__file__).parent / "assets"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cooper_lab.benchmarks import rewardbench, rewardbench2, rewardmath
 from cooper_lab.benchmarks.candidates import Candidates, Measured
-from cooper_rl.errors import InputError
+from cooper_rl import InputError
 
 
 @dataclass(frozen=True)

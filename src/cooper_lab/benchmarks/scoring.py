@@ -3,11 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from cooper_lab.benchmarks.candidates import Candidates
-from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.errors import InputError
-from cooper_rl.evaluation.config import ScoringConfig
-from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl import InputError, LabelledCompletion, RewardModelInput, ScoringConfig, TorchRewardModelLearner
 
 CHUNK = 16
 """Problems scored between two reports of progress."""

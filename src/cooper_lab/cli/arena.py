@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.runs import say_how_to_open
+from cooper_rl import console, progress, say_how_to_open
 
 if TYPE_CHECKING:
     from cooper_lab.arena.cells import Plan
@@ -48,14 +47,14 @@ def arena(
     roc: Annotated[bool, typer.Option("--roc", help="Also print what the alarm found and missed.")] = False,
 ) -> None:
     """Compare designs of rewards in worlds with known holes: designs x holes x plantings x seeds."""
-    from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary  # noqa: PLC0415 - quick --help
-    from cooper_lab.arena.cache import default_cache  # noqa: PLC0415
-    from cooper_lab.arena.cells import check_settings  # noqa: PLC0415
-    from cooper_lab.arena.cells import plan as make_plan  # noqa: PLC0415
-    from cooper_lab.arena.designs import built_in_designs, read_designs  # noqa: PLC0415
-    from cooper_lab.arena.reports import write_hole_reports  # noqa: PLC0415
-    from cooper_lab.arena.silence import SILENCES  # noqa: PLC0415
-    from cooper_rl.config_loading import with_overrides  # noqa: PLC0415
+    from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary
+    from cooper_lab.arena.cache import default_cache
+    from cooper_lab.arena.cells import check_settings
+    from cooper_lab.arena.cells import plan as make_plan
+    from cooper_lab.arena.designs import built_in_designs, read_designs
+    from cooper_lab.arena.reports import write_hole_reports
+    from cooper_lab.arena.silence import SILENCES
+    from cooper_rl import with_overrides
 
     all_designs = built_in_designs() | (read_designs(designs) if designs else {})
     all_holes = built_in_holes() | (read_holes(holes) if holes else {})
@@ -83,9 +82,8 @@ def arena(
 
 
 def _run(plan: "Plan", workers: int | None) -> None:
-    from cooper_lab.arena.run_cells import check_finished, plant_missing, run_cells  # noqa: PLC0415
-    from cooper_rl.engines.local.device import available_cores  # noqa: PLC0415
-    from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock  # noqa: PLC0415
+    from cooper_lab.arena.run_cells import check_finished, plant_missing, run_cells
+    from cooper_rl import BUSY_RUNS, FolderLock, available_cores
 
     check_finished(plan.cells)
     workers = workers or available_cores()

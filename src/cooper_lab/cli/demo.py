@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.runs import say_how_to_open
+from cooper_rl import console, progress, say_how_to_open
 
 
 def demo(
@@ -20,9 +19,9 @@ def demo(
     rebuild: Annotated[Path | None, typer.Option(help="Only rebuild the warm-up models, into this folder.")] = None,
 ) -> None:
     """Train one small policy four ways: rule, static reward model, Cooper as published, Cooper."""
-    from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise  # noqa: PLC0415 - torch loads only when needed
-    from cooper_lab.arithmetic.picture import LABELS, draw  # noqa: PLC0415
-    from cooper_rl.persist.folder_lock import BUSY_RUNS, FolderLock  # noqa: PLC0415
+    from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
+    from cooper_lab.arithmetic.picture import LABELS, draw
+    from cooper_rl import BUSY_RUNS, FolderLock
 
     if rebuild is not None:
         _rebuild(rebuild, seed)
@@ -48,7 +47,7 @@ def demo(
 
 def _rebuild(folder: Path, seed: int) -> None:
     """Build the warm-up models again, which takes about ten minutes."""
-    from cooper_lab.arithmetic.build_models import build  # noqa: PLC0415
+    from cooper_lab.arithmetic.build_models import build
 
     shown: dict[str, int] = {}
     with progress("policy, then reward model", 200) as advance:

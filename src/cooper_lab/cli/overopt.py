@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cooper_rl.cli.console import console
+from cooper_rl import console
 
 if TYPE_CHECKING:
     from cooper_lab.overopt.gap import OveroptimisationFit
@@ -20,7 +20,7 @@ def overopt(
     out: Annotated[Path | None, typer.Option(help="Folder for the picture and JSON; by default the first run.")] = None,
 ) -> None:
     """Fit the over-optimisation curves of arXiv 2210.10760 for reinforcement learning and for best-of-n."""
-    from cooper_lab.overopt.runs import (  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_lab.overopt.runs import (
         JSON,
         SVG,
         read_overoptimisation,

@@ -33,17 +33,16 @@ def plan(
     ] = "",
 ) -> None:
     """Print memory a device and seconds of a step's parts; exit with 1 where it does not fit. Loads no weights."""
-    from cooper_rl.config_loading import load_config  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.errors import InputError  # noqa: PLC0415
+    from cooper_rl import InputError, load_config
 
     settings = load_config(config, overrides or [])
     if sampler not in (None, "native", "vllm"):
         raise InputError(f"--sampler {sampler}: use native or vllm")
 
-    from cooper_lab.plan.devices import device_called  # noqa: PLC0415 - torch loads only for a good configuration
-    from cooper_lab.plan.memory import fits  # noqa: PLC0415
-    from cooper_lab.plan.report import report  # noqa: PLC0415
-    from cooper_lab.plan.setup import layout_of, setup_of  # noqa: PLC0415
+    from cooper_lab.plan.devices import device_called
+    from cooper_lab.plan.memory import fits
+    from cooper_lab.plan.report import report
+    from cooper_lab.plan.setup import layout_of, setup_of
 
     layout = layout_of(settings.engine)
     given = {

@@ -10,9 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.settings import named_models, record_from
-from cooper_rl.errors import InputError
+from cooper_rl import InputError, console, named_models, progress, record_from
 
 if TYPE_CHECKING:
     from cooper_lab.benchmarks.scoring import Scorer
@@ -26,7 +24,7 @@ def measure_benchmark(
     name: str, data: Sequence[Path], out: Path, models: Sequence[str], settings: Sequence[str], threads: int | None
 ) -> None:
     """Measure reward models, or the scores that the files hold, and write `benchmark.json`."""
-    from cooper_lab.benchmarks import benchmark_named  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_lab.benchmarks import benchmark_named
 
     benchmark = benchmark_named(name)
     items = [item for path in data for item in benchmark.read(path)]
@@ -63,7 +61,7 @@ def reward_distance(
 
     Only differences between completions of the same question count.
     """
-    from cooper_rl.data.labelled import read_labelled  # noqa: PLC0415 - torch loads only when the rows fit
+    from cooper_rl import read_labelled
 
     rows = [row for path in data for row in read_labelled(path)]
     questions = [row.question for row in rows]
@@ -71,9 +69,9 @@ def reward_distance(
         raise InputError(f"{data[0]}: no question has two completions, so there is nothing to compare")
     folders = named_models(reward_model, taken=[LABEL])
 
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
-    from cooper_lab.benchmarks.distances import starc_distance  # noqa: PLC0415
+    from cooper_lab.benchmarks.distances import starc_distance
 
     rewards = {LABEL: np.array([row.label for row in rows])}
     for name, folder in folders.items():
@@ -89,14 +87,13 @@ def reward_distance(
 
 
 def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Scorer":
-    from cooper_rl.engines.model_folder import check_reward_model_folder  # noqa: PLC0415
-    from cooper_rl.evaluation.config import ScoringConfig  # noqa: PLC0415
+    from cooper_rl import ScoringConfig, check_reward_model_folder
 
     config = record_from(ScoringConfig, {"model": folder}, settings)
     check_reward_model_folder(folder)
 
-    from cooper_lab.benchmarks.scoring import Scorer  # noqa: PLC0415
-    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch loads only once the settings fit
+    from cooper_lab.benchmarks.scoring import Scorer
+    from cooper_rl import set_threads
 
     set_threads(threads)
     return Scorer(config)

@@ -11,9 +11,7 @@ from cooper_lab.designs.references import check_solutions
 from cooper_rl import REWARDS, InputError, JudgedReward, JudgeRewardConfig, fenced
 
 if TYPE_CHECKING:
-    from cooper_rl import AnswerGroup, Problem, StepContext
-    from cooper_rl.clients.chat import ChatReply, Message
-    from cooper_rl.rewards.kinds.judge import Heard, Tally
+    from cooper_rl import AnswerGroup, ChatReply, Heard, Message, Problem, StepContext, Tally
 
 SYSTEM = (
     "You compare two solutions of a problem. You judge their content alone: which one is right, and if both are or "

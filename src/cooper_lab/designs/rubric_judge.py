@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from cooper_rl import REWARDS, JudgedReward, JudgeRewardConfig, fenced
 
 if TYPE_CHECKING:
-    from cooper_rl import Problem, StepContext
-    from cooper_rl.clients.chat import ChatReply, Message
-    from cooper_rl.persist.durable import Journal
-    from cooper_rl.rewards.kinds.judge import Heard, Question, Tally
+    from cooper_rl import ChatReply, Heard, Journal, Message, Problem, Question, StepContext, Tally
 
 WEIGHTS = {"MUST": 0, "MAJOR": 2, "MINOR": 1}
 """Kinds of criteria with their weights. A `MUST` has none: without it, nothing else counts."""
@@ -125,7 +122,7 @@ class RubricJudge(JudgedReward):
         return [None if entry is None else read_rubric(entry["rubric"]) for entry in found]
 
     def _open(self) -> Journal:
-        from cooper_rl.persist.durable import Journal  # noqa: PLC0415 - opened only in a run
+        from cooper_rl import Journal  # noqa: PLC0415 - opened only in a run
 
         if self._journal is None:
             server = self._config.judge.model_dump(mode="json", include={"model", "temperature", "extra_body"})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from cooper_rl.errors import InputError
+from cooper_rl import InputError
 
 GB = 1e9
 

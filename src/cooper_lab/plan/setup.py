@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cooper_lab.plan.shapes import Shape, shape_of
-from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.errors import InputError
-from cooper_rl.run_config import RunConfig
+from cooper_rl import InputError, LearnerConfig, RunConfig
 
 SamplerKind = Literal["native", "vllm"]
 REFERENCE_TOKENS = 150

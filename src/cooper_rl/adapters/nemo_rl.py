@@ -41,9 +41,8 @@ class ServedEnvironment(EnvironmentInterface[Any]):
         ]
         scored = client().score(joined(groups), train=rows[0][1], partial=True)
         rewards = torch.tensor(by_row(groups, scored.rewards))
-        verdicts = {group.id: iter(found) for group, found in zip(joined(groups), scored.verdicts, strict=True)}
         return EnvironmentReturn(
-            observations=[{"role": "environment", "content": next(verdicts[group.id])} for group in groups],
+            observations=[{"role": "environment", "content": one} for one in by_row(groups, scored.verdicts)],
             metadata=list(metadata),
             next_stop_strings=[None] * len(groups),
             rewards=rewards,

@@ -24,6 +24,8 @@ def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence
     Raises InputError if a label is not a JSON object with question, answer and split. OpenRLHF logs the error and
     continues without a reward, so check its log after the first step.
     """
+    from torch import tensor  # noqa: PLC0415 - OpenRLHF has it loaded
+
     rewards, versions = [], []
     for query, prompt, label in zip(queries, prompts, labels, strict=True):
         problem, train = read_row(_read(label), "the label")
@@ -31,11 +33,7 @@ def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence
         scored = client().score([single(problem, text, stopped)], train=train, partial=True)
         rewards.append(scored.rewards[0][0])
         versions.append(float(scored.version))
-    return {
-        "rewards": _tensor(rewards),
-        "scores": _tensor(rewards),
-        "extra_logs": {"cooper_version": _tensor(versions)},
-    }
+    return {"rewards": tensor(rewards), "scores": tensor(rewards), "extra_logs": {"cooper_version": tensor(versions)}}
 
 
 def _answer(query: str, prompt: str) -> tuple[str, bool]:
@@ -53,16 +51,10 @@ def _read(label: str) -> dict[str, Any]:
         row = parse_json(label)
     except ValueError as error:
         raise InputError(f"label {label[:60]!r} is no JSON: {error}; {_REMEDY}") from error
-    if not isinstance(row, dict):
-        raise InputError(f"label {label[:60]!r} is no JSON object; {_REMEDY}")
-    return row
+    if isinstance(row, dict):
+        return row
+    raise InputError(f"label {label[:60]!r} is no JSON object; {_REMEDY}")
 
 
 _SPECIAL = re.compile(r"(<\|[^<>|]+\|>|</s>|<eos>|<end_of_turn>)+\s*\Z")
 _REMEDY = 'write {"question": …, "answer": …, "split": "train"} and name that column in --data.label_key'
-
-
-def _tensor(values: list[float]) -> Any:
-    import torch  # noqa: PLC0415 - OpenRLHF has it loaded
-
-    return torch.tensor(values)

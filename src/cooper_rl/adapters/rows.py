@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2s
+from pathlib import Path
 from typing import Any, TypeVar
 
 from cooper_rl.data.mappings import text_of
@@ -13,6 +14,7 @@ from cooper_rl.rollouts import Answer, AnswerGroup
 
 FOLDER = "cooper_reward"
 """Where the reward is saved inside a trainer's checkpoint."""
+T = TypeVar("T")
 _REMEDY = "; name the columns that you have, as in Columns(question='problem', answer='final_answer')"
 
 
@@ -61,11 +63,9 @@ class Columns:
         )
 
     def _value(self, row: Mapping[str, Any], field: str) -> Any:
-        name = getattr(self, field)
-        if name is None:
-            taken = field in (self.question, self.answer)
-            return None if taken else row.get(field)
-        return row[name]
+        if (name := getattr(self, field)) is not None:
+            return row[name]
+        return None if field in (self.question, self.answer) else row.get(field)  # another field's column
 
     def _text(self, row: Mapping[str, Any], field: str, where: str) -> str:
         try:
@@ -74,13 +74,13 @@ class Columns:
             raise InputError(f"{where}: column {getattr(self, field) or field!r}: {error}{_REMEDY}") from error
 
     def _metadata(self, row: Mapping[str, Any], where: str) -> dict[str, Any]:
-        found = self._value(row, "metadata")
+        found, place = self._value(row, "metadata"), f"{where}: column {self.metadata or 'metadata'!r}"
         try:
             found = parse_json(found) if isinstance(found, str) and found else found or {}
         except ValueError as error:
-            raise InputError(f"{where}: column {self.metadata or 'metadata'!r} is no JSON: {error}") from error
+            raise InputError(f"{place} is no JSON: {error}") from error
         if not isinstance(found, dict):
-            raise InputError(f"{where}: column {self.metadata or 'metadata'!r} holds no object; write {{}} for none")
+            raise InputError(f"{place} holds no object; write {{}} for none")
         return found
 
 
@@ -112,9 +112,9 @@ def joined(rows: Sequence[AnswerGroup]) -> list[AnswerGroup]:
     return [AnswerGroup(name, problems[name], found) for name, found in answers.items()]
 
 
-def by_row(rows: Sequence[AnswerGroup], rewards: Sequence[Sequence[float]]) -> list[float]:
-    """The rewards of `joined(rows)` in the order of the rows, each a group with one answer."""
-    left = {group.id: iter(found) for group, found in zip(joined(rows), rewards, strict=True)}
+def by_row(rows: Sequence[AnswerGroup], results: Sequence[Sequence[T]]) -> list[T]:
+    """The results of `joined(rows)` in the order of the rows, each a group with one answer."""
+    left = {group.id: iter(found) for group, found in zip(joined(rows), results, strict=True)}
     return [next(left[row.id]) for row in rows]
 
 
@@ -128,7 +128,9 @@ def completion_text(completion: str | Sequence[Mapping[str, Any]]) -> str:
     return content or ""
 
 
-T = TypeVar("T")
+def checkpoint_folder(args: Any, state: Any) -> Path:
+    """The reward's folder in the checkpoint of a trainer that is built on that of transformers."""
+    return Path(str(args.output_dir)) / f"checkpoint-{state.global_step}" / FOLDER
 
 
 def gathered(rows: list[T], processes: int) -> list[T]:

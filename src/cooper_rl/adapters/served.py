@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -24,15 +24,24 @@ _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRewardClient] = Weak
 @cache
 def client() -> RewardClient:
     """The service's client of this process. Raises InputError if COOPER_URL is not set."""
-    return RewardClient(_url(), os.environ.get(TOKEN), run=os.environ.get(RUN))
+    return _made(RewardClient)
 
 
 def async_client() -> AsyncRewardClient:
     """The same for asynchronous code, one per event loop, because connections belong to their loop."""
     loop = asyncio.get_running_loop()
     if loop not in _of_loop:
-        _of_loop[loop] = AsyncRewardClient(_url(), os.environ.get(TOKEN), run=os.environ.get(RUN))
+        _of_loop[loop] = _made(AsyncRewardClient)
     return _of_loop[loop]
+
+
+Client = TypeVar("Client", RewardClient, AsyncRewardClient)
+
+
+def _made(kind: type[Client]) -> Client:
+    if not os.environ.get(URL):
+        raise InputError(f"environment variable {URL} is not set; start `cooper serve` and put its address there")
+    return kind(os.environ[URL], os.environ.get(TOKEN), run=os.environ.get(RUN))
 
 
 @cache
@@ -65,7 +74,8 @@ def single(problem: Problem, text: str, stopped: bool, group: str | None = None,
     return AnswerGroup(group or problem.id, problem, [Answer(text, stopped, id or uuid4().hex)])
 
 
-def _url() -> str:
-    if not os.environ.get(URL):
-        raise InputError(f"environment variable {URL} is not set; start `cooper serve` and put its address there")
-    return os.environ[URL]
+def end_step() -> None:
+    """Train the reward model on the answers of the service's step under way, if there is one."""
+    opened = client().info()["open"]
+    if opened is not None:
+        client().update(opened["step"])

@@ -12,7 +12,7 @@ from typing import Any
 from skyrl.train.utils.callbacks import TrainingCallback
 
 from cooper_rl.adapters.rows import FOLDER
-from cooper_rl.adapters.served import client
+from cooper_rl.adapters.served import client, end_step
 
 
 class CooperCallback(TrainingCallback):
@@ -28,9 +28,7 @@ class CooperCallback(TrainingCallback):
 
     def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
         """Train the reward model on the step's answers."""
-        opened = client().info()["open"]
-        if opened is not None:
-            client().update(opened["step"])
+        end_step()
 
     def on_save(self, trainer: Any, callback_input: Any, control: Any) -> None:
         """Save the service's reward in SkyRL's checkpoint."""

@@ -9,13 +9,12 @@ needs the columns `question` and `answer`; ms-swift passes every column to the r
 
 # pyright: reportMissingImports=false
 
-from pathlib import Path
 from typing import Any, ClassVar
 
 from swift.callbacks import TrainerCallback, callbacks_map
 from swift.rewards import ORM, orms
 
-from cooper_rl.adapters.rows import FOLDER, by_row, completion_text, joined
+from cooper_rl.adapters.rows import by_row, checkpoint_folder, completion_text, joined
 from cooper_rl.adapters.served import client, columns
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
@@ -33,7 +32,7 @@ class SwiftCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         """Restore the service's checkpoint if ms-swift resumes."""
         if state.global_step and state.is_world_process_zero:
-            client().load(_folder(args, state))
+            client().load(checkpoint_folder(args, state))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         """Train the reward model. All processes have scored by now, because the optimizer's step waits for them."""
@@ -43,7 +42,7 @@ class SwiftCallback(TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         """Save the service's reward in ms-swift's checkpoint."""
         if state.is_world_process_zero:
-            client().save(_folder(args, state))
+            client().save(checkpoint_folder(args, state))
 
 
 class CooperORM(ORM):
@@ -65,10 +64,6 @@ class CooperORM(ORM):
         step = trainer_state.global_step + 1 if train else None
         scored = client().score(joined(groups), step=step, train=train, partial=True)
         return by_row(groups, scored.rewards)
-
-
-def _folder(args: Any, state: Any) -> Path:
-    return Path(args.output_dir) / f"checkpoint-{state.global_step}" / FOLDER
 
 
 orms["cooper"] = CooperORM

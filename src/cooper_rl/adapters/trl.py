@@ -8,7 +8,16 @@ from typing import Any, Protocol, Self
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import FOLDER, Columns, Row, completion_text, consecutive, gathered, on_first
+from cooper_rl.adapters.rows import (
+    FOLDER,
+    Columns,
+    Row,
+    checkpoint_folder,
+    completion_text,
+    consecutive,
+    gathered,
+    on_first,
+)
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
@@ -133,8 +142,8 @@ class GRPOCallback(TrainerCallback):
         if columns:
             self.reward.columns.check(columns)
         if state.global_step and args.process_index == 0 and self.reward.scorer is not None:
-            checkpoint = self.reward.resume_from or Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
-            self.reward.scorer.load(Path(checkpoint) / FOLDER)
+            given = self.reward.resume_from
+            self.reward.scorer.load(Path(given) / FOLDER if given else checkpoint_folder(args, state))
 
     def on_step_end(self, args, state, control, **kwargs):
         """Train the reward model, once per generation."""
@@ -150,4 +159,4 @@ class GRPOCallback(TrainerCallback):
     def on_save(self, args, state, control, **kwargs):
         """Save the reward in TRL's checkpoint."""
         if args.process_index == 0 and self.reward.scorer is not None:
-            self.reward.scorer.save(Path(str(args.output_dir)) / f"checkpoint-{state.global_step}" / FOLDER)
+            self.reward.scorer.save(checkpoint_folder(args, state))

@@ -5,13 +5,12 @@ AsyncGRPOTrainer(reward_funcs=reward, callbacks=[reward.callback], …)
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import FOLDER, Columns, completion_text
+from cooper_rl.adapters.rows import Columns, checkpoint_folder, completion_text
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.client import RewardClient
 
@@ -59,12 +58,8 @@ class _Checkpoints(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         if state.global_step and state.is_world_process_zero:
-            self.client.load(_folder(args, state))
+            self.client.load(checkpoint_folder(args, state))
 
     def on_save(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         if state.is_world_process_zero:
-            self.client.save(_folder(args, state))
-
-
-def _folder(args: Any, state: Any) -> Path:
-    return Path(args.output_dir) / f"checkpoint-{state.global_step}" / FOLDER
+            self.client.save(checkpoint_folder(args, state))

@@ -18,7 +18,7 @@ from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 
 from cooper_rl.adapters.rows import FOLDER
-from cooper_rl.adapters.served import async_client, client, read_row, single
+from cooper_rl.adapters.served import async_client, client, end_step, read_row, single
 from cooper_rl.errors import InputError
 
 
@@ -47,7 +47,8 @@ class CooperRewardManager(RewardManagerBase):
         if train:
             await self._end_before(step)
         scored = await async_client().score([group], step=step if train else None, train=train, partial=True)
-        extra = {"cooper_version": scored.version, **_first(scored.verdicts)}
+        # verl requires the same keys from every answer.
+        extra = {"cooper_version": scored.version, "cooper_verdict": scored.verdicts[0][0]}
         return {"reward_score": scored.rewards[0][0], "reward_extra_info": extra}
 
     def _read(self, item: Any) -> tuple[str, bool]:
@@ -77,9 +78,7 @@ class CooperCheckpoint(CheckpointCallback):
 
     def on_save(self, trainer: Any, global_step: int, checkpoint_dir: str, **unused: Any) -> None:
         """End the step, because verl saves before the step ends, and save."""
-        opened = client().info()["open"]
-        if opened is not None:
-            client().update(opened["step"])
+        end_step()
         client().save(Path(checkpoint_dir) / FOLDER)
 
 
@@ -91,8 +90,3 @@ def _resumed(trainer: Any) -> Path | None:
         return None
     found = find_latest_ckpt_path(str(Path(trainer.default_local_dir).absolute()))
     return Path(found) if found else None
-
-
-def _first(verdicts: list[list[Any]]) -> dict[str, Any]:
-    """verl requires the same keys from every answer."""
-    return {"cooper_verdict": verdicts[0][0]}

@@ -64,11 +64,7 @@ def show_config(
 
     cooper config --json-schema: the JSON Schema of such a file, for editors.
     """
-    from cooper_rl.config.explanation import (  # noqa: PLC0415
-        commented_yaml,
-        explain,
-        narrow,
-    )
+    from cooper_rl.config.explanation import commented_yaml, explain, json_schema, narrow
 
     given = what or []
     names, overrides = [one for one in given if "=" not in one], [one for one in given if "=" in one]
@@ -78,17 +74,11 @@ def show_config(
     if schema:
         if given:
             raise typer.BadParameter(f"--json-schema describes every such file; leave out {' '.join(given)}")
-        _show_schema(command, record)
-        return
-    if overrides or (names and _is_file(names[0])):
-        typer.echo(commented_yaml(_resolved(command, record, names, overrides), comments), nl=False)
-        return
-    settings = explain(record)
-    _show(narrow(settings, names[0]) if names else settings)
-
-
-def _is_file(name: str) -> bool:
-    return Path(name).suffix in (".yaml", ".yml") or Path(name).is_file()
+        typer.echo(json.dumps(json_schema(record, f"Settings of cooper {command.replace('-', ' ')}"), indent=1))
+    elif overrides or (names and (Path(names[0]).suffix in (".yaml", ".yml") or Path(names[0]).is_file())):
+        typer.echo(commented_yaml(_resolved(command, names, overrides), comments), nl=False)
+    else:
+        _show(narrow(explain(record), names[0]) if names else explain(record))
 
 
 def _record(command: Command) -> "type[Config]":
@@ -96,22 +86,15 @@ def _record(command: Command) -> "type[Config]":
     return getattr(import_module(module), name)
 
 
-def _resolved(command: Command, record: "type[Config]", files: Sequence[str], overrides: Sequence[str]) -> "Config":
-    from cooper_rl.config_loading import Settings, build_config, check, load_config, read_settings, with_overrides  # noqa: PLC0415  # noqa: PLC0415
+def _resolved(command: Command, files: Sequence[str], overrides: Sequence[str]) -> "Config":
+    from cooper_rl.config_loading import Settings, check_settings, read_settings, with_overrides
 
-    if command is Command.train:
-        return load_config(files[0], overrides) if files else build_config(with_overrides({}, overrides))
     if command is Command.serve:
-        from cooper_rl.service.config import load_serve_config  # noqa: PLC0415
+        from cooper_rl.service.config import load_serve_config
 
         return load_serve_config(files[0] if files else None, overrides)
-    return check(record, read_settings(files[0], overrides) if files else Settings(with_overrides({}, overrides)))
-
-
-def _show_schema(command: Command, record: "type[Config]") -> None:
-    from cooper_rl.config.explanation import json_schema  # noqa: PLC0415
-
-    typer.echo(json.dumps(json_schema(record, f"Settings of cooper {command.replace('-', ' ')}"), indent=1))
+    settings = read_settings(files[0], overrides) if files else Settings(with_overrides({}, overrides))
+    return check_settings(_record(command), settings)
 
 
 def _show(settings: "Sequence[Setting]") -> None:

@@ -1,18 +1,54 @@
-"""The terminal: a console on standard error, which leaves standard output to results, and progress displays."""
+"""What commands share: the terminal on standard error, which leaves standard output to results, and options."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
+import typer
 from rich.console import Console
 from rich.highlighter import NullHighlighter
 from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
+from cooper_rl.config.strict_yaml import parse_yaml
+from cooper_rl.config_loading import Record, Settings, check_settings, with_overrides
+from cooper_rl.errors import InputError
 from cooper_rl.observe.terminal import ProgressLines, shown
 
+if TYPE_CHECKING:
+    from cooper_rl.rules.rule import RuleConfig
+
+RULE_HELP = (
+    "The rule: maths, exact, choice, numeric, package.module:function, or settings such as "
+    "'{kind: numeric, relative: 0.01}'."
+)
+RuleOption = Annotated[str, typer.Option(help=RULE_HELP)]
+Overrides = Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")]
+
 console = Console(stderr=True)
+
+
+def say(text: str, label: str = "", style: str = "") -> None:
+    """Print text as it is, without markup and line breaks of our own, after a label in colour."""
+    console.print(Text.assemble((label, style), text), soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Print a warning."""
+    say(text, "warning: ", "bold yellow")
+
+
+def show_table(
+    header: Sequence[str], rows: Iterable[Sequence[str | Text]], to: Console = console, title: str | None = None
+) -> None:
+    """Print a table."""
+    table = Table(*header, title=title)
+    for row in rows:
+        table.add_row(*row)
+    to.print(table)
 
 
 def log_handler() -> logging.Handler:
@@ -36,22 +72,66 @@ def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> I
 
     If the output is not a terminal, plain lines are printed instead (see `ProgressLines`).
     """
-    columns = [
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    ]
+    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn(), *times
     lines = ProgressLines(label, watch)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    bar = Progress(*columns, TextColumn("{task.fields[note]}"), console=console, disable=not console.is_terminal)
+    with bar:
         task = bar.add_task(label, total=total, note="")
 
         def advance(completed: int, metrics: dict[str, float] | None = None, total: int | None = total) -> None:
             bar.update(task, completed=completed, total=total, note="  ".join(shown(watch, metrics or {})))
             if not console.is_terminal and (line := lines.line(completed, total or 0, metrics)):
-                console.print(line, highlight=False, soft_wrap=True, markup=False)
+                say(line)
 
         yield advance
+
+
+@contextmanager
+def counter(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar, as of `progress`, for work that reports how much is done and how much there is."""
+    with progress(label, 0) as advance:
+        yield lambda done, total: advance(done, total=total)
+
+
+def record_from(record: type[Record], values: Mapping[str, Any], settings: Sequence[str] = ()) -> Record:
+    """A record made from `values` (None means unset), overridden by `settings` ("key=value", with a YAML value).
+
+    Raises InputError for an unknown key, with the nearest known one, and for values that do not fit.
+    """
+    given = {key: value for key, value in values.items() if value is not None}
+    return check_settings(record, Settings(with_overrides(given, settings), "--setting"))
+
+
+def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfig":
+    """The rule that the option `--rule` names or describes. `workers` and `timeout_s` are the defaults for `maths`.
+
+    Raises InputError for a rule that does not exist and for settings that do not fit.
+    """
+    from cooper_rl.rules.rule import OneRule
+
+    try:
+        values, _ = parse_yaml(text)
+    except ValueError as error:
+        raise InputError(f"--rule {text!r}: {error}") from error
+    values = values if isinstance(values, dict) else {"kind": text.strip()}
+    if values.get("kind", "maths") == "maths":
+        values = {"workers": workers, "timeout_s": timeout_s, **values}
+    return check_settings(OneRule, Settings({"rule": values}, "--rule")).rule
+
+
+def named_models(given: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:
+    """Folders of reward models by name, from FOLDER or NAME=FOLDER; the first without a name is called rm.
+
+    Raises InputError for a name that is no identifier, or is used twice or `taken`.
+    """
+    folders: dict[str, str] = {}
+    for number, text in enumerate(given):
+        name, separator, folder = text.partition("=")
+        name, folder = (name, folder) if separator else ("rm" if number == 0 else f"rm{number + 1}", text)
+        if not name.isidentifier() or name in folders or name in taken:
+            raise InputError(
+                f"--reward-model {text!r}: {name!r} is not a valid name, or is used already; write NAME=FOLDER"
+            )
+        folders[name] = folder
+    return folders

@@ -1,26 +1,21 @@
 """`cooper eval`: accuracy of a model on a set of problems, alone or beside another model's."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.settings import record_from, rule_from
+from cooper_rl.cli.console import RULE_HELP, counter, record_from, rule_from, say, show_table, warn
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
-    from cooper_rl.data.problem import Problem
     from cooper_rl.evaluation.accuracy import EvaluationResult
     from cooper_rl.run_config import RunConfig
 
-DEFAULTS = {"k": 8, "temperature": 0.7, "top_p": 0.95, "max_tokens": 512, "batch_size": 16, "seed": 0}
+DEFAULTS = {"k": 8, "temperature": 0.7, "top_p": 0.95, "max_tokens": 512, "batch_size": 16, "seed": 0, "rule": None}
 """What is not set, of a model that lies in no run."""
 OR_RUN = "By default the run's, or else"
 
@@ -28,9 +23,9 @@ OR_RUN = "By default the run's, or else"
 def evaluate_model(
     model: Annotated[str | None, typer.Argument(help="A Hugging Face folder or name.")] = None,
     run: Annotated[Path | None, typer.Option(help="A run: its policy is evaluated, and its start beside it.")] = None,
-    step: Annotated[str | None, typer.Option(help="With --run: a checkpoint's step, or `best`. Newest by default.")] = (
-        None
-    ),
+    step: Annotated[
+        str | None, typer.Option(help="With --run: a checkpoint's step, or `best`. Newest by default.")
+    ] = None,
     against: Annotated[str | None, typer.Option(help="Another model: the difference on the same problems.")] = None,
     problems: Annotated[
         str | None,
@@ -38,13 +33,7 @@ def evaluate_model(
     ] = None,
     format: Annotated[str | None, typer.Option(help="Ready-made mapping, such as gsm8k.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="Further problem settings: key=value.")] = None,
-    rule: Annotated[
-        str | None,
-        typer.Option(
-            help="The rule: maths, exact, choice, numeric, package.module:function, or settings such as "
-            f"'{{kind: numeric, relative: 0.01}}'. {OR_RUN} maths."
-        ),
-    ] = None,
+    rule: Annotated[str | None, typer.Option(help=f"{RULE_HELP} {OR_RUN} maths.")] = None,
     k: Annotated[int | None, typer.Option(help=f"Samples per problem. {OR_RUN} 8.")] = None,
     temperature: Annotated[float | None, typer.Option(help=f"{OR_RUN} 0.7.")] = None,
     top_p: Annotated[float | None, typer.Option(help=f"{OR_RUN} 0.95.")] = None,
@@ -60,77 +49,54 @@ def evaluate_model(
     The policy of a run, `--run` or a model's folder that lies in one, is evaluated as the run evaluates itself: with
     its test problems, prompt, rule, sampling and lengths. An option that differs wins, with a warning.
     """
-    from cooper_rl.config_loading import load_config  # noqa: PLC0415
-    from cooper_rl.data.config import ProblemsConfig  # noqa: PLC0415
-    from cooper_rl.engines.config import SamplingParams  # noqa: PLC0415
-    from cooper_rl.evaluation.accuracy import difference  # noqa: PLC0415
-    from cooper_rl.evaluation.accuracy import evaluate_model as evaluate  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.observe.terminal import describe_prompt  # noqa: PLC0415
+    from cooper_rl.config_loading import load_config
+    from cooper_rl.data.config import ProblemsConfig
+    from cooper_rl.engines.config import SamplingParams
+    from cooper_rl.evaluation.accuracy import evaluate_model as evaluate
+    from cooper_rl.observe.terminal import describe_prompt
 
     if (model is None) == (run is None):
         raise InputError("name a model's folder or --run, and not both")
     if step is not None and run is None:
         raise InputError("--step is a checkpoint's of --run; name the run")
-    folder = run or run_of(str(model))
+    folder = run or _run_of(str(model))
     of_run = None if folder is None else load_config(folder / "config.yaml")
     if run is not None and of_run is not None:
-        model, against = str(checkpoint_policy(run, of_run, step)), against or of_run.policy.model
+        model, against = str(_checkpoint_policy(run, of_run, step)), against or of_run.policy.model
     if problems is None and of_run is None:
         raise InputError("--problems: name the problems; only a run's own policy has some by default")
 
     given = {"k": k, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "batch_size": batch_size}
     given |= {"seed": seed, "threads": threads, "rule": rule_from(rule) if rule else None}
-    usual: dict[str, Any] = settings_of(of_run) if of_run else {**DEFAULTS, "rule": rule_from("maths"), "threads": None}
+    usual: dict[str, Any] = _settings_of(of_run) if of_run else DEFAULTS
     chosen = usual | {name: value for name, value in given.items() if value is not None}
-    own = problems_of(of_run) if of_run else {}
+    own = (of_run.test_problems or of_run.problems).model_dump(mode="json") if of_run else {}
     source = {"source": problems, "prompt": own.get("prompt")} if problems else own
-    data = record_from(ProblemsConfig, source | _set(format=format, limit=limit), setting or [])
-    sampling = {name: chosen[name] for name in ("temperature", "top_p", "max_tokens")}
+    options = {"format": format, "limit": limit}
+    source |= {name: value for name, value in options.items() if value is not None}
+    data = record_from(ProblemsConfig, source, setting or [])
     base = of_run.rollout.model_dump(include=set(SamplingParams.model_fields)) if of_run else {}
-    params = record_from(SamplingParams, base | sampling)
-    warnings = differences(given, usual) if of_run else []
-    if of_run and data.prompt.model_dump(mode="json") != own["prompt"]:
-        warnings.append(f"--setting: the prompt differs from the run's {own['prompt']}")
-    if folder is not None:
-        console.print(f"settings of the run {folder}", highlight=False, soft_wrap=True, markup=False)
-    for warning in warnings:
-        console.print(f"[bold yellow]warning:[/] {escape(warning)}", highlight=False, soft_wrap=True)
+    params = record_from(SamplingParams, base | {name: chosen[name] for name in ("temperature", "top_p", "max_tokens")})
+    if of_run:
+        say(f"settings of the run {folder}")
+        for name, value in given.items():
+            if value is not None and value != usual[name]:
+                option = name.replace("_", "-")
+                warn(f"--{option} {_shown(value)} differs from the run's {_shown(usual[name])}")
+        if data.prompt.model_dump(mode="json") != own["prompt"]:
+            warn(f"--setting: the prompt differs from the run's {own['prompt']}")
 
     def measure(name: str, shown: bool) -> "dict[str, EvaluationResult]":
-        def show(problem: "Problem", prompt: str) -> None:
-            console.print(describe_prompt(problem, prompt), highlight=False, soft_wrap=True, markup=False)
-
-        with progress("evaluating", 0) as advance:
-            return evaluate(
-                name,
-                data,
-                params,
-                chosen["k"],
-                chosen["seed"],
-                chosen["batch_size"],
-                lambda done, total: advance(done, total=total),
-                chosen["threads"],
-                chosen["rule"],
-                show if shown else None,
-                of_run,
-            )
+        sizes = chosen["k"], chosen["seed"], chosen["batch_size"]
+        show = (lambda problem, prompt: say(describe_prompt(problem, prompt))) if shown else None
+        with counter("evaluating") as advance:
+            return evaluate(name, data, params, *sizes, advance, chosen.get("threads"), chosen["rule"], show, of_run)
 
     results = measure(str(model), shown=True)
     _print_results(results, chosen["k"])
     _print_cut_off(results["rule"], chosen["max_tokens"])
     if against is not None:
-        others = measure(against, shown=False)
-        table = Table("labels", "measure", against, "difference", "95 % interval", title="on the same problems")
-        for labeller, result in results.items():
-            gain, other = difference(others[labeller], result), others[labeller].avg_at_k
-            row = (
-                f"avg@{chosen['k']}",
-                f"{other.mean:.4f}",
-                f"{gain.mean:+.4f}",
-                f"{gain.low:+.4f} to {gain.high:+.4f}",
-            )
-            table.add_row(labeller, *row)
-        Console().print(table)
+        _print_difference(against, measure(against, shown=False), results)
     if out is not None:
         lines = [
             json.dumps({"labels": labeller, **asdict(record)}, ensure_ascii=False)
@@ -138,20 +104,16 @@ def evaluate_model(
             for record in result.records
         ]
         out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        console.print(f"completions: {out}", highlight=False, soft_wrap=True)
-
-
-def _set(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+        say(f"completions: {out}")
 
 
 def _print_results(results: "dict[str, EvaluationResult]", k: int) -> None:
-    table = Table("labels", "measure", "value", "95 % interval")
-    for labeller, result in results.items():
-        for measure, estimate in {f"avg@{k}": result.avg_at_k, f"pass@{k}": result.pass_at[k]}.items():
-            interval = f"{estimate.low:.4f} to {estimate.high:.4f}"
-            table.add_row(labeller, measure, f"{estimate.mean:.4f}", interval)
-    Console().print(table)
+    rows = [
+        (labeller, measure, f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
+        for labeller, result in results.items()
+        for measure, one in ((f"avg@{k}", result.avg_at_k), (f"pass@{k}", result.pass_at[k]))
+    ]
+    show_table(["labels", "measure", "value", "95 % interval"], rows, Console())
 
 
 def _print_cut_off(result: "EvaluationResult", max_tokens: int) -> None:
@@ -160,31 +122,35 @@ def _print_cut_off(result: "EvaluationResult", max_tokens: int) -> None:
     cut_off, share = round(result.truncated * total), f"{100 * result.truncated:.0f} %"
     Console().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions ({share})", highlight=False)
     if 2 * cut_off > total:
-        console.print(
-            "[bold yellow]warning:[/] most completions were cut off at the token limit, so few of them can be right; "
-            "raise --max-tokens, or check that the model ends its answers",
-            highlight=False,
-            soft_wrap=True,
+        warn(
+            "most completions were cut off at the token limit, so few of them can be right; "
+            "raise --max-tokens, or check that the model ends its answers"
         )
 
 
-def run_of(model: str) -> Path | None:
+def _print_difference(
+    against: str, others: "dict[str, EvaluationResult]", results: "dict[str, EvaluationResult]"
+) -> None:
+    from cooper_rl.evaluation.accuracy import difference
+
+    rows = []
+    for labeller, result in results.items():
+        gain, other = difference(others[labeller], result), others[labeller].avg_at_k
+        interval = f"{gain.low:+.4f} to {gain.high:+.4f}"
+        rows.append((labeller, f"avg@{result.k}", f"{other.mean:.4f}", f"{gain.mean:+.4f}", interval))
+    header = ["labels", "measure", against, "difference", "95 % interval"]
+    show_table(header, rows, Console(), title="on the same problems")
+
+
+def _run_of(model: str) -> Path | None:
     """The run that a model's folder lies in, such as `runs/x` for `runs/x/checkpoints/000060/policy`."""
-    folder = Path(model)
-    if not folder.is_dir():
-        return None
-    parents = folder.resolve().parents
-    return next(
-        (path for path in parents if (path / "config.yaml").is_file() and (path / "metrics.jsonl").exists()), None
-    )
+    parents = Path(model).resolve().parents if Path(model).is_dir() else ()
+    return next((one for one in parents if (one / "config.yaml").is_file() and (one / "metrics.jsonl").exists()), None)
 
 
-def checkpoint_policy(run: Path, config: "RunConfig", step: str | None) -> Path:
-    """The policy of a checkpoint: of the step `step`, of the `best` one, or of the newest.
-
-    Raises InputError if there is none.
-    """
-    from cooper_rl.persist.checkpoint import CheckpointStore  # noqa: PLC0415 - torch loads only when needed
+def _checkpoint_policy(run: Path, config: "RunConfig", step: str | None) -> Path:
+    """The policy of a checkpoint: of the step `step`, of the `best` one, or of the newest."""
+    from cooper_rl.persist.checkpoint import CheckpointStore
 
     store = CheckpointStore(run / "checkpoints", config.checkpoint)
     folders = {int(folder.name): folder for folder in store.list()}
@@ -201,33 +167,11 @@ def checkpoint_policy(run: Path, config: "RunConfig", step: str | None) -> Path:
     return folders[int(step)] / "policy"
 
 
-def settings_of(config: "RunConfig") -> dict[str, Any]:
-    """The run's own value of every option of `cooper eval`, by the option's name."""
-    return {
-        "rule": config.rule,
-        "k": config.evaluation.k,
-        "temperature": config.evaluation.temperature,
-        "top_p": config.evaluation.top_p,
-        "max_tokens": config.rollout.max_tokens,
-        "batch_size": config.evaluation.batch_size,
-        "seed": config.seed,
-        "threads": config.threads,
-    }
-
-
-def problems_of(config: "RunConfig") -> dict[str, Any]:
-    """The settings of the run's test problems; of one without, those of its training problems."""
-    data = config.test_problems or config.problems
-    return data.model_dump(mode="json")
-
-
-def differences(given: Mapping[str, Any], of_run: Mapping[str, Any]) -> list[str]:
-    """A line for each option that is set to something else than the run has."""
-    return [
-        f"--{name.replace('_', '-')} {_shown(value)} differs from the run's {_shown(of_run[name])}"
-        for name, value in given.items()
-        if value is not None and name in of_run and value != of_run[name]
-    ]
+def _settings_of(config: "RunConfig") -> dict[str, Any]:
+    """The run's own value of every option, by the option's name."""
+    evaluation = config.evaluation.model_dump(include={"k", "temperature", "top_p", "batch_size"})
+    others = {"max_tokens": config.rollout.max_tokens, "seed": config.seed, "threads": config.threads}
+    return evaluation | others | {"rule": config.rule}
 
 
 def _shown(value: Any) -> str:

@@ -3,30 +3,59 @@
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
 from cooper_rl import __version__
 from cooper_rl.cli.config import show_config
-from cooper_rl.cli.console import console, log_handler
+from cooper_rl.cli.console import Overrides, RuleOption, counter, log_handler, progress, rule_from, say, show_table
 from cooper_rl.cli.evaluate import evaluate_model
-from cooper_rl.cli.runs import report, runs, watch
-from cooper_rl.cli.train import train
-from cooper_rl.cli.verify import verify
+from cooper_rl.cli.runs import report, runs, say_how_to_open, watch
 from cooper_rl.cli.verifyrm import verifyrm
 from cooper_rl.config.user_functions import added
 from cooper_rl.errors import InputError, MissingExtraError
+from cooper_rl.observe.terminal import TRAINING_METRICS
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="A YAML file; see configs/.")],
+    overrides: Overrides = None,
+    resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
+) -> None:
+    """Train a policy together with its reward model."""
+    from cooper_rl.config_loading import load_config
+    from cooper_rl.inputs import read_inputs
+    from cooper_rl.observe.record import check_folder
+
+    settings = load_config(config, overrides or [])
+    check_folder(Path(settings.output_dir) / settings.name, resume)
+    inputs = read_inputs(settings)
+
+    from cooper_rl.observe.report import write_report
+    from cooper_rl.trainer import CooperTrainer  # torch loads only after the input is checked
+
+    trainer = CooperTrainer.from_config(settings, resume, inputs)
+    with trainer, progress(settings.name, settings.steps, TRAINING_METRICS) as advance:
+        trainer.fit(on_step=advance)
+    say(f"run: {trainer.directory}")
+    say_how_to_open(write_report(trainer.directory))
+    if trainer.stopped_by is not None:
+        say(f"stopped after step {trainer.completed_steps} by a watch rule: {trainer.stopped_by.message}")
+        sys.exit(3)
+    if trainer.interrupted:
+        say(f"stopped after step {trainer.completed_steps}; continue with --resume")
+        sys.exit(130)
 
 
 def serve(
     config: Annotated[Path, typer.Argument(help="A YAML file: the reward of `cooper train`, and `serve`.")],
-    overrides: Annotated[list[str] | None, typer.Argument(help="Settings over the file: key=value.")] = None,
+    overrides: Overrides = None,
 ) -> None:
     """Serve a reward that learns to trainers in other processes; see docs/serve.md."""
-    from cooper_rl.rewards.kinds.plain import check_servers  # noqa: PLC0415
-    from cooper_rl.service.config import check_extra, listen, load_serve_config, read_token  # noqa: PLC0415
-    from cooper_rl.stage2.reward_inputs import read_reward_inputs  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.rewards.kinds.plain import check_servers
+    from cooper_rl.service.config import check_extra, listen, load_serve_config, read_token
+    from cooper_rl.stage2.reward_config import read_reward_inputs
 
     settings = load_serve_config(config, overrides or [])
     check_extra()
@@ -37,7 +66,7 @@ def serve(
     check_servers((*settings.rewards, *settings.shaping))
     listener = listen(settings.serve)
 
-    from cooper_rl.service.server import serve as run  # noqa: PLC0415 - torch loads only now that the input is good
+    from cooper_rl.service.server import serve as run  # torch loads only now that the input is good
 
     run(settings, inputs, token, listener)
 
@@ -47,21 +76,37 @@ def export(
     target: Annotated[Path, typer.Argument(help="The folder to write.")],
 ) -> None:
     """Merge an adapter into its base and write a plain Hugging Face folder."""
-    from cooper_rl.engines.local.models import merge_folder  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.engines.local.models import merge_folder
 
     merge_folder(str(source), target)
 
 
+def verify(
+    data: Annotated[Path, typer.Argument(help="JSONL, Parquet, CSV or TSV with answer and completion.")],
+    out: Annotated[Path, typer.Option(help="JSONL file for the rows with their verdicts; continued if it exists.")],
+    workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
+    timeout: Annotated[float, typer.Option(help="Most seconds for one answer.", min=0.01)] = 5.0,
+    rule: RuleOption = "maths",
+) -> None:
+    """Check final answers against reference answers with a rule. --workers and --timeout apply to the rule `maths`."""
+    from cooper_rl.rules.rule import Verdict
+    from cooper_rl.rules.verdict_file import verify_file
+
+    by = rule_from(rule, workers, timeout)
+    with counter("verify") as advance:
+        counts = verify_file(data, out, workers, timeout, advance, by)
+    show_table(["verdict", "rows"], [(verdict, str(counts.verdicts[verdict])) for verdict in get_args(Verdict)])
+    if counts.with_gold:
+        shares = {"precision": counts.precision, "recall": counts.recall}
+        shown = ", ".join(f"{name} {'–' if share is None else f'{share:.4f}'}" for name, share in shares.items())
+        say(f"against gold, on {counts.with_gold} rows: {shown}")
+    say(f"verdicts: {out}")
+
+
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
-commands.command("train")(train)
-commands.command("watch")(watch)
-commands.command("runs")(runs)
-commands.command("config")(show_config)
-commands.command("serve")(serve)
-commands.command("eval")(evaluate_model)
-commands.command("export")(export)
-commands.command("report")(report)
-commands.command("verify")(verify)
+OURS = {"train": train, "watch": watch, "runs": runs, "config": show_config, "serve": serve, "eval": evaluate_model}
+for name, command in (OURS | {"export": export, "report": report, "verify": verify}).items():
+    commands.command(name)(command)
 commands.add_typer(verifyrm, name="verifyrm")
 for name, entry in added("commands").items():
     commands.command(name)(entry.load())
@@ -89,6 +134,5 @@ def app() -> None:
     try:
         commands()
     except (InputError, MissingExtraError) as error:
-        console.print("[bold red]error:[/] ", end="")
-        console.print(str(error), highlight=False, markup=False, soft_wrap=True)  # text in brackets is not markup
+        say(str(error), "error: ", "bold red")
         sys.exit(2)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from cooper_rl.cli.console import console
+from cooper_rl.cli.console import say, show_table
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,14 +38,14 @@ def runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every figure in full.")] = False,
 ) -> None:
     """List the runs of a folder: state, steps, last accuracy, reward and KL, start and duration."""
-    from cooper_rl.observe.run_record import find_runs, read_record  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.observe.run_record import find_runs, read_record
 
-    found = []
+    found: list[dict[str, Any]] = []
     for path in find_runs(folder):
         try:
             found.append(_row(read_record(path), folder))
         except InputError as error:  # one damaged run is no reason to hide the others
-            console.print(f"left out: {error}", highlight=False, soft_wrap=True, markup=False)
+            say(f"left out: {error}")
     if sort == Order.name:
         found.sort(key=lambda row: row["run"])
     else:
@@ -68,8 +67,8 @@ def watch(
     Reads the run's folder only. Ends when the run is finished, or on Ctrl-C; an interrupted run may be resumed
     meanwhile.
     """
-    from cooper_rl.observe.run_record import read_record, status_of  # noqa: PLC0415
-    from cooper_rl.observe.terminal import screen  # noqa: PLC0415 - `cooper --help` stays quick
+    from cooper_rl.observe.run_record import read_record, status_of
+    from cooper_rl.observe.terminal import screen
 
     terminal = Console()
     record = read_record(run)
@@ -95,31 +94,25 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
 ) -> None:
     """Write one self-contained HTML page with verdict, curves, hack gallery and rollouts; runs side by side."""
-    from cooper_rl.observe.report import FILE, write_report  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.observe.run_record import runs_in  # noqa: PLC0415
+    from cooper_rl.observe.report import REPORT_FILE, write_report
+    from cooper_rl.observe.run_record import runs_in
 
     folders = [folder for run in runs for folder in runs_in(run)]
-    page = write_report(folders, out or (runs[0] / FILE if len(runs) == 1 else Path(FILE)), title)
+    page = write_report(folders, out or (runs[0] / REPORT_FILE if len(runs) == 1 else Path(REPORT_FILE)), title)
     say_how_to_open(page)
 
 
 def say_how_to_open(page: Path) -> None:
     """Print where a report is, and how to look at it."""
     size = page.stat().st_size / 1e6
-    console.print(
-        f"report: {page} ({size:.1f} MB, one file)\nopen it in a browser: {page.resolve().as_uri()}",
-        highlight=False,
-        soft_wrap=True,
-        markup=False,
-    )
+    say(f"report: {page} ({size:.1f} MB, one file)\nopen it in a browser: {page.resolve().as_uri()}")
 
 
 def _row(run: "RunRecord", folder: Path) -> dict[str, Any]:
-    from cooper_rl.observe.run_record import status_of  # noqa: PLC0415
+    from cooper_rl.observe.run_record import status_of
 
-    status = status_of(run)
+    status, path = status_of(run), run.directory
     measure, accuracy = run.accuracy or (None, None)
-    path = run.directory
     return {
         "run": str(path.relative_to(folder)) if path != folder else str(path),
         "state": status.state,
@@ -137,15 +130,15 @@ def _row(run: "RunRecord", folder: Path) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]], folder: Path) -> None:
-    from cooper_rl.data.text import printable  # noqa: PLC0415
-    from cooper_rl.observe.terminal import STATE_STYLES  # noqa: PLC0415
+    from cooper_rl.data.text import printable
+    from cooper_rl.observe.terminal import STATE_STYLES
 
     if not rows:
-        console.print(f"{folder}: no runs", highlight=False, soft_wrap=True, markup=False)
+        say(f"{folder}: no runs")
         return
-    table = Table("run", "state", "step", "accuracy", "measured by", "reward", "KL", "started", "duration")
-    for row in rows:
-        table.add_row(
+    header = ["run", "state", "step", "accuracy", "measured by", "reward", "KL", "started", "duration"]
+    cells = [
+        (
             Text(printable(row["run"])),
             Text(row["state"], style=STATE_STYLES[row["state"]]),
             f"{row['step']}/{row['steps'] or '?'}",
@@ -153,15 +146,13 @@ def _print(rows: list[dict[str, Any]], folder: Path) -> None:
             row["accuracy_metric"] or "",
             _figure(row["reward"]),
             _figure(row["kl"]),
-            _date(row["started"]),
+            "" if row["started"] is None else f"{row['started'].astimezone():%Y-%m-%d %H:%M}",
             str(timedelta(seconds=round(row["duration"]))),
         )
-    Console().print(table)
+        for row in rows
+    ]
+    show_table(header, cells, Console())
 
 
 def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
-
-
-def _date(started: datetime | None) -> str:
-    return "" if started is None else started.astimezone().strftime("%Y-%m-%d %H:%M")

@@ -2,25 +2,25 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
-from rich.markdown import Markdown
-from rich.table import Table
 
-from cooper_rl.cli.console import console, progress
-from cooper_rl.cli.settings import RuleOption, named_models, record_from, rule_from
-from cooper_rl.config.user_functions import added, load_added
-from cooper_rl.errors import InputError
-
-if TYPE_CHECKING:
-    from cooper_rl.verifyrm.config import JudgeConfig
+from cooper_rl.cli.console import (
+    Overrides,
+    RuleOption,
+    counter,
+    progress,
+    record_from,
+    rule_from,
+    say,
+    show_table,
+)
+from cooper_rl.config.user_functions import added
 
 WATCH = [
-    ("loss", "loss"),
-    ("held_out_loss", "held-out loss"),
-    ("held_out_accuracy", "held-out accuracy"),
-    ("held_out_roc_auc", "ROC-AUC"),
+    *(("loss", "loss"), ("held_out_loss", "held-out loss")),
+    *(("held_out_accuracy", "held-out accuracy"), ("held_out_roc_auc", "ROC-AUC")),
 ]
 
 verifyrm = typer.Typer(help="Make and measure reward models: collect, label, train, bench.", no_args_is_help=True)
@@ -31,27 +31,25 @@ JudgeFile = Annotated[Path, typer.Option(help="YAML file with `judge:`, of kind 
 @verifyrm.command("collect")
 def collect_completions(
     config: Annotated[Path, typer.Argument(help="A YAML file with models and datasets; see configs/.")],
-    overrides: Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")] = None,
+    overrides: Overrides = None,
 ) -> None:
     """Sample completions from several models on several datasets. Run it again to continue after an interruption."""
-    from cooper_rl.config_loading import check, read_settings  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.verifyrm.config import CollectConfig  # noqa: PLC0415
+    from cooper_rl.config_loading import check_settings, read_settings
+    from cooper_rl.verifyrm.config import CollectConfig
 
-    settings = check(CollectConfig, read_settings(config, overrides or []))
+    settings = check_settings(CollectConfig, read_settings(config, overrides or []))
 
-    from cooper_rl.verifyrm.collect import collect  # noqa: PLC0415 - torch loads only once the settings fit
+    from cooper_rl.verifyrm.collect import collect  # torch loads only once the settings fit
 
-    with progress("collect", 0) as advance:
-        collected = collect(settings, lambda done, total: advance(done, total=total))
+    with counter("collect") as advance:
+        collected = collect(settings, advance)
     outcomes = sorted({outcome for count in collected.counts.values() for outcome in count})
-    table = Table("model", "dataset", *outcomes)
-    for (model, dataset), count in collected.counts.items():
-        table.add_row(model, dataset, *(str(count[outcome]) for outcome in outcomes))
-    console.print(table)
-    console.print(f"completions: {settings.output} ({len(collected.rows)} rows)", highlight=False, soft_wrap=True)
+    rows = [[*names, *(str(count[one]) for one in outcomes)] for names, count in collected.counts.items()]
+    show_table(["model", "dataset", *outcomes], rows)
+    say(f"completions: {settings.output} ({len(collected.rows)} rows)")
 
 
-@verifyrm.command("label")
+@verifyrm.command()
 def label(
     data: Annotated[Path, typer.Argument(help="The output of `collect`, or any file with its first three columns.")],
     judge: JudgeFile,
@@ -61,33 +59,25 @@ def label(
     rule: RuleOption = "maths",
 ) -> None:
     """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
-    from cooper_rl.rewards.kinds.judge import JudgeVerdict  # noqa: PLC0415
-    from cooper_rl.rules.rule import Verdict  # noqa: PLC0415
-    from cooper_rl.verifyrm.label import (  # noqa: PLC0415
-        agreement_counts,
-        confusion,
-        disagreements_path,
-        label_completions,
-    )
+    from cooper_rl.rewards.kinds.judge import JudgeVerdict
+    from cooper_rl.rules.rule import Verdict
+    from cooper_rl.verifyrm.config import read_judge
+    from cooper_rl.verifyrm.label import agreement_counts, confusion, disagreements_path, label_completions
 
-    with progress("label", 0) as advance:
-        config, by = _judge_config(judge), rule_from(rule, workers)
-        labelled = label_completions(
-            data, config, out, workers, threads, lambda done, total: advance(done, total=total), by
-        )
+    with counter("label") as advance:
+        config, by = read_judge(judge), rule_from(rule, workers)
+        labelled = label_completions(data, config, out, workers, threads, advance, by)
     opinions = [(verdict, opinion) for verdict in get_args(Verdict) for opinion in get_args(JudgeVerdict)]
     tables = confusion(labelled)
     tables["all", ""] = sum(tables.values(), Counter())
     shown = [pair for pair in opinions if tables["all", ""][pair]]
-    table = Table("dataset", "model", *(f"rule {verdict}, judge {opinion}" for verdict, opinion in shown))
-    for (dataset, model), counts in tables.items():
-        table.add_row(dataset, model, *(str(counts[pair]) for pair in shown))
-    console.print(table)
+    header = ["dataset", "model", *(f"rule {verdict}, judge {opinion}" for verdict, opinion in shown)]
+    show_table(header, [[*names, *(str(table[pair]) for pair in shown)] for names, table in tables.items()])
     counts = agreement_counts(labelled)
     counted = ", ".join(f"{name} {count}" for name, count in counts.items())
-    console.print(f"{counted}\nlabelled: {out}\nothers: {disagreements_path(out)}", highlight=False, soft_wrap=True)
+    say(f"{counted}\nlabelled: {out}\nothers: {disagreements_path(out)}")
     if counts["judge not heard"]:
-        console.print("the judge's server failed on some rows; run the same command again to ask for them")
+        say("the judge's server failed on some rows; run the same command again to ask for them")
 
 
 @verifyrm.command("train")
@@ -101,91 +91,22 @@ def train_reward_model(
     setting: Annotated[list[str] | None, typer.Option(help="Training settings: key=value.")] = None,
 ) -> None:
     """Train a VerifyRM and keep the weights with the lowest held-out loss."""
-    from cooper_rl.data.labelled import read_labelled  # noqa: PLC0415
-    from cooper_rl.engines.model_folder import check_model_folder  # noqa: PLC0415 - `cooper --help` stays quick
-    from cooper_rl.verifyrm.config import VerifyRMConfig  # noqa: PLC0415
+    from cooper_rl.data.labelled import read_labelled
+    from cooper_rl.engines.model_folder import check_model_folder
+    from cooper_rl.verifyrm.config import VerifyRMConfig
 
     config = record_from(VerifyRMConfig, {"model": model}, setting or [])
     rows = [row for path in data for row in read_labelled(path)]
     check_model_folder(model)  # after the rows, because it may have to ask the hub
 
-    from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # noqa: PLC0415 - torch loads only now
+    from cooper_rl.verifyrm.train import METRICS_FILE, train_verifyrm  # torch loads only now
 
     with progress("verifyrm", 0, WATCH) as advance:
         result = train_verifyrm(config, rows, out, advance)
-    table = Table("held-out measure", "value")
-    for name, value in {**result["held_out"], **result["calibration"]}.items():
-        table.add_row(name, f"{value:.4g}")
-    console.print(table)
-    console.print(f"reward model: {out}\nmetrics: {out / METRICS_FILE}", highlight=False, soft_wrap=True)
-
-
-@verifyrm.command("bench")
-def bench_methods(
-    data: Annotated[list[Path], typer.Argument(help="Files in the format of VerifyBench, or rows as for `train`.")],
-    out: Annotated[Path, typer.Option(help="Folder for the page, the table and the single opinions.")],
-    rule: RuleOption = "maths",
-    no_rule: Annotated[bool, typer.Option("--no-rule", help="Leave out the rule.")] = False,
-    reward_model: Annotated[
-        list[str] | None, typer.Option(help="A reward model folder, or NAME=FOLDER; the first is called rm.")
-    ] = None,
-    judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`, of kind chat or local.")] = None,
-    combine: Annotated[list[str] | None, typer.Option(help="A combination, such as 'rule or rm'.")] = None,
-    attacks: Annotated[int, typer.Option(help="Number of problems on which every attack is tried.", min=0)] = 100,
-    setting: Annotated[list[str] | None, typer.Option(help="Settings of the reward models: key=value.")] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
-    workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
-    benchmark: Annotated[
-        str | None, typer.Option(help="Read the files of rewardbench, rewardbench2 or rewardmath instead.")
-    ] = None,
-) -> None:
-    """Compare rule, reward models, judge and combinations on labelled completions and under attack."""
-    if benchmark is not None:
-        if judge is not None or combine:
-            raise InputError("--benchmark measures scores; leave out --judge and --combine")
-        measure = load_added("benchmarks", benchmark)
-        measure(benchmark, data, out, reward_model or [], setting or [], threads)
-        return
-    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415 - torch loads only when a command needs it
-    from cooper_rl.verifyrm.bench import (  # noqa: PLC0415
-        JudgeMethod,
-        Method,
-        RewardModelMethod,
-        RuleMethod,
-        ScoringConfig,
-        bench,
-        read_bench,
-    )
-    from cooper_rl.verifyrm.bench_report import HTML, MARKDOWN, markdown, write_bench  # noqa: PLC0415
-
-    rows = [row for path in data for row in read_bench(path)]
-    set_threads(threads)
-    methods: dict[str, Method] = {} if no_rule else {"rule": RuleMethod(workers, rule_from(rule, workers))}
-    for name, folder in named_models(reward_model or [], taken=["judge", *methods]).items():
-        methods[name] = RewardModelMethod(record_from(ScoringConfig, {"model": folder}, setting or []))
-    if judge is not None:
-        methods["judge"] = JudgeMethod(_judge_config(judge))
-    if not methods:
-        raise InputError("nothing to measure; leave out --no-rule, or give --reward-model or --judge")
-    try:
-        with progress("bench", 0) as advance:
-            result = bench(
-                rows, methods, combine or [], out, attacks, progress=lambda done, total: advance(done, total=total)
-            )
-    finally:
-        for method in methods.values():
-            method.close()
-    write_bench(result, out)
-    console.print(Markdown(markdown(result)))
-    console.print(f"page: {out / HTML}\ntable: {out / MARKDOWN}", highlight=False, soft_wrap=True)
+    measured = {**result["held_out"], **result["calibration"]}
+    show_table(["held-out measure", "value"], [(name, f"{value:.4g}") for name, value in measured.items()])
+    say(f"reward model: {out}\nmetrics: {out / METRICS_FILE}")
 
 
 for name, entry in added("verifyrm").items():
     verifyrm.command(name)(entry.load())
-
-
-def _judge_config(path: Path) -> "JudgeConfig":
-    from cooper_rl.config_loading import check, read_settings  # noqa: PLC0415
-    from cooper_rl.verifyrm.config import JudgeFile as Contents  # noqa: PLC0415
-
-    return check(Contents, read_settings(path)).judge

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeVar
@@ -148,18 +148,15 @@ class ChatClient:
         If the server answered nothing in the previous call, the first chat is sent alone and without retries, and the
         others follow only if it is answered. A server that is down then costs one request per call.
         """
-        chat_seeds: Sequence[int | None] = [None] * len(chats) if seeds is None else seeds
-        asked = list(zip(chats, chat_seeds, strict=True))
+        asked = list(zip(chats, [None] * len(chats) if seeds is None else seeds, strict=True))
         replies: list[ChatReply] = []
         if not self.responding and asked:
             replies = [await self._reply(*asked[0], deadline, max_retries=0)]
             if replies[0].failure in OUTAGE:
                 detail = f"the server does not answer: {replies[0].failure}"
                 return replies + [ChatReply(failure="not_sent", detail=detail)] * (len(asked) - 1)
-        rest = asked[len(replies) :]
-        replies += await asyncio.gather(
-            *(self._reply(chat, seed, deadline, self.config.max_retries) for chat, seed in rest)
-        )
+        retries = self.config.max_retries
+        replies += await asyncio.gather(*(self._reply(*one, deadline, retries) for one in asked[len(replies) :]))
         self._note(replies)
         return replies
 
@@ -167,7 +164,7 @@ class ChatClient:
         """Send one short chat. Raises InputError, with hints on what to check, if the server does not answer it."""
         chat = [{"role": "user", "content": "Reply with the word ready."}]
         reply = self.run(self._reply(chat, None, None, self.config.max_retries)).result()
-        if reply.failure not in (None, "empty", "truncated"):
+        if not reply.heard:
             raise InputError(
                 f"chat server {self.config.base_url}, model {self.config.model!r}: {reply.failure}: {reply.detail}; "
                 "check base_url, model and api_key_env, and that the server is up"
@@ -211,31 +208,20 @@ class ChatClient:
     async def _reply(
         self, chat: list[Message], seed: int | None, deadline: float | None, max_retries: int
     ) -> ChatReply:
-        reply = ChatReply(failure="malformed")
         retrying = AsyncRetrying(
             stop=stop_after_attempt(max_retries + 1),
-            wait=self._wait_s,
+            wait=retry_wait(self.config.retry_wait_s, LONGEST_WAIT_S),
             retry=retry_if_exception(lambda error: isinstance(error, RequestFailed) and error.transient),
             reraise=True,
         )
         try:
             async with asyncio.timeout_at(deadline), self._slots:
-                async for attempt in retrying:
-                    with attempt:
-                        reply = await self._request(chat, seed)
+                return await retrying(self._request, chat, seed)
         except TimeoutError:
             return ChatReply(failure="deadline", detail="the time for all requests together ran out")
         except RequestFailed as error:
             logger.debug("chat request failed: %s: %s", error.kind, error)
             return ChatReply(failure=error.kind, detail=str(error))
-        return reply
-
-    def _wait_s(self, state: RetryCallState) -> float:
-        """Seconds before a retry: the usual wait, or the server's `Retry-After` if that is longer."""
-        wait = self.config.retry_wait_s
-        error = state.outcome.exception() if state.outcome else None
-        asked_for = error.wait_s if isinstance(error, RequestFailed) else 0.0
-        return max(wait_exponential_jitter(initial=wait, max=LONGEST_WAIT_S, jitter=wait)(state), asked_for)
 
     async def _request(self, chat: list[Message], seed: int | None) -> ChatReply:
         config = self.config
@@ -292,7 +278,7 @@ async def raise_for_status(response: Any) -> None:
         return
     body = await read_to(response.aiter_bytes(), LARGEST_ERROR)
     kind: FailureKind = "http_429" if status == 429 else "http_5xx" if status >= 500 else "http_4xx"
-    wait_s = _seconds(response.headers.get("retry-after", ""))
+    wait_s = retry_after_s(response.headers.get("retry-after", ""))
     transient = (status in RETRIED_STATUS or status >= 500) and wait_s <= LONGEST_WAIT_S
     raise RequestFailed(kind, f"HTTP {status}: {body[:200].decode(errors='replace')}", transient, wait_s)
 
@@ -337,6 +323,17 @@ def _logprob(value: Any) -> float:
     return logprob
 
 
-def _seconds(retry_after: str) -> float:
+def retry_wait(first_s: float, longest_s: float) -> Callable[[RetryCallState], float]:
+    """Seconds before a retry, for `tenacity`: about twice the last wait, or the error's `wait_s` if that is longer."""
+    usual = wait_exponential_jitter(initial=first_s, max=longest_s, jitter=first_s)
+
+    def wait_s(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        return max(usual(state), getattr(error, "wait_s", 0.0))
+
+    return wait_s
+
+
+def retry_after_s(retry_after: str) -> float:
     """`Retry-After` in seconds; 0 for a date or nonsense, so that the usual wait applies."""
     return float(retry_after) if retry_after.isdecimal() else 0.0

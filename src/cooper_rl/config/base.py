@@ -1,7 +1,7 @@
 """What configurations are made of: records whose fields carry their own documentation, and parts selected by `kind`."""
 
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
@@ -137,18 +137,24 @@ class Kinds:
         if not self._imported:
             self._imported = True
             self._import_home()
-            prefix = self._entry("")
             for entry in added("kinds"):
-                if entry.startswith(prefix):
+                if entry.startswith(self._entry("")):
                     self.register(load_added("kinds", entry))
             self._records = dict(sorted(self._records.items()))  # independent of import order
         return self._records
 
     def record(self, kind: str) -> type[Config]:
         """The record of a kind, or of `package.module:Class`. Raises InputError if there is none."""
-        found = self._named(kind)
-        if found is not None:
-            return found
+        # A file of the home, or an entry point, that is named after the kind is the only one to be imported.
+        is_package = hasattr(import_module(self._home), "__path__")
+        if is_package and kind not in self._records and kind.isidentifier() and find_spec(f"{self._home}.{kind}"):
+            import_module(f"{self._home}.{kind}")
+        if kind not in self._records and self._entry(kind) in added("kinds"):
+            self.register(load_added("kinds", self._entry(kind)))
+        if kind not in self._records:
+            self._import_home()
+        if kind in self._records:
+            return self._records[kind]
         if ":" in kind:
             return self._from_outside(kind)
         known = ", ".join(self.records)
@@ -192,17 +198,6 @@ class Kinds:
             self.read, serialization=core_schema.plain_serializer_function_ser_schema(self.dump)
         )
 
-    def _named(self, kind: str) -> type[Config] | None:
-        """The record of this kind, or None. A file of the home or an entry point that is named after it comes first."""
-        is_package = hasattr(import_module(self._home), "__path__")
-        if is_package and kind not in self._records and kind.isidentifier() and find_spec(f"{self._home}.{kind}"):
-            import_module(f"{self._home}.{kind}")
-        if kind not in self._records and self._entry(kind) in added("kinds"):
-            self.register(load_added("kinds", self._entry(kind)))
-        if kind not in self._records:
-            self._import_home()
-        return self._records.get(kind)
-
     def _entry(self, kind: str) -> str:
         return f"{self.noun.replace(' ', '_')}.{kind}"
 
@@ -237,25 +232,22 @@ class Kinds:
             "required": ["kind"],
         }
         outermost, self._described = not self._described, True
+        schemas: dict[str, core_schema.CoreSchema] = {}
         try:
-            known = handler(core_schema.tagged_union_schema(self._schemas(outermost), "kind"))
+            for kind, record in self.records.items():
+                ref = f"{record.__module__}.{record.__qualname__}"
+                whole: Any = {**record.__pydantic_core_schema__, "ref": ref}
+                # Inside a part that contains parts of the same type, only references to them.
+                schemas[kind] = whole if outermost else core_schema.definition_reference_schema(ref)
+            known = handler(core_schema.tagged_union_schema(schemas, "kind"))["oneOf"]
         finally:
             self._described = not outermost
-        branches = zip(self.records, known["oneOf"], strict=True)
-        return {"oneOf": [*(self._named_by_kind(kind, branch) for kind, branch in branches), outside]}
-
-    def _named_by_kind(self, kind: str, branch: dict[str, Any]) -> dict[str, Any]:
-        """A kind's schema; it needs the key `kind`, or else settings without it would be of every kind at once."""
-        return branch if kind == self.default else {"allOf": [branch, {"required": ["kind"]}]}
-
-    def _schemas(self, outermost: bool) -> dict[str, core_schema.CoreSchema]:
-        """The schema of every kind. Inside a part that contains parts of the same type, only references to them."""
-        schemas = {}
-        for kind, record in self.records.items():
-            ref = f"{record.__module__}.{record.__qualname__}"
-            whole: Any = {**record.__pydantic_core_schema__, "ref": ref}
-            schemas[kind] = whole if outermost else core_schema.definition_reference_schema(ref)
-        return schemas
+        # All but the default need the key `kind`, or else settings without it would be of every kind at once.
+        named = [
+            branch if kind == self.default else {"allOf": [branch, {"required": ["kind"]}]}
+            for kind, branch in zip(self.records, known, strict=True)
+        ]
+        return {"oneOf": [*named, outside]}
 
 
 def whole_annotation(field: FieldInfo) -> Any:
@@ -265,7 +257,14 @@ def whole_annotation(field: FieldInfo) -> Any:
 
 def records_in(annotation: Any) -> list[type[Config]]:
     """Every record that an annotation names, also inside unions, lists, mappings, Annotated and registries of kinds."""
-    return list(dict.fromkeys(_records(annotation)))
+    if isinstance(annotation, Kinds):
+        return list(annotation.records.values())
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        return [annotation] if issubclass(annotation, Config) else []
+    # Next to a registry, an annotation names its parts' common base, which is not itself a part.
+    parts = get_args(annotation)
+    registries = [part for part in parts if isinstance(part, Kinds)]
+    return list(dict.fromkeys(record for part in registries or parts for record in records_in(part)))
 
 
 def kinds_in(annotation: Any) -> Kinds | None:
@@ -287,11 +286,9 @@ def kinds_of(field: FieldInfo) -> Kinds | None:
 
 def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
     """The record that `kind` names, among the field's own kinds or outside this package; None if there is none."""
-    found = [
-        one for one in records_of(field) if "kind" in one.model_fields and one.model_fields["kind"].default == kind
-    ]
-    if found:
-        return found[0]
+    for record in records_of(field):
+        if "kind" in record.model_fields and record.model_fields["kind"].default == kind:
+            return record
     kinds = kinds_of(field)
     return kinds.record(kind) if kinds is not None and isinstance(kind, str) and ":" in kind else None
 
@@ -305,21 +302,3 @@ def default_kind(field: FieldInfo) -> str | None:
 def is_mapping(field: FieldInfo) -> bool:
     """Whether the field holds records by name."""
     return get_origin(field.annotation) is dict
-
-
-def is_list(field: FieldInfo) -> bool:
-    """Whether the field holds several values in order."""
-    return get_origin(field.annotation) in (tuple, list)
-
-
-def _records(annotation: Any) -> Iterator[type[Config]]:
-    parts = get_args(annotation)
-    if isinstance(annotation, Kinds):
-        yield from annotation.records.values()
-    elif isinstance(annotation, type) and get_origin(annotation) is None:
-        if issubclass(annotation, Config):
-            yield annotation
-    else:  # next to a registry, an annotation names its parts' common base, which is not itself a part
-        registries = [part for part in parts if isinstance(part, Kinds)]
-        for part in registries or parts:
-            yield from _records(part)

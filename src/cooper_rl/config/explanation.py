@@ -13,7 +13,6 @@ from pydantic.fields import FieldInfo
 from cooper_rl.config.base import (
     Config,
     Kinds,
-    is_list,
     is_mapping,
     kinds_in,
     kinds_of,
@@ -104,7 +103,7 @@ def _inside(
 ) -> Iterator[Setting]:
     """The settings of the records that a field may hold, except for records that contain the field."""
     records = [record for record in records_of(field) if record not in around]
-    key += "[]" if is_list(field) else _NAMED if is_mapping(field) else ""
+    key += "[]" if get_origin(field.annotation) in (tuple, list) else _NAMED if is_mapping(field) else ""
     for record in records:
         preset = default if type(default) is record else None
         if len(records) == 1 and kinds_of(field) is None:
@@ -175,7 +174,8 @@ def _lines(config: Config, depth: int, comments: bool) -> Iterator[str]:
     for name, field in type(config).model_fields.items():
         value = getattr(config, name)
         if comments and len(get_args(field.annotation)) != 1:  # a `kind` with only one possible name needs no comment
-            yield from _comment(field.description or "", indent)
+            text = " ".join((field.description or "").split())
+            yield from (f"{indent}# {line}" for line in textwrap.wrap(text, WIDTH - len(indent)))
         if isinstance(value, Config):
             yield f"{indent}{name}:"
             yield from _part(value, field, depth + 1, comments)
@@ -198,19 +198,10 @@ def _lines(config: Config, depth: int, comments: bool) -> Iterator[str]:
 
 def _part(value: Config, field: FieldInfo, depth: int, comments: bool) -> Iterator[str]:
     """The lines of a record inside another. A part begins with its `kind`, which is needed to read it back."""
-    kinds = kinds_of(field)
-    if kinds is None:
-        yield from _lines(value, depth, comments)
-        return
-    yield f"{'  ' * depth}kind: {default_text(kinds.kind_of(value))}"
-    yield from (line for line in _lines(value, depth, comments) if not line.startswith(f"{'  ' * depth}kind:"))
-
-
-def _comment(text: str, indent: str) -> list[str]:
-    return [f"{indent}# {line}" for line in textwrap.wrap(" ".join(text.split()), WIDTH - len(indent))]
-
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+    key, kinds = f"{'  ' * depth}kind:", kinds_of(field)
+    if kinds is not None:
+        yield f"{key} {default_text(kinds.kind_of(value))}"
+    yield from (line for line in _lines(value, depth, comments) if kinds is None or not line.startswith(key))
 
 
 def json_schema(record: type[Config], title: str) -> dict[str, Any]:
@@ -219,8 +210,8 @@ def json_schema(record: type[Config], title: str) -> dict[str, Any]:
     It knows names, types, bounds, defaults and kinds, and explains each setting with the text under its field. Parts
     from outside the package, and rules about several settings at once, are checked only when the file is read.
     """
-    schema = _readable(record.model_json_schema())
-    return {"$schema": DIALECT, "title": title, **schema}
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, "title": title, **_readable(record.model_json_schema())}
 
 
 def _readable(schema: Any) -> Any:

@@ -1,9 +1,8 @@
 """What a configuration names from elsewhere: functions and classes of the user's, and what installed packages add.
 
 Entry points are in the groups `cooper_rl.commands` (`arena`), `cooper_rl.verifyrm` (commands of `cooper verifyrm`),
-`cooper_rl.kinds` (`shaping.rank`: the noun of the parts, then the kind), `cooper_rl.problems` (the name that
-`problems.source` gives: a function of split, count and seed), and `cooper_rl.benchmarks` (for
-`cooper verifyrm bench --benchmark`).
+`cooper_rl.kinds` (`shaping.rank`: the noun of the parts, then the kind) and `cooper_rl.problems` (the name that
+`problems.source` gives: a function of split, count and seed).
 """
 
 import asyncio
@@ -11,9 +10,8 @@ import importlib
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -58,15 +56,20 @@ def load_object(path: str, noun: str = "object") -> Any:
         raise InputError(f"{path!r}: write a {noun} as package.module:{noun}")
     if module_name in MOVED:
         raise InputError(f"{path}: {module_name} has moved; write {MOVED[module_name]}:{name}")
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
     try:
-        with _working_folder_first():
-            module = importlib.import_module(module_name)
+        module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name in MOVED:
             raise InputError(f"{path}: its import of {error.name} fails; write {MOVED[error.name]}") from error
         raise InputError(
-            f"{path}: {error}; is the module installed, on PYTHONPATH or in the working folder {Path.cwd()}?"
+            f"{path}: {error}; is the module installed, on PYTHONPATH or in the working folder {folder}?"
         ) from error
+    finally:
+        sys.path.remove(folder)
+        if folder not in sys.path:  # last, it hides no other module
+            sys.path.append(folder)
     if not hasattr(module, name):
         raise InputError(f"{path}: {name} does not exist in {module.__name__}")
     return getattr(module, name)
@@ -85,24 +88,8 @@ def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
     except TypeError as error:
         raise InputError(f"{path}: must take ({', '.join(parameters)}): {error}") from error
     except ValueError:  # built-in functions have no signature to look at
-        return function
+        pass
     return function
-
-
-@contextmanager
-def _working_folder_first() -> Iterator[None]:
-    """Put the working folder first on the module path, which `python -m` does but an installed script does not.
-
-    Afterwards it is last, where it hides no other module.
-    """
-    folder = str(Path.cwd())
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-        if folder not in sys.path:
-            sys.path.append(folder)
 
 
 class EventLoop:

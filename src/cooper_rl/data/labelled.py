@@ -1,15 +1,17 @@
-"""Labelled completions: the training data of VerifyRM, also replayed in stage 2."""
+"""Labelled completions: the training data of VerifyRM, also replayed in stage 2, and splits by problem."""
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from cooper_rl.data.mappings import text_of
 from cooper_rl.data.readers import Row, read_file
 from cooper_rl.errors import InputError
 
-FIELDS = ("question", "reference_answer", "completion", "label")
+LABELLED_FIELDS = ("question", "reference_answer", "completion", "label")
+T = TypeVar("T")
 _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0}
 
 
@@ -42,15 +44,20 @@ def read_labelled(path: str | Path) -> list[LabelledCompletion]:
     not. Raises InputError for a bad row, naming file, row and field, and for a file without rows. Raises
     MissingExtraError for a Parquet file if pyarrow is not installed.
     """
-    rows = [labelled_row(row) for row in read_file(Path(path))]
+    return read_rows(path, labelled_row, LABELLED_FIELDS)
+
+
+def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str]) -> list[T]:
+    """What `read` makes of every row of a file. Raises InputError for a file without rows."""
+    rows = [read(row) for row in read_file(Path(path))]
     if not rows:
-        raise InputError(f"{path}: holds no rows; each row needs {', '.join(FIELDS)}")
+        raise InputError(f"{path}: holds no rows; each row needs {', '.join(needed)}")
     return rows
 
 
 def labelled_row(row: Row) -> LabelledCompletion:
     """One row as a labelled completion, with the checks and errors of `read_labelled`."""
-    question, answer, completion = texts_of(row, FIELDS)
+    question, answer, completion = texts_of(row, LABELLED_FIELDS)
     return LabelledCompletion(question, answer, completion, label_of(row, "label"), row.location)
 
 
@@ -64,7 +71,7 @@ def label_of(row: Row, name: str) -> float:
     return label
 
 
-def texts_of(row: Row, needed: Sequence[str] = FIELDS[:3]) -> tuple[str, str, str]:
+def texts_of(row: Row, needed: Sequence[str] = LABELLED_FIELDS[:3]) -> tuple[str, str, str]:
     """Question, reference answer and completion of a row that has all the `needed` fields.
 
     Raises InputError naming file, row and field.
@@ -76,7 +83,7 @@ def texts_of(row: Row, needed: Sequence[str] = FIELDS[:3]) -> tuple[str, str, st
             f"(this one has {', '.join(map(str, row.fields))})"
         )
     texts: dict[str, str] = {}
-    for name in FIELDS[:3]:
+    for name in LABELLED_FIELDS[:3]:
         texts[name] = text_field(row, name)
         if not texts[name] and name != "completion":
             raise InputError(f"{row.location}: field {name!r} is empty; fill it in or leave the row out")
@@ -89,3 +96,39 @@ def text_field(row: Row, name: str) -> str:
         return text_of(row.fields[name])
     except TypeError as error:
         raise InputError(f"{row.location}: field {name!r}: {error}; write it as text") from error
+
+
+def split_by_problem(
+    rows: Sequence[LabelledCompletion], held_out: float, seed: int
+) -> tuple[list[LabelledCompletion], list[LabelledCompletion]]:
+    """Split rows into (training, held-out). All completions of a question are on one side (see `problem_key`).
+
+    Whole problems are drawn until the held-out rows are at least the share `held_out` of all rows. Raises InputError if
+    there are fewer than two problems.
+    """
+    by_problem: dict[str, list[LabelledCompletion]] = {}
+    for row in rows:
+        by_problem.setdefault(problem_key(row.question), []).append(row)
+    if len(by_problem) < 2:
+        raise InputError("the labelled rows are all about one problem; holding out needs at least two")
+    problems = list(by_problem)
+    random.Random(seed).shuffle(problems)
+    held: list[LabelledCompletion] = []
+    while len(problems) > 1 and (not held or len(held) < held_out * len(rows)):
+        held += by_problem[problems.pop()]
+    kept = set(problems)
+    return [row for name, group in by_problem.items() if name in kept for row in group], held
+
+
+def problem_key(question: str) -> str:
+    """A key that is equal for questions that differ only in spacing or case."""
+    return " ".join(question.casefold().split())
+
+
+def problem_folds(questions: Sequence[str], folds: int, seed: int) -> list[int]:
+    """A fold in [0, folds) for each question. Equal questions share a fold, and folds are of nearly equal size."""
+    keys = [problem_key(question) for question in questions]
+    order = list(dict.fromkeys(keys))
+    random.Random(seed).shuffle(order)
+    fold_of = {key: index % folds for index, key in enumerate(order)}
+    return [fold_of[key] for key in keys]

@@ -1,66 +1,116 @@
-"""Loads and validates the problems that a configuration names. Every command uses this module."""
+"""Loads the problems that a configuration names, and checks that every reference answer verifies against itself."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
 from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.data.mappings import BadValue, Mapping, map_row
-from cooper_rl.data.problem import Problem
-from cooper_rl.data.readers import Row, read_file, read_hub
-from cooper_rl.data.ready_made import READY_MADE
-from cooper_rl.data.validation import (
-    BadRow,
-    Duplicate,
-    Fault,
-    ValidationReport,
-    location,
-    validate,
-)
+from cooper_rl.data.mappings import READY_MADE, BadValue, Mapping, map_row
+from cooper_rl.data.problem import Problem, location
+from cooper_rl.data.readers import read_file, read_hub
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
+Fault = Callable[[Problem, str], str | None]
+"""`(problem, answer) -> why the answer cannot be the problem's reference`, or None if it can. See `Rule.fault`."""
+
 MADE_COUNT = 512
 """Number of problems of a made world if no limit is set."""
+LISTED_ROWS = 20
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be used: its location and the reason."""
+
+    location: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Duplicate(BadRow):
+    """A row that repeats an earlier row's question. `first` is the earlier problem, `answer` is this row's answer."""
+
+    first: Problem
+    answer: str
+
+    def contradicts(self, fault: Fault) -> bool:
+        """Whether this row's answer does not verify against the earlier problem's."""
+        return self.answer != self.first.answer and fault(self.first, self.answer) is not None
+
+    def told(self) -> BadRow:
+        """The contradiction as a bad row, with both locations and both answers."""
+        both = f"the answer is {self.answer!r} here and {self.first.answer!r} there"
+        return BadRow(self.location, f"{self.reason}, but {both}")
 
 
 @dataclass
 class LoadedProblems:
-    """The problems as read, before any reference answer is verified."""
+    """The usable problems, and the bad rows and duplicates among the `rows` rows read.
+
+    `skip` and `limit` may leave out more rows, which are not listed.
+    """
 
     problems: list[Problem] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
     rows: int = 0
-    """Number of rows read. `skip` and `limit` leave out some of them."""
+
+    def summary(self) -> str:
+        return (
+            f"{len(self.problems)} problems from {self.rows} rows "
+            f"({len(self.bad_rows)} bad, {len(self.duplicates)} duplicates)"
+        )
 
 
-def load_problems(config: ProblemsConfig, fault: Fault | None) -> ValidationReport:
-    """Read and map the rows, drop duplicates, shuffle, apply `skip` and `limit`, and validate.
+def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems:
+    """Read and map the rows, drop duplicates, shuffle, apply `skip` and `limit`, and verify the reference answers.
 
     `fault` is None if the reward does not depend on the reference answers. They are then not checked, and a missing one
-    becomes an empty text.
+    becomes an empty text. A duplicate whose answer does not verify against the first answer counts as a bad row: one of
+    the two is wrong, and the first is kept. `max_bad_rows` limits the bad rows. An integer limits their number. A float
+    limits a sum of two shares: rows that were bad in reading, and problems that do not verify.
 
-    Raises:
-        InputError: the source or a row is invalid, or there are more bad rows than `config.max_bad_rows`.
-        MissingExtraError: Parquet or a hub data set without the extra `data`.
+    Raises InputError if the source or a row is invalid, if there are more bad rows than the limit, or no usable problem
+    at all; MissingExtraError for Parquet or a hub data set without the extra `data`.
     """
     loaded = read_problems(config, answers_required=fault is not None)
     without = sum(not problem.answer for problem in loaded.problems)
     if without:
         logger.info("%d of %d problems have no reference answer", without, len(loaded.problems))
-    return validate(
-        loaded.problems,
-        fault,
-        max_bad_rows=config.max_bad_rows,
-        bad_rows=loaded.bad_rows,
-        duplicates=loaded.duplicates,
-        rows=loaded.rows,
-    )
+    given, unverified = loaded.problems, []
+    if fault is not None:
+        conflicts = [one for one in loaded.duplicates if one.contradicts(fault)]
+        loaded.bad_rows += [conflict.told() for conflict in conflicts]
+        loaded.duplicates = [one for one in loaded.duplicates if one not in conflicts]
+        checked = [(problem, fault(problem, problem.answer)) for problem in given]
+        unverified = [BadRow(location(p), f"answer {p.answer!r} {why}") for p, why in checked if why is not None]
+        loaded.problems = [problem for problem, why in checked if why is None]
+    if loaded.rows == 0:
+        raise InputError("the problems are empty: problems.source has no rows")
+    share = len(loaded.bad_rows) / loaded.rows + len(unverified) / max(1, len(given))
+    loaded.bad_rows += unverified
+    if (share if isinstance(config.max_bad_rows, float) else len(loaded.bad_rows)) > config.max_bad_rows:
+        raise InputError(
+            f"{len(loaded.bad_rows)} bad rows of {loaded.rows}, but problems.max_bad_rows allows "
+            f"{config.max_bad_rows}:\n{_listing(loaded.bad_rows)}\n"
+            "Correct them, choose other fields, or raise problems.max_bad_rows."
+        )
+    if not loaded.problems:
+        raise InputError(
+            f"no problem is left of {loaded.rows} rows; check problems.skip and these bad rows:\n"
+            f"{_listing(loaded.bad_rows)}"
+        )
+    if loaded.bad_rows:
+        logger.warning("%s; bad rows are skipped:\n%s", loaded.summary(), _listing(loaded.bad_rows))
+    return loaded
 
 
 def read_problems(config: ProblemsConfig, answers_required: bool = True) -> LoadedProblems:
@@ -91,38 +141,28 @@ def read_problems(config: ProblemsConfig, answers_required: bool = True) -> Load
 
 
 def _problems_of(config: ProblemsConfig, bad_rows: list[BadRow], answers_required: bool) -> Iterator[Problem]:
+    """Every problem of the source; rows without one are added to `bad_rows`."""
+    split = config.split or "train"
     if config.kind == "made":
-        return _made(config)
-    mapping = replace(
-        mapping_of(config), answer_required=answers_required, rule=config.rule, rule_field=config.rule_field
-    )
-    return _mapped(config, mapping, bad_rows)
-
-
-def _mapped(config: ProblemsConfig, mapping: Mapping, bad_rows: list[BadRow]) -> Iterator[Problem]:
-    stem = Path(config.source).stem if config.kind == "file" else config.source
-    for number, row in enumerate(_rows(config), start=1):
+        count = config.skip + (config.limit or MADE_COUNT)
+        made = load_added("problems", config.source)(split, count, config.seed)  # reports unknown splits
+        yield from (replace(problem, rule=config.rule) for problem in made)
+        return
+    if config.kind == "file":
+        name, rows = Path(config.source).stem, read_file(Path(config.source).expanduser())
+    else:
+        name, rows = config.source, read_hub(config.source, config.subset, split)
+    question = tuple(part.strip() for part in (config.question or "question").split("+"))
+    own = Mapping(question, config.answer or "answer", config.solution, config.id)
+    mapping = own if config.format is None else READY_MADE[config.format]
+    mapping = replace(mapping, answer_required=answers_required, rule=config.rule, rule_field=config.rule_field)
+    for number, row in enumerate(rows, start=1):
         try:
-            yield map_row(row, mapping, fallback_id=f"{stem}-{number}")
+            yield map_row(row, mapping, fallback_id=f"{name}-{number}")
         except BadValue as error:
             bad_rows.append(BadRow(row.location, str(error)))
 
 
-def _rows(config: ProblemsConfig) -> Iterator[Row]:
-    if config.kind == "file":
-        return read_file(Path(config.source).expanduser())
-    return read_hub(config.source, config.subset, config.split or "train")
-
-
-def mapping_of(config: ProblemsConfig) -> Mapping:
-    """The ready-made mapping named by `format`, or one built from the configured field names."""
-    if config.format is not None:
-        return READY_MADE[config.format]
-    question = tuple(name.strip() for name in (config.question or "question").split("+"))
-    return Mapping(question, config.answer or "answer", config.solution, config.id)
-
-
-def _made(config: ProblemsConfig) -> Iterator[Problem]:
-    count = config.skip + (config.limit or MADE_COUNT)
-    made = load_added("problems", config.source)(config.split or "train", count, config.seed)  # reports unknown splits
-    return (replace(problem, rule=config.rule) for problem in made)
+def _listing(bad_rows: Sequence[BadRow]) -> str:
+    more = [f"  … and {len(bad_rows) - LISTED_ROWS} more"] if len(bad_rows) > LISTED_ROWS else []
+    return "\n".join([*(f"  {row}" for row in bad_rows[:LISTED_ROWS]), *more])

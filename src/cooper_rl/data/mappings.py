@@ -1,6 +1,7 @@
-"""Turns rows into problems: which fields to read, and how."""
+"""Turns rows into problems: which fields to read, and how; with mappings for widely used data sets."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +23,7 @@ class BadValue(ValueError):
 def text_of(value: Any) -> str:
     """A field as text: 43.0 becomes `43`, null becomes empty.
 
-    Raises:
-        TypeError: the value is a list, an object, a truth value or infinity, which have no single form as text.
+    Raises TypeError for a list, an object, a truth value or infinity, which have no single form as text.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -62,9 +62,8 @@ class Mapping:
 def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
     """Make a problem from a row. `metadata` gets all fields that are not read or omitted, and `location`.
 
-    Raises:
-        InputError: a field is missing or has the wrong type. The message names file, line, field and remedy.
-        BadValue: a field is empty or holds no answer.
+    Raises InputError for a field that is missing or of the wrong type, which names file, line, field and remedy, and
+    BadValue for one that is empty or holds no answer.
     """
     parts = [_read(row, name, mapping.read_question) for name in mapping.question]
     required = mapping.answer_required
@@ -76,9 +75,7 @@ def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
     if solution and answer and mapping.box_solution and "\\boxed" not in solution:
         solution = f"{solution}\nThe answer is \\boxed{{{answer}}}."
     rule = _read(row, mapping.rule_field, text_of, _RULE_DEMAND) if mapping.rule_field else ""
-    used = {*mapping.question, mapping.solution, mapping.rule_field, *mapping.omit} | (
-        {mapping.answer} if answer else set()
-    )
+    used = {*mapping.question, mapping.solution, mapping.rule_field, *mapping.omit, mapping.answer if answer else None}
     metadata = {name: value for name, value in row.fields.items() if name not in used}
     return Problem(
         id=(_read(row, mapping.id, text_of) if mapping.id else "") or row.name or fallback_id,
@@ -114,3 +111,105 @@ def join_sentences(parts: list[str]) -> str:
     kept = [part for part in parts if part]
     closed = [part if part[-1] in ".?!:;," else f"{part}." for part in kept[:-1]]
     return " ".join([*closed, *kept[-1:]])
+
+
+def last_boxed(value: Any) -> str:
+    r"""The content of the last `\boxed{}` (or `\fbox{}`, or `\boxed 3`) of a solution, with balanced braces.
+
+    Raises BadValue if there is none, or if its brace is never closed.
+    """
+    text = text_of(value)
+    found = list(re.finditer(r"\\(?:boxed|fbox)(?![A-Za-z])", text))
+    if not found:
+        raise BadValue("has no \\boxed{} answer")
+    rest = text[found[-1].end() :].lstrip()
+    if not rest.startswith("{"):
+        return re.split(r"[\s$]", rest, maxsplit=1)[0]
+    depth = 0
+    for index, character in enumerate(rest):
+        escaped = index > 0 and rest[index - 1] == "\\"
+        depth += 0 if escaped else (character == "{") - (character == "}")
+        if depth == 0:
+            return rest[1:index]
+    raise BadValue("has a \\boxed{ that is never closed")
+
+
+def _gsm8k_answer(value: Any) -> str:
+    _, mark, answer = text_of(value).rpartition("####")
+    if not mark:
+        raise BadValue("has no '#### answer' line")
+    return answer.replace(",", "")
+
+
+def _without_unit(value: Any) -> str:
+    """`9 (apples)` becomes `9`. An answer that is entirely in parentheses stays as it is."""
+    text = text_of(value)
+    return re.sub(r"\s*\([^()]*\)$", "", text) or text
+
+
+def _without_dollars(value: Any) -> str:
+    answers = value if isinstance(value, list) else [value]
+    return ", ".join(text_of(answer).replace("$", "") for answer in answers)
+
+
+_LATEX_DEBRIS = r"(?:\s|\\\\|\\noindent|\\end\{problem\})+$"
+
+
+def _odyssey_question(value: Any) -> str:
+    return re.sub(_LATEX_DEBRIS, "", text_of(value))
+
+
+def _odyssey_answer(value: Any) -> str:
+    bare = re.sub(_LATEX_DEBRIS, "", text_of(value)).replace("\\$", "").replace("$", "")
+    return bare.strip().removesuffix(".")
+
+
+READY_MADE: dict[str, Mapping] = {
+    # openai/gsm8k
+    "gsm8k": Mapping(
+        ("question",),
+        "answer",
+        "answer",
+        read_answer=_gsm8k_answer,
+        read_solution=lambda value: re.sub(r"<<[^<>]*>>", "", text_of(value).rpartition("####")[0]),
+        box_solution=True,
+    ),
+    # arkilpatel/SVAMP
+    "svamp": Mapping(("Body", "Question"), "Answer", id="ID"),
+    # Fields as in the evaluation harness of Qwen2.5-Math
+    "asdiv": Mapping(("body", "question"), "answer", read_answer=_without_unit),
+    "mawps": Mapping(("input",), "target"),
+    # Hendrycks et al. 2021
+    "math": Mapping(("problem",), "solution", "solution", read_answer=last_boxed),
+    # HuggingFaceH4/MATH-500
+    "math500": Mapping(("problem",), "answer", "solution", id="unique_id", box_solution=True),
+    # OpenBMB/OlympiadBench, English and text only
+    "olympiadbench": Mapping(
+        ("context", "question"),
+        "final_answer",
+        "solution",
+        id="id",
+        read_answer=_without_dollars,
+        read_solution=lambda value: text_of((value or [""])[0] if isinstance(value, list) else value),
+        box_solution=True,
+    ),
+    # protagolabs/odyssey-math; a row's id is its key
+    "math_odyssey": Mapping(
+        ("question",),
+        "answer",
+        "reasoning",
+        read_question=_odyssey_question,
+        read_answer=_odyssey_answer,
+        read_solution=_odyssey_question,
+        box_solution=True,
+    ),
+    # zwhe99/DeepMath-103K; each row has three solutions of about 16 KB
+    "deepmath": Mapping(
+        ("question",),
+        "final_answer",
+        "r1_solution_1",
+        read_answer=_without_dollars,
+        box_solution=True,
+        omit=("r1_solution_2", "r1_solution_3"),
+    ),
+}

@@ -19,3 +19,8 @@ class Problem:
     solution: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     rule: str | None = None
+
+
+def location(problem: Problem) -> str:
+    """Where the problem was read from, or its id if that is unknown."""
+    return str(problem.metadata.get("location", problem.id))

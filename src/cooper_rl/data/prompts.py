@@ -20,10 +20,7 @@ class PromptEncoder:
     """Builds the prompts of one policy, by default with its chat template.
 
     `context` is the number of tokens that a prompt may take, which is the model's context minus the completion (see
-    `prompt_room`).
-
-    Raises:
-        InputError: the configuration requires a chat template but the tokenizer has none.
+    `prompt_room`). Raises InputError if the configuration requires a chat template but the tokenizer has none.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig, context: int | None = None):
@@ -47,9 +44,8 @@ class PromptEncoder:
 
     def encode(self, problem: Problem) -> list[int]:
         """The prompt's token ids, to which the policy appends a completion."""
-        text = self.text(problem)
         # A chat template writes its own special tokens.
-        ids = list(self.tokenizer.encode(text, add_special_tokens=not self.chat))
+        ids = list(self.tokenizer.encode(self.text(problem), add_special_tokens=not self.chat))
         # Some tokenizers end a plain text with an end-of-sequence token, which would leave nothing to complete.
         if not self.chat and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
             ids.pop()
@@ -67,8 +63,7 @@ class PromptEncoder:
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems whose prompts fit. Call it before training starts.
 
-        Raises:
-            InputError: a prompt is too long and `too_long` is `error`, or no prompt fits.
+        Raises InputError if a prompt is too long and `too_long` is `error`, or no prompt fits.
         """
         if self.max_tokens is None:
             return list(problems)
@@ -116,12 +111,10 @@ def render_chat(
     if not tokenizer.chat_template:
         return "\n\n".join(message["content"] for message in messages) + "\n\n"
     try:
-        rendered = tokenizer.apply_chat_template(
-            list(messages), tokenize=False, add_generation_prompt=True, **(arguments or {})
-        )
+        chat = list(messages)
+        return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True, **(arguments or {})))
     except TemplateError as error:
         raise InputError(
             f"{tokenizer.name_or_path}: the chat template rejects the prompt ({error}); "
             "if it does not support the system role, leave prompt.system empty"
         ) from error
-    return str(rendered)

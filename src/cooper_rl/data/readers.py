@@ -28,29 +28,20 @@ class Row:
 def read_file(path: Path) -> Iterator[Row]:
     """Stream the rows of a .jsonl, .json, .csv, .tsv or .parquet file.
 
-    Raises:
-        InputError: no such file, an unknown suffix, or content that cannot be parsed (naming file and line).
-        MissingExtraError: a Parquet file, but pyarrow is not installed.
+    Raises InputError for a missing file, an unknown suffix, or content that cannot be parsed (with file and line), and
+    MissingExtraError for a Parquet file if pyarrow is not installed.
     """
-    readers = {
-        ".jsonl": _read_jsonl,
-        ".json": _read_json,
-        ".csv": _read_csv,
-        ".tsv": partial(_read_csv, dialect="excel-tab"),
-        ".parquet": _read_parquet,
-    }
+    readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
+    readers |= {".tsv": partial(_read_csv, dialect="excel-tab"), ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: unknown suffix {path.suffix!r}; convert the file to one of {', '.join(readers)}")
     if not path.is_file():
-        raise InputError(f"{path}: no such file{_nearest(path)}")
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = get_close_matches(path.name, siblings, n=1)
+        remedy = f"did you mean {path.parent / close[0]}?" if close else "check problems.source"
+        raise InputError(f"{path}: no such file; {remedy}")
     return reader(path)
-
-
-def _nearest(path: Path) -> str:
-    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    close = get_close_matches(path.name, siblings, n=1)
-    return f"; did you mean {path.parent / close[0]}?" if close else "; check problems.source"
 
 
 def _rows_of(value: Any, location: str) -> Iterator[Row]:
@@ -60,11 +51,8 @@ def _rows_of(value: Any, location: str) -> Iterator[Row]:
             f"{location}: expected an object with fields, found {type(value).__name__}; "
             'write one {"question": ..., "answer": ...} per problem'
         )
-    if value and all(isinstance(record, dict) for record in value.values()):
-        for name, record in value.items():
-            yield Row(location, record, name)
-    else:
-        yield Row(location, value)
+    named = value and all(isinstance(record, dict) for record in value.values())
+    yield from (Row(location, record, name) for name, record in (value.items() if named else [(None, value)]))
 
 
 def _read_jsonl(path: Path) -> Iterator[Row]:
@@ -90,12 +78,8 @@ def _decode(raw: bytes, location: str) -> str:
 
 
 def _read_json(path: Path) -> Iterator[Row]:
-    for number, value in _json_values(_decode(path.read_bytes(), str(path)), path):
-        yield from _rows_of(value, f"{path}:{number}")
-
-
-def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
-    """The elements of an array, or consecutive objects, each with the line on which it starts."""
+    """The elements of an array, or consecutive objects. Their lines are those on which they start."""
+    text = _decode(path.read_bytes(), str(path))
     position = _after_space(text, 0)
     in_array = text.startswith("[", position)
     position = _after_space(text, position + in_array)
@@ -106,7 +90,7 @@ def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
             value, position = decode_json(text, position)
         except ValueError as error:
             raise InputError(f"{path}:{line}: not valid JSON ({error}); write an array of objects") from error
-        yield line, value
+        yield from _rows_of(value, f"{path}:{line}")
         position = _after_space(text, position)
         if in_array:
             if text[position : position + 1] not in (",", "]"):
@@ -115,9 +99,7 @@ def _json_values(text: str, path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _after_space(text: str, position: int) -> int:
-    while position < len(text) and text[position] in " \t\r\n":
-        position += 1
-    return position
+    return next((i for i in range(position, len(text)) if text[i] not in " \t\r\n"), len(text))
 
 
 def _read_csv(path: Path, dialect: str = "excel") -> Iterator[Row]:
@@ -128,9 +110,8 @@ def _read_csv(path: Path, dialect: str = "excel") -> Iterator[Row]:
             for fields in reader:
                 location = f"{path}:{reader.line_num}"
                 if None in fields:
-                    raise InputError(
-                        f"{location}: more cells than the header has columns; quote cells that contain a separator"
-                    )
+                    too_many = "more cells than the header has columns; quote cells that contain a separator"
+                    raise InputError(f"{location}: {too_many}")
                 yield Row(location, dict(fields))
         except csv.Error as error:
             raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from error
@@ -153,11 +134,9 @@ def _read_parquet(path: Path) -> Iterator[Row]:
     try:
         with parquet.ParquetFile(path) as file:
             _check_columns(file.schema_arrow.names, str(path))
-            number = 0
-            for batch in file.iter_batches(batch_size=1024):
-                for fields in batch.to_pylist():
-                    number += 1
-                    yield Row(f"{path}:row {number}", fields)
+            rows = (fields for batch in file.iter_batches(batch_size=1024) for fields in batch.to_pylist())
+            for number, fields in enumerate(rows, start=1):
+                yield Row(f"{path}:row {number}", fields)
     # Damaged pages raise OSError; dates out of Python's range raise ValueError or OverflowError.
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
@@ -168,9 +147,8 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
     """Stream the rows of a Hugging Face data set (a hub name, or a local folder that `datasets` can load).
 
-    Raises:
-        InputError: no such data set, subset or split, or the hub cannot be reached.
-        MissingExtraError: `datasets` is not installed.
+    Raises InputError if there is no such data set, subset or split, or if the hub cannot be reached, and
+    MissingExtraError if `datasets` is not installed.
     """
     try:
         from datasets import load_dataset  # noqa: PLC0415

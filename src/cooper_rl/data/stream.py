@@ -15,10 +15,8 @@ SETTING_OF = {"problems": "problems", "batch_size": "problems_per_step", "seed":
 class ProblemStream:
     """An endless stream of batches. Every epoch holds each problem once, freshly shuffled.
 
-    A batch may span two epochs. The order depends only on the problems, `batch_size` and `seed`.
-
-    Raises:
-        InputError: fewer problems than `batch_size`.
+    A batch may span two epochs. The order depends only on the problems, `batch_size` and `seed`. Raises InputError for
+    fewer problems than `batch_size`.
     """
 
     def __init__(self, problems: Sequence[Problem], batch_size: int, seed: int):
@@ -34,8 +32,7 @@ class ProblemStream:
         self._start()
 
     def _start(self) -> None:
-        self.epoch = 0
-        self._position = 0
+        self.epoch = self._position = 0
         self._order = self._shuffled()
 
     def next_batch(self) -> list[Problem]:
@@ -76,13 +73,12 @@ class ProblemStream:
 
     def state(self) -> dict[str, Any]:
         """The stream's position as JSON values, for `restore`."""
-        return {**self._identity(), "epoch": self.epoch, "position": self._position}
+        return self._identity() | {"epoch": self.epoch, "position": self._position}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue exactly after the batch at which `state` was taken.
 
-        Raises:
-            InputError: the state belongs to other problems, another batch size or another seed.
+        Raises InputError if the state belongs to other problems, another batch size or another seed.
         """
         for name, value in self._identity().items():
             if state.get(name) != value:
@@ -97,8 +93,5 @@ class ProblemStream:
 
     def _identity(self) -> dict[str, Any]:
         names = "\n".join(problem.id for problem in self._problems)
-        return {
-            "problems": sha256(names.encode()).hexdigest(),
-            "batch_size": self._batch_size,
-            "seed": self._seed,
-        }
+        digest = sha256(names.encode()).hexdigest()
+        return {"problems": digest, "batch_size": self._batch_size, "seed": self._seed}

@@ -20,9 +20,8 @@ class Engine(Protocol):
 
     All three methods raise InputError for a model folder that they cannot use. `total_steps` is the number of optimizer
     steps in the whole run, over which the learning rate is scheduled. A learner that is not `trainable` only computes.
-
-    An engine may also have `check(policy: LearnerConfig, sampling: SamplingParams)`. It is called before any model is
-    loaded and raises InputError for settings that cannot work.
+    An engine may also have `check(policy: LearnerConfig, sampling: SamplingParams)`, which raises InputError for
+    settings that cannot work, before any model is loaded.
     """
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:
@@ -49,11 +48,9 @@ class LongLived(Protocol):
 
     def open(self, directory: Path) -> None:
         """Start them before any model is loaded; their logs go into the run's folder."""
-        ...
 
     def close(self) -> None:
         """End them. Does nothing for an engine that is not open."""
-        ...
 
 
 EngineConfig = Annotated[Engine, ENGINES]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -26,8 +26,7 @@ class EngineLost(RuntimeError):
 class PolicyBatch:
     """B completions with their prompts. The flat arrays hold N completion tokens, one completion after another.
 
-    All log-probabilities are in nats and belong to the logits divided by `temperature`. This includes the ones that the
-    learner computes.
+    All log-probabilities, also those that the learner computes, are in nats and of the logits divided by `temperature`.
     """
 
     token_ids: Column
@@ -51,8 +50,7 @@ class PolicyBatch:
         if len(self.lengths) != len(self.token_ids):
             raise ValueError(f"{len(self.lengths)} completion lengths for {len(self.token_ids)} rows")
         for name in ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs"):
-            values = getattr(self, name)
-            if values is not None and len(values) != tokens:
+            if (values := getattr(self, name)) is not None and len(values) != tokens:
                 raise ValueError(f"{len(values)} {name} for {tokens} completion tokens")
 
     @property
@@ -61,31 +59,29 @@ class PolicyBatch:
         return offsets_of(self.lengths)
 
 
-@dataclass(frozen=True)
-class PairBatch:
-    """Reward-model inputs for the pairwise loss: `positives[i]` against `negatives[i]`.
+class _Rows:
+    def take(self, rows: Sequence[int]) -> Self:
+        """Some of the rows, or pairs. Their weights stay the same."""
+        return type(self)(**{name: [values[i] for i in rows] for name, values in vars(self).items()})
 
-    `weights[i]` is the share of pair i in the step's loss (1 / number of valid pairs for a plain mean).
-    """
+
+@dataclass(frozen=True)
+class PairBatch(_Rows):
+    """Reward-model inputs for the pairwise loss: `positives[i]` against `negatives[i]`."""
 
     positives: list[list[int]]
     negatives: list[list[int]]
     weights: list[float]
+    """The share of each pair in the step's loss (1 / number of valid pairs for a plain mean)."""
 
     @property
     def inputs(self) -> list[list[int]]:
         """All inputs: the positives, then the negatives."""
         return self.positives + self.negatives
 
-    def take(self, rows: Sequence[int]) -> "PairBatch":
-        """Some of the pairs. Their weights stay the same."""
-        return PairBatch(
-            [self.positives[i] for i in rows], [self.negatives[i] for i in rows], [self.weights[i] for i in rows]
-        )
-
 
 @dataclass(frozen=True)
-class LabelledBatch:
+class LabelledBatch(_Rows):
     """Reward-model inputs with labels in [0, 1] for binary cross-entropy; `weights` as in `PairBatch`."""
 
     token_ids: list[list[int]]
@@ -97,21 +93,12 @@ class LabelledBatch:
         """All inputs."""
         return self.token_ids
 
-    def take(self, rows: Sequence[int]) -> "LabelledBatch":
-        """Some of the rows. Their weights stay the same."""
-        return LabelledBatch(
-            [self.token_ids[i] for i in rows], [self.labels[i] for i in rows], [self.weights[i] for i in rows]
-        )
-
 
 class Learner(Protocol):
     """A model that is being trained."""
 
     def forward_backward(self, batch: Any, loss: Any) -> Metrics:
-        """Accumulate the gradient of `loss` (a `Config` record of the learner's kind) on `batch`.
-
-        Metrics are step-level sums or means (unprefixed names).
-        """
+        """Accumulate the gradient of `loss` on `batch`. Metrics are step-level sums or means (unprefixed names)."""
         ...
 
     def optim_step(self) -> Metrics:
@@ -124,11 +111,9 @@ class Learner(Protocol):
 
     def save(self, directory: Path) -> None:
         """Write the weights as a plain Hugging Face folder, with the optimizer, schedule and counters beside them."""
-        ...
 
     def load(self, directory: Path) -> None:
         """Restore what `save` wrote, exactly."""
-        ...
 
 
 class PolicyLearner(Learner, Protocol):
@@ -146,18 +131,13 @@ class PolicyLearner(Learner, Protocol):
 
 
 class WeightSender(Protocol):
-    """One process's end of a transfer of weights to samplers elsewhere.
-
-    Every process of a sharded policy has one. The first sends, and the others help to gather each weight.
-    """
+    """One process's end of a transfer of weights. Of a sharded policy's processes the first sends, all gather."""
 
     def sync_weights(self, version: str) -> None:
         """Send all weights as they are now; the samplers name `version` afterwards. Parameters may be DTensors."""
-        ...
 
     def disconnect(self) -> None:
         """Leave the transfer."""
-        ...
 
 
 class RewardModelLearner(Learner, Protocol):
@@ -181,10 +161,8 @@ class Sampler(Protocol):
     def sync_weights(self, learner: PolicyLearner) -> None:
         """Take over the learner's current weights. Called before each step's `sample`.
 
-        Two engines meet only here: a sampler knows the learners whose weights it can take. Raises TypeError, which
-        names both, for any other learner.
+        Raises TypeError, which names both, for a learner whose weights this sampler cannot take.
         """
-        ...
 
 
 @runtime_checkable

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 MEASURED = ("time/", "memory/", "gpu_memory/", "rule/lost")
 """How the names of metrics begin that tell of the machine. Equal runs differ in these metrics and in no others."""
@@ -29,12 +30,12 @@ class Clock:
     @contextmanager
     def measure(self, part: str) -> Iterator[None]:
         """Measure the block as `part`."""
-        forget_gpu_peak()
+        _gpus("reset_peak_memory_stats")  # PyTorch has one peak for the whole process
         start = time.perf_counter()
         yield
         self._note("time", part, time.perf_counter() - start)
-        self._note("memory", part, resident_mib())
-        self._note("gpu_memory", part, gpu_peak_mib())
+        self._note("memory", part, _status_mib("VmRSS:"))
+        self._note("gpu_memory", part, max((most / _MIB for most in _gpus("max_memory_allocated")), default=None))
 
     def metrics(self) -> dict[str, float]:
         """The parts measured so far, `memory/peak`, and `time/step`: the time since the clock was created."""
@@ -51,11 +52,6 @@ class Clock:
             self._measured[f"{kind}/{name}"] = value
 
 
-def resident_mib() -> float | None:
-    """Main memory that the process holds now, in MiB. None where the system does not tell, as on macOS."""
-    return _status_mib("VmRSS:")
-
-
 def peak_mib() -> float | None:
     """The most main memory that the process ever held, in MiB. None where the system does not tell."""
     if (found := _status_mib("VmHWM:")) is not None:  # on Linux ru_maxrss may be that of the parent process
@@ -67,27 +63,16 @@ def peak_mib() -> float | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MIB
 
 
-def gpu_peak_mib() -> float | None:
-    """The most that PyTorch had allocated on one GPU since `forget_gpu_peak`, in MiB. None if it uses no GPU."""
-    if (cuda := _cuda_in_use()) is None:
-        return None
-    return max(cuda.max_memory_allocated(device) for device in range(cuda.device_count())) / _MIB
-
-
-def forget_gpu_peak() -> None:
-    """Start to measure `gpu_peak_mib` anew. PyTorch has one such peak for the whole process."""
-    if (cuda := _cuda_in_use()) is not None:
-        for device in range(cuda.device_count()):
-            cuda.reset_peak_memory_stats(device)
-
-
-def _cuda_in_use():
-    """`torch.cuda` if the process has loaded it and used a GPU. A process without PyTorch stays without it."""
+def _gpus(ask: str) -> list[Any]:
+    """What this function of `torch.cuda` says for each GPU. A process that has not loaded PyTorch stays without it."""
     torch = sys.modules.get("torch")
-    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
+    if torch is None or not torch.cuda.is_initialized():
+        return []
+    return [getattr(torch.cuda, ask)(device) for device in range(torch.cuda.device_count())]
 
 
 def _status_mib(field: str) -> float | None:
+    """A field of the system's status of this process, in MiB. None where the system does not tell, as on macOS."""
     if not _STATUS.exists():
         return None
     lines = _STATUS.read_text(encoding="utf-8").splitlines()

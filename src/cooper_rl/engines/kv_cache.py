@@ -1,33 +1,28 @@
 """A key-value cache that writes in place into a growing buffer instead of concatenating at every token."""
 
-from collections.abc import Callable
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig
-from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer
+from transformers.cache_utils import Cache, DynamicLayer
 
 GROWTH = 32
 
 
-class BufferedLayer(CacheLayerMixin):
+class BufferedLayer(DynamicLayer):
     """Keys and values of one full-attention layer, with free columns after the filled ones.
 
     `keys` and `values` are buffers [rows, heads, capacity, head size]. Only their first `length` columns are in use.
     """
 
-    is_sliding = False
+    keys: Any
+    values: Any
 
     def __init__(self) -> None:
         super().__init__()
         self.length = 0
-
-    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        # Memory is allocated when the buffer first grows.
-        self.keys = key_states[:, :, :0]
-        self.values = value_states[:, :, :0]
-        self.is_initialized = True
 
     def update(
         self,
@@ -42,11 +37,9 @@ class BufferedLayer(CacheLayerMixin):
             # A prefill gets no free columns: its rows are about to be repeated, and the free columns would be copied.
             self.keys, self.values, self.is_initialized = key_states, value_states, True
             return key_states, value_states
-        assert self.keys is not None
-        assert self.values is not None
         if self.length > self.keys.shape[-2]:
             capacity = self.length + GROWTH
-            self._replace(lambda buffer: _copied(buffer, start, capacity))
+            self.keys, self.values = (_copied(buffer, start, capacity) for buffer in (self.keys, self.values))
         self.keys[:, :, start : self.length] = key_states
         self.values[:, :, start : self.length] = value_states
         return self.filled
@@ -54,39 +47,24 @@ class BufferedLayer(CacheLayerMixin):
     @property
     def filled(self) -> tuple[Tensor, Tensor]:
         """Keys and values of the filled columns, [rows, heads, length, size]."""
-        assert self.keys is not None
-        assert self.values is not None
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
 
     def reorder_cache(self, beam_idx: Int[Tensor, " kept"]) -> None:
         """Make row i a copy of row `beam_idx[i]`, with room for the tokens to come."""
-        room = self.length + GROWTH
-        self._replace(lambda buffer: _copied(buffer, self.length, max(buffer.shape[-2], room), beam_idx))
+        capacity = max(self.keys.shape[-2], self.length + GROWTH)
+        buffers = (self.keys, self.values)
+        self.keys, self.values = (_copied(buffer, self.length, capacity, beam_idx) for buffer in buffers)
 
     def keep_rows(self, rows: Int[Tensor, " kept"]) -> None:
         """Row i becomes row `rows[i]`. A row may be named once. Only rows that change their place are copied."""
-        self._replace(lambda buffer: keep_in_place(buffer, rows, self.length))
-
-    def _replace(self, change: Callable[[Tensor], Tensor]) -> None:
-        assert self.keys is not None
-        assert self.values is not None
-        self.keys, self.values = change(self.keys), change(self.values)
+        self.keys, self.values = (keep_in_place(buffer, rows, self.length) for buffer in (self.keys, self.values))
 
     def get_seq_length(self) -> int:
         return self.length
 
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self.length + query_length, 0
-
-    def get_max_length(self) -> int:
-        return -1
-
-    def get_max_cache_shape(self) -> int:
-        return -1  # the name of `get_max_length` in transformers 5.0
-
     def reset(self) -> None:
-        self.keys = self.values = None
-        self.is_initialized, self.length = False, 0
+        super().reset()
+        self.length = 0
 
 
 def keep_in_place(
@@ -98,20 +76,18 @@ def keep_in_place(
     """
     held = buffer.untyped_storage().nbytes() // buffer.element_size()
     if 2 * len(rows) * buffer[0].numel() < held:
-        return _copied(buffer, buffer.shape[2] if filled is None else filled, buffer.shape[2], rows)
+        return _copied(buffer, filled, buffer.shape[2], rows)
     places = (rows != torch.arange(len(rows))).nonzero().squeeze(1)
     if len(places):
         buffer[places, :, :filled] = buffer[rows[places], :, :filled]
     return buffer[: len(rows)]
 
 
-def _copied(buffer: Tensor, filled: int, capacity: int, rows: Tensor | None = None) -> Tensor:
-    """A buffer with `capacity` columns. Its first columns are the `filled` ones of `rows` (default: all rows)."""
-    source = buffer[:, :, :filled]
-    if rows is not None:
-        source = source.index_select(0, rows)
+def _copied(buffer: Tensor, filled: int | None, capacity: int, rows: Tensor | None = None) -> Tensor:
+    """A buffer with `capacity` columns. Its first columns are the `filled` ones of `rows` (default: all of them)."""
+    source = buffer[:, :, :filled] if rows is None else buffer[:, :, :filled].index_select(0, rows)
     copy = source.new_empty(*source.shape[:2], capacity, source.shape[3])
-    copy[:, :, :filled] = source
+    copy[:, :, : source.shape[2]] = source
     return copy
 
 
@@ -126,23 +102,14 @@ def filling_gaps(kept: Int[Tensor, " kept"]) -> Int[Tensor, " kept"]:
 
 
 def build_cache(config: PreTrainedConfig) -> Cache:
-    """An empty cache for one batch. It is buffered if every layer is full attention, and transformers' own otherwise.
-
-    Sliding-window, linear-attention and hybrid models keep the layer classes that transformers has for them.
-    """
+    """An empty cache for one batch. It is buffered if every layer is full attention, else transformers' own."""
     cache = DynamicCache(config=config)
     if any(type(layer) is not DynamicLayer for layer in cache.layers):
         return cache
-    if not cache.layers:
-        return Cache(layer_class_to_replicate=BufferedLayer)
-    return Cache(layers=[BufferedLayer() for _ in cache.layers])
+    buffered: list[Any] = [BufferedLayer() for _ in cache.layers]
+    return Cache(layers=buffered) if buffered else Cache(layer_class_to_replicate=BufferedLayer)
 
 
 def tolerates_padding(config: PreTrainedConfig) -> bool:
     """Whether left-padding leaves the result exact. A recurrent state (Mamba, linear attention) would absorb it."""
     return not any(hasattr(layer, "recurrent_states") for layer in DynamicCache(config=config).layers)
-
-
-def select_rows(cache: Cache, rows: Int[Tensor, " kept"]) -> None:
-    """Make row i of the cache a copy of row `rows[i]`. This repeats and drops rows, for every kind of layer."""
-    cache.reorder_cache(rows)  # pyright: ignore[reportArgumentType]

@@ -1,8 +1,10 @@
 """Finds a model's folder, or its name on the hub, and checks that a folder is complete. Needs no torch."""
 
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HFValidationError, RepositoryNotFoundError
@@ -37,8 +39,8 @@ def _looks_local(path: str) -> bool:
         validate_repo_id(path)
     except HFValidationError:
         return True
-    folder = Path(path)
-    return not path or path.startswith((".", "/", "~")) or (str(folder.parent) != "." and folder.parent.is_dir())
+    parent = Path(path).parent
+    return not path or path.startswith((".", "/", "~")) or (str(parent) != "." and parent.is_dir())
 
 
 def _nearest_folder(folder: Path) -> Path | None:
@@ -47,18 +49,17 @@ def _nearest_folder(folder: Path) -> Path | None:
         return None
     found = Path(folder.anchor)
     for part in folder.relative_to(found).parts:
-        names = [part] if (found / part).is_dir() else get_close_matches(part, _folders_in(found), n=1, cutoff=0.8)
-        if not names:
-            return None
-        found /= names[0]
+        if not (found / part).is_dir():
+            try:
+                names = [entry.name for entry in found.iterdir() if entry.is_dir()]
+            except OSError:  # a folder that cannot be read gives no suggestions
+                return None
+            close = get_close_matches(part, names, n=1, cutoff=0.8)
+            if not close:
+                return None
+            part = close[0]
+        found /= part
     return found
-
-
-def _folders_in(folder: Path) -> list[str]:
-    try:
-        return [entry.name for entry in folder.iterdir() if entry.is_dir()]
-    except OSError:  # a folder that cannot be read gives no suggestions
-        return []
 
 
 def _in_cache(name: str) -> bool:
@@ -91,16 +92,7 @@ def _ask_the_hub(name: str) -> None:
         ) from error
 
 
-_TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer.model",
-    "tokenizer_config.json",
-    "vocab.json",
-    "vocab.txt",
-    "spiece.model",
-)
-
-
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "spiece.model")
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The files of a peft folder."""
 
@@ -119,9 +111,12 @@ def check_reward_model_folder(path: str) -> None:
     check_model_folder(path)
     while base := adapter_base(path):
         path = base
-    folder = local_folder(path)
-    if folder is not None:
-        check_head(path, _architecture(folder / "config.json"))
+    if (folder := local_folder(path)) is None:
+        return
+    name: Any = None
+    with suppress(ValueError, LookupError, TypeError):  # loading the model reports a file that cannot be read
+        name = parse_json((folder / "config.json").read_text(encoding="utf-8"))["architectures"][0]
+    check_head(path, name if isinstance(name, str) else "")
 
 
 def check_head(path: str, architecture: str, new_head: bool = False) -> None:
@@ -158,19 +153,10 @@ def adapter_base(path: str) -> str | None:
     return base
 
 
-def _architecture(config: Path) -> str:
-    """The architecture that the config names. Empty if the file cannot be read; loading the model reports that."""
-    try:
-        names = parse_json(config.read_text(encoding="utf-8"))["architectures"]
-        return names[0] if isinstance(names[0], str) else ""
-    except (ValueError, LookupError, TypeError):
-        return ""
-
-
 def check_tokenizer(path: str) -> None:
     """Raises InputError for a folder without a tokenizer."""
     folder = local_folder(path)
-    if folder and not any((folder / name).is_file() for name in _TOKENIZER_FILES):
+    if folder and not any((folder / name).is_file() for name in _TOKENIZERS):
         raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
 
 

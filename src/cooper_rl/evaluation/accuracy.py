@@ -15,7 +15,6 @@ from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RuleConfig
 from cooper_rl.rules.verifier import Verifier
@@ -131,10 +130,7 @@ def pass_at_k(correct: Bool[ndarray, "P n"], k: int) -> Float[ndarray, " P"]:
     """Unbiased estimate, from n >= k completions, of the chance that at least one of k completions is right.
 
     If c of the n are right it is 1 - C(n - c, k) / C(n, k), computed as a product so that nothing overflows
-    (Chen et al. 2021, arXiv 2107.03374, eq. 1).
-
-    Raises:
-        ValueError: k is not between 1 and n.
+    (Chen et al. 2021, arXiv 2107.03374, eq. 1). Raises ValueError if k is not between 1 and n.
     """
     samples = correct.shape[1]
     if not 1 <= k <= samples:
@@ -194,7 +190,7 @@ def evaluate(
     sampler: "Sampler",
     encoder: Encoder,
     problems: Sequence[Problem],
-    is_correct: Callable[[Problem, str], bool],
+    is_correct: Gold,
     params: SamplingParams = EVALUATION_PARAMS,
     k: int = 8,
     seed: int = 0,
@@ -204,38 +200,32 @@ def evaluate(
     """Sample k completions for every problem and label their texts with `is_correct(problem, text)`.
 
     `batch_size` is a number of problems. It changes which completions a seed gives, but not their distribution.
-    `progress(done, total)` is called after every batch and counts problems.
-
-    Raises:
-        InputError: no problems.
+    `progress(done, total)` is called after every batch and counts problems. Raises InputError without problems.
     """
     if not problems:
         raise InputError("there are no problems to evaluate on")
-    records: list[EvaluationRecord] = []
+    records = []
     for start in range(0, len(problems), batch_size):
         batch = problems[start : start + batch_size]
         prompts = [encoder.encode(problem) for problem in batch]
         # Each batch has its own seed, because equal prompts in two batches must not get equal completions.
-        samples = sampler.sample(prompts, k, params, seed=_batch_seed(seed, start))
-        for row, answer in enumerate(samples.answers()):
-            records.append(_record(batch[row // k], answer, is_correct))
+        own_seed = int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
+        for row, answer in enumerate(sampler.sample(prompts, k, params, seed=own_seed).answers()):
+            problem, reason = batch[row // k], "stop" if answer.stopped else "length"
+            what = problem.id, problem.question, problem.answer, answer.text, answer.tokens or 0, reason
+            records.append(EvaluationRecord(*what, bool(is_correct(problem, answer.text))))
         if progress is not None:
             progress(start + len(batch), len(problems))
     return summarise(records, k)
 
 
-def relabel(
-    result: EvaluationResult,
-    problems: Sequence[Problem],
-    is_correct: Callable[[Problem, str], bool],
-) -> EvaluationResult:
+def relabel(result: EvaluationResult, problems: Sequence[Problem], is_correct: Gold) -> EvaluationResult:
     """The result for the same completions with labels from another `is_correct`, such as gold instead of the rule."""
     by_id = {problem.id: problem for problem in problems}
-    records = [
-        replace(record, correct=bool(is_correct(by_id[record.problem_id], record.completion)))
-        for record in result.records
-    ]
-    return summarise(records, result.k)
+    correct = [bool(is_correct(by_id[record.problem_id], record.completion)) for record in result.records]
+    return summarise(
+        [replace(one, correct=right) for one, right in zip(result.records, correct, strict=True)], result.k
+    )
 
 
 def difference(first: EvaluationResult, second: EvaluationResult) -> Estimate:
@@ -243,48 +233,29 @@ def difference(first: EvaluationResult, second: EvaluationResult) -> Estimate:
 
     Raises ValueError if the results are not of the same problems in the same order.
     """
-    by_problem = []
-    for result in (first, second):
-        correct = np.array([record.correct for record in result.records]).reshape(-1, result.k)
-        by_problem.append(avg_at_k(correct))
     ids = [[record.problem_id for record in result.records[:: result.k]] for result in (first, second)]
     if ids[0] != ids[1]:
         raise ValueError("the two results are not of the same problems")
-    return paired_difference(*by_problem)
+    return paired_difference(*(avg_at_k(_correct(result.records, result.k)) for result in (first, second)))
 
 
-def _batch_seed(seed: int, start: int) -> int:
-    return int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
-
-
-def _record(problem: Problem, answer: Answer, is_correct: Callable[[Problem, str], bool]) -> EvaluationRecord:
-    return EvaluationRecord(
-        problem_id=problem.id,
-        question=problem.question,
-        answer=problem.answer,
-        completion=answer.text,
-        tokens=answer.tokens or 0,
-        stop_reason="stop" if answer.stopped else "length",
-        correct=bool(is_correct(problem, answer.text)),
-    )
+def _correct(records: Sequence[EvaluationRecord], k: int) -> Bool[ndarray, "P k"]:
+    return np.array([record.correct for record in records]).reshape(-1, k)
 
 
 def summarise(records: Sequence[EvaluationRecord], k: int) -> EvaluationResult:
     """Statistics of labelled completions; `records` has k consecutive ones for each problem."""
-    correct = np.array([record.correct for record in records]).reshape(-1, k)
+    correct = _correct(records, k)
+    sizes = sorted({1 << power for power in range(k.bit_length())} | {k})
     return EvaluationResult(
         avg_at_k=Estimate.of(avg_at_k(correct), k),
-        pass_at={size: Estimate.of(pass_at_k(correct, size), k / size) for size in _sizes(k)},
+        pass_at={size: Estimate.of(pass_at_k(correct, size), k / size) for size in sizes},
         k=k,
         problems=len(correct),
         mean_tokens=float(np.mean([record.tokens for record in records])),
         truncated=float(np.mean([record.stop_reason == "length" for record in records])),
         records=list(records),
     )
-
-
-def _sizes(k: int) -> list[int]:
-    return sorted({1 << power for power in range(k.bit_length())} | {k})
 
 
 @dataclass(frozen=True)
@@ -304,30 +275,32 @@ class HeldOut:
         self, sampler: "Sampler", verifier: Verifier, seed: int, on_progress: Callable[[int, int], None] | None = None
     ) -> dict[str, EvaluationResult]:
         """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`."""
-        by_rule = evaluate(
-            sampler,
-            self.encoder,
-            self.problems,
-            verifier.accepts,
-            self.params,
-            self.k,
-            seed,
-            self.batch_size,
-            on_progress,
-        )
-        if self.gold is None:
-            return {"rule": by_rule}
-        return {"rule": by_rule, "gold": relabel(by_rule, self.problems, self.gold)}
+        what = self.encoder, self.problems, verifier.accepts, self.params, self.k
+        by_rule = evaluate(sampler, *what, seed, self.batch_size, on_progress)
+        by_gold = {} if self.gold is None else {"gold": relabel(by_rule, self.problems, self.gold)}
+        return {"rule": by_rule} | by_gold
 
     def measure(self, sampler: "Sampler", verifier: Verifier, seed: int) -> "Metrics":
         """Mean accuracy over k samples per problem, as `test/rule_avg` and, where gold is known, `test/gold_avg`.
 
         `test/cut_off_rate` is the share of completions that reached the length limit. A set with a name has it in
-        between, as in `test/svamp/rule_avg`.
+        between, as in `test/svamp/rule_avg`. If the rule is silent on some problems, its accuracy is that on the
+        others, and gold is also given for both parts, as `test/gold_avg_heard` and `test/gold_avg_silent`.
         """
         results = self.evaluate(sampler, verifier, seed)
         prefix = f"test/{self.name}/" if self.name else "test/"
         metrics = {f"{prefix}{labeller}_avg": result.avg_at_k.mean for labeller, result in results.items()}
+        heard = np.array([verifier.judges(problem) for problem in self.problems])
+        if not heard.all():
+            del metrics[f"{prefix}rule_avg"]
+            for labeller, result in results.items():
+                shares = avg_at_k(_correct(result.records, result.k))
+                parts = {"_heard": heard, "_silent": ~heard} if labeller == "gold" else {"": heard}
+                metrics |= {
+                    f"{prefix}{labeller}_avg{where}": float(shares[some].mean())
+                    for where, some in parts.items()
+                    if some.any()
+                }
         return metrics | {f"{prefix}cut_off_rate": results["rule"].truncated}
 
 
@@ -361,11 +334,8 @@ def evaluate_model(
     set_threads(threads)
     with Verifier(rule or MathsRule()) as verifier:
         problems = load_problems(data, verifier.fault).problems
-        if like is None:
-            sampler = NativeSampler.from_folder(model)
-        else:
-            autocast, max_rows = like.policy.autocast, like.rollout.max_rows
-            sampler = NativeSampler.from_folder(model, autocast=autocast, max_rows=max_rows)
+        settings: dict[str, Any] = {"autocast": like.policy.autocast, "max_rows": like.rollout.max_rows} if like else {}
+        sampler = NativeSampler.from_folder(model, **settings)
         encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
         held_out = HeldOut(encoder.fitting(problems), encoder, params, k, batch_size, gold_of(data))
         if on_prompt is not None and held_out.problems:

@@ -45,10 +45,10 @@ def robustness_rows(
     for number in range(count):
         row = random.choice(rows)
         kind = kinds[number % len(kinds)]
-        if kind == "bare_answer" and number // len(kinds) % 2 == 0:
-            made.append(_row(row, _stated(row.answer, random), 1.0, kind))
-        else:
-            made.append(_row(row, _WRITERS[kind](row, answers, random), 0.0, kind))
+        is_right = kind == "bare_answer" and number // len(kinds) % 2 == 0
+        text = _stated(row.answer, random) if is_right else _WRITERS[kind](row, answers, random)
+        location = f"robustness {kind} of {row.location}"
+        made.append(LabelledCompletion(row.question, row.answer, text, float(is_right), location))
     return made
 
 
@@ -69,10 +69,6 @@ def _differs(one: str, other: str) -> bool:
     if a is not None and b is not None:
         return same_number(a, b) is False
     return one.split() != other.split() and (a is None) == (b is None)
-
-
-def _row(row: LabelledCompletion, completion: str, label: float, kind: str) -> LabelledCompletion:
-    return LabelledCompletion(row.question, row.answer, completion, label, f"robustness {kind} of {row.location}")
 
 
 def _stated(answer: str, random: Random) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from cooper_rl.config.base import Config
-from cooper_rl.data.labelled import LabelledCompletion, read_labelled
-from cooper_rl.data.split import problem_key
+from cooper_rl.data.labelled import LabelledCompletion, problem_key, read_labelled
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.errors import InputError
 

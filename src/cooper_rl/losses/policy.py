@@ -1,24 +1,92 @@
-"""Policy losses: pure functions of padded log-probabilities. The weights contain aggregation and normalisation.
+"""The policy's loss as pure functions: clipped ratios, the KL term, and the weight of each token in a step.
 
-`policy_loss` is what every learner minimises; the kinds below it differ in how they clip the probability ratio.
+`policy_loss` is what every learner minimises; its `weights` are those of `token_weights`.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self
 
-from jaxtyping import Bool, Float
-from pydantic import Field
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int
+from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config, Kinds
-from cooper_rl.losses.kl import KLConfig, clamp_log_ratio, kl_estimate
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    TokenLosses = tuple[Float[Tensor, "B T"], dict[str, Tensor]]
+    AnyShape = Float[Tensor, ...]
+    Tokens = Float[Tensor, "B T"]
+    TokenLosses = tuple[Tokens, dict[str, Tensor]]
     """The loss of each token, and metrics of each token. Their values at padding have no meaning."""
+    Lengths = Int[np.ndarray, " R"]
+    Weights = Float64[np.ndarray, " R"]
+
+KLKind = Literal["k1", "k2", "k3"]
+LOG_RATIO_LIMIT = 20.0
+"""In nats. exp(20) is about 5e8: far outside any trust region, but still far from overflow in float32."""
+
+
+class KLConfig(Config):
+    """The pull towards the reference policy."""
+
+    kind: KLKind = "k3"
+    """Estimator: `k1` (log-ratio), `k2` (half its square) or `k3` (low variance, never negative)."""
+    coefficient: float = Field(default=0.001, ge=0)
+    """Weight of the KL term (beta)."""
+    where: Literal["loss", "reward"] = "loss"
+    """`loss` adds each token's estimate to the token's loss and differentiates it; use k2 or k3 there, because k1 has
+    zero gradient in expectation. `reward` subtracts the estimate, summed over a completion, from its reward; use k1
+    there."""
+    clamp: float | None = Field(default=None, gt=0)
+    """Upper bound of a token's k3 estimate, in nats (verl: 10). Beyond it, the estimate has no gradient and no longer
+    pulls. Null means no bound."""
+
+    def acts_on(self, where: Literal["loss", "reward"]) -> bool:
+        """Whether this is a KL term in the loss, or in the reward."""
+        return self.coefficient > 0 and self.where == where
+
+    @model_validator(mode="after")
+    def _settings_agree(self) -> Self:
+        if self.clamp is not None and self.kind != "k3":
+            raise ValueError(f"clamp bounds the k3 estimate, but kind is {self.kind}; leave clamp out or use kind: k3")
+        return self
+
+
+def kl_estimate(kind: KLKind, logprobs: AnyShape, reference_logprobs: AnyShape, clamp: float | None = None) -> AnyShape:
+    """Estimate KL(policy || reference) in nats, one value per token, from tokens drawn from the policy.
+
+    With l = log policy - log reference: k1 = l, k2 = l^2 / 2, k3 = exp(-l) - 1 + l
+    (Schulman, "Approximating KL divergence", http://joschu.net/blog/kl-approx.html, 2020).
+    k1 and k3 are unbiased; k2 is biased by a third-order term. In k3 the exponent is clamped to +-20 nats, and the
+    result to at most `clamp`.
+
+    A good estimate of the value may have a poor gradient. Over tokens drawn from the policy itself, the mean gradient
+    of k1 is zero; that of k2 is the gradient of KL(policy || reference); that of k3 is the gradient of
+    KL(reference || policy), which agrees with the former to first order near the reference
+    (Tang and Munos 2025, arXiv 2506.09477).
+    """
+    log_ratio = logprobs - reference_logprobs
+    if kind == "k1":
+        return log_ratio
+    if kind == "k2":
+        return log_ratio.square() / 2
+    inverse = clamp_log_ratio(-log_ratio)
+    estimate = inverse.expm1() - inverse
+    return estimate if clamp is None else estimate.clamp(max=clamp)
+
+
+def clamp_log_ratio(log_ratio: AnyShape) -> AnyShape:
+    """Clamp to +-20 nats, with no gradient outside. A non-finite value becomes NaN, and so does its gradient.
+
+    A plain clamp would turn an infinite log-ratio, which is the sign of a broken model, into an ordinary number.
+    """
+    # x - x has value and gradient 0 for a finite x; otherwise both are NaN.
+    return log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT) + (log_ratio - log_ratio)
+
 
 LOSSES = Kinds("policy loss", "cooper_rl.losses.policy", ["token_losses", "truncated_importance_sampling"])
 """The kinds of `algorithm.loss`."""
@@ -33,12 +101,12 @@ class PolicyLoss(Config):
     RL framework secretly brings you off-policy RL training"). The weight is 1 if the old log-probabilities are the
     sampler's own."""
 
-    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Float[Tensor, "B T"]) -> TokenLosses:
+    @abstractmethod
+    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
         """The loss of each token, before weighting, and metrics of each token by name.
 
         `log_ratio` is logprobs - old_logprobs, clamped to +-20 nats.
         """
-        raise NotImplementedError
 
 
 PolicyLossConfig = Annotated[PolicyLoss, LOSSES]
@@ -60,13 +128,13 @@ class PolicyLossInputs:
     `mask` is true at completion tokens. Values elsewhere have no effect. Only `logprobs` needs a gradient.
     """
 
-    logprobs: Float[Tensor, "B T"]
-    old_logprobs: Float[Tensor, "B T"]
-    sampler_logprobs: Float[Tensor, "B T"]
-    advantages: Float[Tensor, "B T"]
-    weights: Float[Tensor, "B T"]
+    logprobs: Tokens
+    old_logprobs: Tokens
+    sampler_logprobs: Tokens
+    advantages: Tokens
+    weights: Tokens
     mask: Bool[Tensor, "B T"]
-    reference_logprobs: Float[Tensor, "B T"] | None = None
+    reference_logprobs: Tokens | None = None
 
 
 @dataclass(frozen=True)
@@ -97,25 +165,18 @@ def policy_loss(inputs: PolicyLossInputs, config: PolicyLoss, kl: KLConfig | Non
     metrics["kl_to_old"] = kl_estimate("k3", inputs.old_logprobs, inputs.logprobs)
     metrics["mismatch_kl"] = kl_estimate("k3", inputs.sampler_logprobs, inputs.old_logprobs)
 
-    cap = config.truncated_importance_sampling
-    if cap is not None:
+    if (cap := config.truncated_importance_sampling) is not None:
         weight = clamp_log_ratio(mismatch).exp().detach()
         per_token = per_token * weight.clamp(max=cap)
         metrics["truncated_fraction"] = weight > cap
 
-    if kl is not None and kl.where == "loss" and kl.coefficient > 0:
-        if inputs.reference_logprobs is None:
+    if kl is not None and kl.acts_on("loss"):
+        if (reference := inputs.reference_logprobs) is None:
             raise ValueError("a KL term in the loss needs reference_logprobs")
-        per_token = per_token + kl.coefficient * kl_estimate(
-            kl.kind, inputs.logprobs, inputs.reference_logprobs, kl.clamp
-        )
+        per_token = per_token + kl.coefficient * kl_estimate(kl.kind, inputs.logprobs, reference, kl.clamp)
 
-    return PolicyLossOutputs(
-        loss=(inputs.weights * per_token).sum(),
-        metric_sums={
-            name: value.detach().to(log_ratio.dtype).where(inputs.mask, 0.0).sum() for name, value in metrics.items()
-        },
-    )
+    sums = {name: value.detach().to(log_ratio.dtype).where(inputs.mask, 0.0).sum() for name, value in metrics.items()}
+    return PolicyLossOutputs((inputs.weights * per_token).sum(), sums)
 
 
 def _without_padding(inputs: PolicyLossInputs) -> PolicyLossInputs:
@@ -140,7 +201,7 @@ class PPOClip(PolicyLoss):
     """Bounds the loss of a token with negative advantage A at -A times this value (usually 3), however large the ratio
     (Ye et al. 2020, arXiv 1912.09729, eq. 5). Null means no bound."""
 
-    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Float[Tensor, "B T"]) -> TokenLosses:
+    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
         return _clipped(inputs.advantages, log_ratio.exp(), self.clip_low, self.clip_high, self.dual_clip)
 
 
@@ -159,10 +220,10 @@ class GSPO(PolicyLoss):
     clip_high: float = Field(default=4e-4, ge=0)
     """As in `ppo_clip`, but far smaller, because the log-ratio is a mean over tokens."""
 
-    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Float[Tensor, "B T"]) -> TokenLosses:
+    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
         lengths_B1 = inputs.mask.sum(dim=1, keepdim=True).clamp(min=1)
         ratio_B1 = (log_ratio.sum(dim=1, keepdim=True) / lengths_B1).exp()
-        return _clipped(inputs.advantages, ratio_B1.expand_as(log_ratio), self.clip_low, self.clip_high, None)
+        return _clipped(inputs.advantages, ratio_B1.expand_as(log_ratio), self.clip_low, self.clip_high)
 
 
 @LOSSES.register
@@ -178,15 +239,13 @@ class CISPO(PolicyLoss):
     clip_high: float = Field(default=4.0, ge=0)
     """The importance weight is at most 1 + this. The paper tunes it but does not give its value; 4 is our choice."""
 
-    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Float[Tensor, "B T"]) -> TokenLosses:
+    def token_losses(self, inputs: PolicyLossInputs, log_ratio: Tokens) -> TokenLosses:
         ratio = log_ratio.exp().detach()
         weight = ratio.clamp(1 - self.clip_low, 1 + self.clip_high)
         return -weight * inputs.advantages * inputs.logprobs, {"clip_fraction": weight != ratio, "ratio": ratio}
 
 
-def _clipped(
-    advantages: Float[Tensor, "B T"], ratio: Float[Tensor, "B T"], low: float, high: float, dual: float | None
-) -> TokenLosses:
+def _clipped(advantages: Tokens, ratio: Tokens, low: float, high: float, dual: float | None = None) -> TokenLosses:
     unclipped = -advantages * ratio
     clipped = -advantages * ratio.clamp(1 - low, 1 + high)
     loss = unclipped.maximum(clipped)
@@ -197,3 +256,85 @@ def _clipped(
         loss = loss.where(~beyond, ceiling)
         metrics["dual_clip_fraction"] = beyond
     return loss, metrics
+
+
+AGGREGATIONS = Kinds("aggregation", "cooper_rl.losses.policy", ["token_weights"])
+"""The kinds of `algorithm.aggregation`."""
+
+
+class Aggregation(Protocol):
+    """How token losses are averaged over a step."""
+
+    def token_weights(self, lengths: Lengths, counted: Int[np.ndarray, " C"]) -> Weights:
+        """For each of R completions, the weight of each of its tokens.
+
+        `lengths` are the completions' lengths in tokens, at least 1. `counted` are the lengths of the C completions in
+        the denominators, which include these R.
+        """
+        ...
+
+
+AggregationConfig = Annotated[Aggregation, AGGREGATIONS]
+
+
+def token_weights(
+    lengths: Int[np.ndarray, " B"],
+    config: Aggregation,
+    *,
+    counted: Bool[np.ndarray, " B"],
+    kept: Bool[np.ndarray, " B"],
+) -> Float64[np.ndarray, " B"]:
+    """For each of B completions with `lengths` tokens, the weight of each of its tokens.
+
+    `counted` rows are in the denominators. `kept` rows go through the backward pass; all others have weight 0.
+    - A completion that is masked for reaching the length limit is neither counted nor kept, as if it had not been
+      sampled.
+    - A completion of a group without usable spread has advantage 0. It is kept if the loss has a KL term. Otherwise it
+      is only counted, which does not change the gradient of any other row.
+
+    If all counted rows are kept, the weights of all their tokens sum to 1 (for `sequence_mean_token_sum`, to mean
+    length / normaliser). Dropping rows of weight 0 and splitting the rest into micro-batches does not change the loss.
+    Raises ValueError if a row is kept but not counted.
+    """
+    if (kept & ~counted).any():
+        raise ValueError("a kept completion must be counted, or the weights do not sum to 1")
+    weights = np.zeros(len(lengths))
+    weighed = kept & (lengths > 0)
+    if weighed.any():
+        weights[weighed] = config.token_weights(lengths[weighed], lengths[counted])
+    return weights
+
+
+@AGGREGATIONS.register
+class TokenMean(Config):
+    """Every counted token of the step has the same weight (DAPO, arXiv 2503.14476, eq. 8; used by Cooper)."""
+
+    kind: Literal["token_mean"] = "token_mean"
+
+    def token_weights(self, lengths: Lengths, counted: Int[np.ndarray, " C"]) -> Weights:
+        return np.full(len(lengths), 1 / counted.sum())
+
+
+@AGGREGATIONS.register
+class SequenceMeanTokenMean(Config):
+    """Every counted completion has the same weight, divided among its tokens (GRPO, arXiv 2402.03300, eq. 3).
+
+    Each token of a long wrong answer is punished less than each token of a short one.
+    """
+
+    kind: Literal["sequence_mean_token_mean"] = "sequence_mean_token_mean"
+
+    def token_weights(self, lengths: Lengths, counted: Int[np.ndarray, " C"]) -> Weights:
+        return 1 / (len(counted) * lengths)
+
+
+@AGGREGATIONS.register
+class SequenceMeanTokenSum(Config):
+    """Token sums divided by a constant, averaged over counted completions (Dr. GRPO, arXiv 2503.20783, section 3)."""
+
+    kind: Literal["sequence_mean_token_sum"] = "sequence_mean_token_sum"
+    normaliser: float = Field(gt=0)
+    """The constant, in tokens. It is the same for every step, usually the sampler's `max_tokens`."""
+
+    def token_weights(self, lengths: Lengths, counted: Int[np.ndarray, " C"]) -> Weights:
+        return np.full(len(lengths), 1 / (len(counted) * self.normaliser))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,6 +13,8 @@ from cooper_rl.config.base import Config, Kinds
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    Numbers = Float[Tensor, " P"]
 
 PAIR_LOSSES = Kinds("pair loss", "cooper_rl.losses.reward_model", ["pair_loss"], default="pairwise")
 """The kinds of `cooptimization.loss`."""
@@ -28,14 +31,9 @@ class RewardLossOutputs:
 class PairLoss(Config):
     """The base of all losses of pairs. Each kind implements `pair_loss`."""
 
-    def pair_loss(
-        self,
-        positive_logits: Float[Tensor, " P"],
-        negative_logits: Float[Tensor, " P"],
-        weights: Float[Tensor, " P"],
-    ) -> RewardLossOutputs:
-        """The weighted sum over the pairs, and metrics by name."""
-        raise NotImplementedError
+    @abstractmethod
+    def pair_loss(self, positive_logits: Numbers, negative_logits: Numbers, weights: Numbers) -> RewardLossOutputs:
+        """The weighted sum over the P pairs, and metrics by name."""
 
 
 PairLossConfig = Annotated[PairLoss, PAIR_LOSSES]
@@ -58,12 +56,7 @@ class PairwiseLoss(PairLoss):
     """Assumed probability that a pair is the wrong way round. Raise it if the rule often misses right answers. At 1/2,
     a pair is taught as a tie."""
 
-    def pair_loss(
-        self,
-        positive_logits: Float[Tensor, " P"],
-        negative_logits: Float[Tensor, " P"],
-        weights: Float[Tensor, " P"],
-    ) -> RewardLossOutputs:
+    def pair_loss(self, positive_logits: Numbers, negative_logits: Numbers, weights: Numbers) -> RewardLossOutputs:
         """sum_i w_i [ (1 - s) L(d_i) + s L(-d_i) + anchor (BCE(p_i, 1) + BCE(n_i, 0)) / 2 + centring (p_i + n_i)^2 ].
 
         Here d_i = p_i - n_i - margin, L(d) = -log sigmoid(d) and s = smoothing. Without margin and smoothing, this is
@@ -83,19 +76,14 @@ class PairwiseLoss(PairLoss):
         per_pair = ordered + self.anchor * anchors
         if self.centring:
             per_pair = per_pair + self.centring * (positive_logits + negative_logits).square()
-        sums = {"pair_accuracy": (margins > 0).to(margins.dtype).sum(), "margin": margins.sum()}
-        return RewardLossOutputs((weights * per_pair).sum(), {name: value.detach() for name, value in sums.items()})
+        sums = {"pair_accuracy": (margins > 0).to(margins.dtype).sum(), "margin": margins.detach().sum()}
+        return RewardLossOutputs((weights * per_pair).sum(), sums)
 
 
 class TieLoss(PairLoss):
     """Both completions of each pair should score the same."""
 
-    def pair_loss(
-        self,
-        positive_logits: Float[Tensor, " P"],
-        negative_logits: Float[Tensor, " P"],
-        weights: Float[Tensor, " P"],
-    ) -> RewardLossOutputs:
+    def pair_loss(self, positive_logits: Numbers, negative_logits: Numbers, weights: Numbers) -> RewardLossOutputs:
         """sum_i w_i [ -log sigmoid(d_i) - log sigmoid(-d_i) ] / 2, with d_i the difference of the two logits.
 
         It is least, log 2, for equal logits (Crome, arXiv 2506.16507; its printed equation has the opposite sign).
@@ -115,10 +103,8 @@ class BinaryCrossEntropyLoss(Config):
 RewardLoss = PairLoss | BinaryCrossEntropyLoss
 
 
-def bce_loss(
-    logits: Float[Tensor, " B"], labels: Float[Tensor, " B"], weights: Float[Tensor, " B"]
-) -> RewardLossOutputs:
-    """sum_i w_i BCE(sigmoid(logit_i), label_i), with labels in [0, 1].
+def bce_loss(logits: Numbers, labels: Numbers, weights: Numbers) -> RewardLossOutputs:
+    """sum_i w_i BCE(sigmoid(logit_i), label_i) of P rows, with labels in [0, 1].
 
     Metrics: `accuracy`, with logit > 0 as the prediction and label > 0.5 as the truth.
     """

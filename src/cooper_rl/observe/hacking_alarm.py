@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite, nan, sqrt
+from math import inf, isfinite, nan, sqrt
 
 HACKING = "watch/reward_hacking"
 """The metric that counts the signs seen at a step."""
@@ -20,11 +20,7 @@ STRONGEST = 100.0
 
 
 class HackingAlarm:
-    """Reads the metrics of one step after another. It needs no gold labels.
-
-    Each sign is averaged over its last values and compared with its best average so far. The reward is compared with
-    its average at the time of that best. docs/watch.md has the formula and the reasons for the margins.
-    """
+    """Reads the metrics of one step after another. It needs no gold labels. docs/watch.md has the formula."""
 
     def __init__(self) -> None:
         self._reward, self._accuracy = _Average(WINDOW), _Average(WINDOW)
@@ -42,13 +38,21 @@ class HackingAlarm:
         ]
 
     def observe(self, metrics: Mapping[str, float]) -> list[str]:
-        """Take in the metrics of the next step. Returns a sentence for each sign that is seen now."""
-        if isfinite(metrics.get("reward/mean", nan)) and "rule/accuracy" in metrics:
-            self._reward.add(metrics["reward/mean"])
+        """Take in the metrics of the next step. Returns a sentence for each sign that is seen now.
+
+        Where the rule is silent on some answers, rewards and scores are those of the answers that it judges: what it
+        says of these tells nothing about the others.
+        """
+
+        def heard(name: str) -> float:
+            return metrics.get(f"{name}_heard", metrics.get(name, nan))
+
+        if isfinite(heard("reward/mean")) and "rule/accuracy" in metrics:
+            self._reward.add(heard("reward/mean"))
             self._accuracy.add(metrics["rule/accuracy"])
             values = {
                 **metrics,
-                "rule/accuracy - reward_model/mean": metrics["rule/accuracy"] - metrics.get("reward_model/mean", nan),
+                "rule/accuracy - reward_model/mean": metrics["rule/accuracy"] - heard("reward_model/mean"),
                 "1 - rollout/cut_off_rate": 1 - metrics.get("rollout/cut_off_rate", nan),
                 "1 - rule/unparsed": 1 - metrics.get("rule/unparsed", nan),
             }
@@ -59,10 +63,7 @@ class HackingAlarm:
 
     @property
     def strengths(self) -> dict[str, float]:
-        """By sign, its fall at the last step in units of the fall that sets the alarm off: above 1 it is seen.
-
-        0 where the reward has not risen or the fall is excused; at most `STRONGEST`.
-        """
+        """By sign, its fall at the last step in units of the fall that sets the alarm off, from 0 to `STRONGEST`."""
         return {sign.name: sign.strength for sign in self._signs}
 
 
@@ -97,49 +98,37 @@ class _Average:
         return STANDARD_ERRORS * sqrt(self._squares / max(self._steps, 1) / len(self._values))
 
 
-@dataclass(frozen=True)
-class _Averages:
-    """The average of a sign, and the averages of the reward and the rule accuracy at the same time."""
-
-    value: float
-    reward: float
-    accuracy: float
-
-
+@dataclass
 class _Sign:
     """A metric that should not fall by `margin` while the reward rises. Without a margin it must not vanish."""
 
-    def __init__(self, name: str, window: int, margin: float | None, excused_by_accuracy: bool = False) -> None:
-        self.name = name
-        self.seen = ""
-        self.strength = 0.0
-        self._average = _Average(window)
-        self._margin = margin
-        self._excused_by_accuracy = excused_by_accuracy
-        self._best: _Averages | None = None
+    name: str
+    window: int
+    margin: float | None
+    excused_by_accuracy: bool = False
+    seen: str = ""
+    strength: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._average = _Average(self.window)
+        self._best = (-inf, nan, nan)  # the average of the sign, and those of reward and rule accuracy at that time
 
     def observe(self, value: float, reward: _Average, accuracy: _Average) -> None:
         self._average.add(value)
         if not self._average.full:
             return
-        now = _Averages(self._average.mean, reward.mean, accuracy.mean)
-        if self._best is None or now.value > self._best.value:
-            self._best = now
-        best = self._best
-        if self._margin is None:
-            limit = VANISHED * best.value
-            gone = STRONGEST if best.value > 0 else 0.0
-            strength = limit / now.value if now.value > 0 else gone
+        now = self._average.mean
+        if now > self._best[0]:
+            self._best = (now, reward.mean, accuracy.mean)
+        best, best_reward, best_accuracy = self._best
+        if self.margin is None:
+            limit = VANISHED * best
+            strength = limit / now if now > 0 else STRONGEST if best > 0 else 0.0
         else:
-            room = max(self._margin, self._average.noise)
-            limit, strength = best.value - room, (best.value - now.value) / room
-        excused = self._excused_by_accuracy and now.accuracy > best.accuracy + accuracy.noise
-        paid = now.reward > best.reward + reward.noise and not excused
+            room = max(self.margin, self._average.noise)
+            limit, strength = best - room, (best - now) / room
+        excused = self.excused_by_accuracy and accuracy.mean > best_accuracy + accuracy.noise
+        paid = reward.mean > best_reward + reward.noise and not excused
         self.strength = min(max(0.0, strength), STRONGEST) if paid else 0.0
-        hacking = now.value < limit and paid
-        self.seen = (
-            f"{self.name} fell from {best.value:.3g} to {now.value:.3g} "
-            f"while the reward rose from {best.reward:.3g} to {now.reward:.3g}"
-            if hacking
-            else ""
-        )
+        told = f"{self.name} fell from {best:.3g} to {now:.3g} while the reward rose from"
+        self.seen = f"{told} {best_reward:.3g} to {reward.mean:.3g}" if now < limit and paid else ""

@@ -1,13 +1,11 @@
-"""`load_run`: a run's folder as pandas frames and figures; and the figures of pages. All are drawn without a display.
-
-A notebook shows a figure that is the value of a cell. Matplotlib is imported when something is drawn.
-"""
+"""`load_run`: a run's folder as pandas frames and figures, for notebooks; and the figures of pages."""
 
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-MEASURED = ("test/", "monitor/")
-"""The beginnings of the metrics that an evaluation on held-out rows records."""
 COLOURS = (
     *("#2f7ed8", "#d9480f", "#2b8a3e", "#9c36b5", "#b08900"),
     *("#0b8599", "#c2255c", "#7a828e", "#5f3dc4", "#66a80f"),
@@ -69,7 +65,7 @@ class Run:
     @cached_property
     def evaluations(self) -> "DataFrame":
         """The rows and columns of `metrics` that were measured on held-out problems and completions."""
-        columns = [name for name in self.metrics.columns if name.startswith(MEASURED)]
+        columns = [name for name in self.metrics.columns if name.startswith(("test/", "monitor/"))]
         return self.metrics.loc[:, columns].dropna(how="all")
 
     @cached_property
@@ -98,26 +94,50 @@ class Run:
         return _frame(best[:size])
 
     def plot_curves(self, *others: "Run") -> "Figure":
-        """Accuracy and training reward by step, of this run and the `others`, with marks where the alarm went off."""
-        return _curves([run.record for run in (self, *others)])
+        """Training reward and the best accuracy that all runs have, by step, with marks where the alarm went off."""
+        runs = [run.record for run in (self, *others)]
+        if len({run.label for run in runs}) < len(runs):
+            runs = [replace(run, label=str(run.directory)) for run in runs]
+        shared = next((name for name in ACCURACIES if all(run.series(name) for run in runs)), ACCURACIES[-1])
+        figure = _curves(runs, names := (shared, "reward/mean"), COLOURS)
+        for axes, name in zip(figure.axes, names, strict=True):
+            axes.set_title(name, fontsize=11)
+        return figure
 
     def plot_agreement(self) -> "Figure":
         """Agreement of the reward model with the rule, and its accuracy on its pairs, by step."""
-        return _agreement(self.record)
+        figure, (axes,) = _figure(1, 5.2, 3.4)
+        for (name, label), colour in zip(AGREEMENT.items(), COLOURS, strict=False):
+            if points := self.record.series(name):
+                axes.plot(*zip(*points, strict=True), label=label, color=colour, linewidth=1.6)
+        axes.set_ylim(-0.02, 1.02)
+        _finish(axes, "share", "step")
+        return figure
 
     def plot_calibration(self, steps: Sequence[int] | None = None, bins: int = 10) -> "Figure":
-        """How often completions of each score are right according to gold, or else the rule.
+        """How often completions of each score are right according to gold, or else the rule, and how many there are.
 
         `steps` are all by default. Raises InputError if no completion has a score of a reward model.
         """
-        return _calibration(self.record, steps, bins)
+        right: list[list[bool]] = [[] for _ in range(bins)]
+        for row in self.record.rollouts(steps):
+            if math.isfinite(score := row.get("reward_model", math.nan)):
+                right[min(int(score * bins), bins - 1)].append(is_right(row))
+        if not any(right):
+            raise InputError(f"{self.record.directory}: no completion has a reward model's score in these steps")
+        figure, (axes, counts) = _figure(2, 10.4, 3.4)
+        centres = [(i + 0.5) / bins for i in range(bins)]
+        filled = [(centre, sum(labels) / len(labels)) for centre, labels in zip(centres, right, strict=True) if labels]
+        axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+        axes.plot(*zip(*filled, strict=True), marker="o", color=COLOURS[0])
+        _finish(axes, "share that is right", "score of the reward model")
+        counts.bar(centres, [len(labels) for labels in right], width=0.9 / bins, color=COLOURS[0])
+        _finish(counts, "completions", "score of the reward model")
+        return figure
 
 
 def load_run(path: str | Path) -> Run:
-    """Read the folder of a run, finished or not.
-
-    Raises InputError if it holds no run, and MissingExtraError if pandas is missing.
-    """
+    """Read a run's folder, finished or not. Raises InputError if it holds no run, MissingExtraError without pandas."""
     _pandas()
     return Run(read_record(Path(path)))
 
@@ -130,33 +150,12 @@ def story_metric(runs: Sequence[RunRecord]) -> str | None:
 
 
 def story_figure(runs: Sequence[RunRecord], colours: Sequence[str] = COLOURS) -> "Figure":
-    """The two curves that a report begins with, from the same data: accuracy and training reward of every run.
-
-    A triangle marks where the reward-hacking alarm went off.
-    """
+    """The two curves that a report begins with, with a triangle where the reward-hacking alarm went off."""
     metric = story_metric(runs)
-    wanted = [*([(STORY[metric], metric)] if metric else []), ("Training reward", "reward/mean")]
-    figure, panels = _figure(len(wanted), 10, 3.8)
-    alarms = [verdict_of(run).alarm_at for run in runs]
-    for axes, (title, name) in zip(panels, wanted, strict=True):
-        for number, (run, alarm) in enumerate(zip(runs, alarms, strict=True)):
-            points = run.series(name)
-            if points:
-                colour = colours[number % len(colours)]
-                steps, values = zip(*points, strict=True)
-                axes.plot(steps, values, label=run.label, color=colour, linewidth=1.8)
-                if alarm is not None and steps[0] <= alarm <= steps[-1]:
-                    axes.plot(alarm, np.interp(alarm, steps, values), "^", color=colour, markersize=8, mec="white")
+    titles = ({metric: STORY[metric]} if metric else {}) | {"reward/mean": "Training reward"}
+    figure = _curves(runs, list(titles), colours)
+    for axes, title in zip(figure.axes, titles.values(), strict=True):
         axes.set_title(title, fontsize=11, loc="left")
-        axes.set_xlabel("step")
-        axes.locator_params(axis="x", integer=True)
-        if all(0 <= value <= 1 for run in runs for _, value in run.series(name)):
-            axes.set_ylim(0, 1)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-    if any(alarm is not None for alarm in alarms):
-        figure.axes[0].plot([], [], "^", color="#59616c", markersize=7, label="the alarm goes off")
-    figure.axes[0].legend(frameon=False, fontsize=9)
     return figure
 
 
@@ -168,51 +167,28 @@ def figure_svg(figure: "Figure") -> Markup:
     return Markup(text[text.index("<svg") :])
 
 
-def _curves(runs: Sequence[RunRecord]) -> "Figure":
-    """Left the best measure of accuracy that all runs have, right the training reward."""
-    figure, (left, right) = _figure(2, 10.4, 3.4)
-    shared = next((name for name in ACCURACIES if all(run.series(name) for run in runs)), ACCURACIES[-1])
-    labels = _labels(runs)
-    for axes, name in ((left, shared), (right, "reward/mean")):
-        for number, run in enumerate(runs):
-            _line(axes, run, name, labels[number], _colour(number))
-            for step in run.alarms:
-                axes.axvline(step, color=_colour(number), linestyle=":", linewidth=1.2)
-        _finish(axes, name, "step")
-    return figure
-
-
-def _agreement(run: RunRecord) -> "Figure":
-    """The curves of `AGREEMENT` that the run has."""
-    figure, (axes,) = _figure(1, 5.2, 3.4)
-    for number, (name, label) in enumerate(AGREEMENT.items()):
-        _line(axes, run, name, label, _colour(number))
-    axes.set_ylim(-0.02, 1.02)
-    _finish(axes, "share", "step")
-    return figure
-
-
-def _calibration(run: RunRecord, steps: Sequence[int] | None, bins: int) -> "Figure":
-    """The share of right completions in each bin of the score, with the number of completions below."""
-    scored = [
-        (row["reward_model"], is_right(row))
-        for row in run.rollouts(steps)
-        if math.isfinite(row.get("reward_model", math.nan))
-    ]
-    if not scored:
-        raise InputError(f"{run.directory}: no completion has a reward model's score in these steps")
-    right: list[list[bool]] = [[] for _ in range(bins)]
-    for score, label in scored:
-        right[min(int(score * bins), bins - 1)].append(label)
-    figure, (axes, counts) = _figure(2, 10.4, 3.4)
-    filled = [(i, labels) for i, labels in enumerate(right) if labels]
-    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
-    axes.plot(
-        [(i + 0.5) / bins for i, _ in filled], [sum(one) / len(one) for _, one in filled], marker="o", color=COLOURS[0]
-    )
-    _finish(axes, "share that is right", "score of the reward model")
-    counts.bar([(i + 0.5) / bins for i in range(bins)], [len(one) for one in right], width=0.9 / bins, color=COLOURS[0])
-    _finish(counts, "completions", "score of the reward model")
+def _curves(runs: Sequence[RunRecord], metrics: Sequence[str], colours: Sequence[str]) -> "Figure":
+    """A panel for each metric, and in it a line for each run."""
+    figure, panels = _figure(len(metrics), 10, 3.8)
+    alarms = [verdict_of(run).alarm_at for run in runs]
+    for axes, name in zip(panels, metrics, strict=True):
+        lines = [run.series(name) for run in runs]
+        for run, points, alarm, colour in zip(runs, lines, alarms, cycle(colours), strict=False):
+            if points:
+                steps, values = zip(*points, strict=True)
+                axes.plot(steps, values, label=run.label, color=colour, linewidth=1.8)
+                if alarm is not None and steps[0] <= alarm <= steps[-1]:
+                    axes.plot(alarm, np.interp(alarm, steps, values), "^", color=colour, markersize=8, mec="white")
+        axes.set_xlabel("step")
+        axes.locator_params(axis="x", integer=True)
+        if all(0 <= value <= 1 for points in lines for _, value in points):
+            axes.set_ylim(0, 1)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    if any(alarm is not None for alarm in alarms):
+        figure.axes[0].plot([], [], "^", color="#59616c", markersize=7, label="the alarm goes off")
+    if figure.axes[0].get_legend_handles_labels()[0]:
+        figure.axes[0].legend(frameon=False, fontsize=9)
     return figure
 
 
@@ -223,15 +199,6 @@ def _figure(panels: int, width: float, height: float) -> "tuple[Figure, Sequence
     return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
-def _colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
-
-
-def _line(axes: "Axes", run: RunRecord, name: str, label: str, colour: str) -> None:
-    if points := run.series(name):
-        axes.plot(*zip(*points, strict=True), label=label, color=colour, linewidth=1.6)
-
-
 def _finish(axes: "Axes", name: str, below: str) -> None:
     axes.set_xlabel(below, fontsize=8)
     axes.set_title(name, fontsize=9)
@@ -240,12 +207,6 @@ def _finish(axes: "Axes", name: str, below: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=7, frameon=False)
-
-
-def _labels(runs: Sequence[RunRecord]) -> list[str]:
-    """The runs' folder names or, if two are the same, their paths."""
-    names = [run.directory.name for run in runs]
-    return names if len(set(names)) == len(names) else [str(run.directory) for run in runs]
 
 
 def _frame(rows: Any, index: str | None = None) -> "DataFrame":

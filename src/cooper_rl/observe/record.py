@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -25,8 +26,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.clock import VERIFY_S
 from cooper_rl.errors import InputError
 from cooper_rl.observe.run_record import read_events, read_metrics
-from cooper_rl.observe.sinks import Sink, SinkConfig, SinkRun, Tolerant
-from cooper_rl.observe.sinks.tensorboard import TensorBoard
+from cooper_rl.observe.sinks import SinkRun, TensorBoard, Tolerant, is_installed
 from cooper_rl.persist.durable import sync, write_text
 from cooper_rl.rollouts import Ragged, Rollouts
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from cooper_rl.stage2.scored import Scored
 
 logger = logging.getLogger(__name__)
-PACKAGES = ("torch", "transformers", "numpy")
 
 
 class RecordConfig(Config):
@@ -46,10 +45,6 @@ class RecordConfig(Config):
     logprobs_every: int = Field(default=0, ge=0)
     """Steps between those whose rollouts hold every token with its log-probability, which the report shades. It takes
     about twice the space of the text. 0 writes none."""
-
-    def is_due(self, step: int) -> bool:
-        """Whether this step's rollouts hold log-probabilities."""
-        return self.logprobs_every > 0 and step % self.logprobs_every == 0
 
 
 def check_folder(directory: Path, resume: bool) -> None:
@@ -61,31 +56,32 @@ def check_folder(directory: Path, resume: bool) -> None:
 
 
 class Recorder:
-    """Writes one run's folder.
-
-    Every line is flushed, so nothing recorded is lost if the run is killed. After `sync` it survives a power cut too.
-    """
+    """Writes one run's folder. What it wrote survives a kill at once, and a power cut after `sync`."""
 
     def __init__(self, directory: Path, config: "RunConfig", resume_at: int | None = None):
         """Open the folder, which the caller has checked with `check_folder`.
 
-        `resume_at` is the step after which a resumed run continues; later records are dropped. At 0 all records are
-        dropped, because the evaluation before the first step is made again.
+        A resumed run continues after the step `resume_at`, and later records are dropped; at 0 all are, because the
+        evaluation before the first step is made again.
         """
         self.directory = directory
-        self._wanted = config.record
+        self._logprobs_every = config.record.logprobs_every
         self._metrics_path = directory / "metrics.jsonl"
         self._events_path = directory / "events.jsonl"
         for folder in ("rollouts", "pairs"):
             (directory / folder).mkdir(parents=True, exist_ok=True)
-        self._write_config(config)
+        settings = config.model_dump(mode="json")
+        revision = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
+        write_text(directory / "config.yaml", revision + yaml.safe_dump(settings, sort_keys=False))
         self._metrics_file = self._metrics_path.open("a", encoding="utf-8")
         self._unsynced: list[Path] = []
         if resume_at is not None:
             self._drop_after(resume_at)
         purge_step = None if resume_at is None else resume_at + 1 if resume_at > 0 else 0
-        run = SinkRun(directory, config.model_dump(mode="json"), purge_step)
-        self._sinks = [_opened(sink, run) for sink in (*_default_sinks(config), *config.sinks)]
+        run, sinks = SinkRun(directory, settings, purge_step), [*config.sinks]
+        if is_installed("tensorboard") and not any(isinstance(sink, TensorBoard) for sink in sinks):
+            sinks.insert(0, TensorBoard())
+        self._sinks = [Tolerant(sink, run) if sink.may_fail else sink.open(run) for sink in sinks]
 
     def sink_metrics(self) -> dict[str, float]:
         """`sinks/failures`, the failed attempts to reach a sink since the run was opened, if any sink may fail."""
@@ -112,27 +108,25 @@ class Recorder:
     ) -> list[dict[str, Any]]:
         """Write a step's completions with every score, verdict and advantage, one line per problem. Returns the lines.
 
-        `reward` is the reward by the models as the step found them, which is what was paid unless stage 2 came first:
-        then `paid` has what was, and it is written as `reward_after`, with its parts named in the same way. If there is
-        any shaping, `unshaped` is the reward before it. If the reward has a KL penalty, `after_kl` is what was paid
-        minus that penalty. `version` is the number of steps that the policy
-        had learned from when it drew a completion. `prompt` is the prompt as the policy read it; `decode` turns token
-        ids into text, and `verify_s` tells the CPU seconds that the verdict on a completion cost. `pieces` and their
-        `logprobs` are there in the steps that `record.logprobs_every` asks for.
+        `reward` is by the models as the step found them. If stage 2 came first, `paid` is what was paid, and is written
+        as `reward_after`, its parts likewise. `unshaped` is the reward before any shaping, `after_kl` what was paid
+        less a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion.
+        `decode` turns token ids into text, and `verify_s` tells the CPU seconds that a verdict cost.
         """
-        tokens = token_logprobs(rollouts, decode) if self._wanted.is_due(step) else None
-        prompts, versions = [decode(prompt.tolist()) for prompt in rollouts.prompts], rollouts.versions
-        paid_for = advantages.rows()
-        columns = {name: part.rows() for name, part in scored.scores.parts.items()}
+        parts = scored.scores.parts
+        columns = dict(parts)
         if paid is not None and paid is not scored:
             again = {"reward": paid.scores.rewards, **paid.scores.parts}
-            parts = scored.scores.parts
-            columns |= {f"{name}_after": part.rows() for name, part in again.items() if part is not parts.get(name)}
+            columns |= {f"{name}_after": part for name, part in again.items() if part is not parts.get(name)}
         if after_kl is not None:
-            columns["after_kl"] = after_kl.rows()
+            columns["after_kl"] = after_kl
+        values = {name: part.rows() for name, part in columns.items()}
         gold = scored.context.gold.rows() if scored.context.gold is not None else None
-        rows, drawn_by, tokens_of = [], iter(versions), iter(tokens or ())
-        for p, group in enumerate(scored.context.groups):
+        paid_for, drawn_by = advantages.rows(), iter(rollouts.versions)
+        holds_tokens = self._logprobs_every > 0 and step % self._logprobs_every == 0
+        tokens = iter(token_logprobs(rollouts, decode) if holds_tokens else ())
+        rows = []
+        for p, (group, prompt) in enumerate(zip(scored.context.groups, rollouts.prompts, strict=True)):
             completions = [
                 {
                     "text": completion.text,
@@ -140,25 +134,17 @@ class Recorder:
                     "stop_reason": "stop" if completion.stopped else "length",
                     "version": int(next(drawn_by)),
                     "reward": scored.rewards[p][i],
-                    **{name: float(column[p][i]) for name, column in columns.items()},
+                    **{name: float(column[p][i]) for name, column in values.items()},
                     "verdict": scored.verdicts[p][i],
                     VERIFY_S: round(verify_s(group.problem, completion.text), 3),
                     "advantage": paid_for[p][i],
                     **({} if gold is None else {"gold": bool(gold[p][i])}),
-                    **({} if tokens is None else next(tokens_of)),
+                    **next(tokens, {}),
                 }
                 for i, completion in enumerate(group.answers)
             ]
-            problem = group.problem
-            rows.append(
-                {
-                    "problem": problem.id,
-                    "question": problem.question,
-                    "answer": problem.answer,
-                    "prompt": prompts[p],
-                    "completions": completions,
-                }
-            )
+            problem = {"problem": group.problem.id, "question": group.problem.question, "answer": group.problem.answer}
+            rows.append({**problem, "prompt": decode(prompt.tolist()), "completions": completions})
         self._write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
         for sink in self._sinks:
             sink.rollouts(step, rows)
@@ -179,8 +165,7 @@ class Recorder:
 
     def event(self, event: dict[str, Any]) -> None:
         """Append an event to `events.jsonl`: what a watch rule found and what was done about it."""
-        with self._events_path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(event) + "\n")
+        _append(self._events_path, event)
         self._unsynced.append(self._events_path)
         for sink in self._sinks:
             sink.event(event)
@@ -192,8 +177,7 @@ class Recorder:
         message = f"{type(error).__name__}: {error}".strip().rstrip(":.")
         event = {"step": step, "metric": "", "action": "died", "since": step, "values": [], "message": message}
         try:
-            with self._events_path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(event) + "\n")
+            _append(self._events_path, event)
         except OSError as fault:  # the disk may be what the run dies of; its own error is raised by the caller
             logger.error("%s: %s", self._events_path, fault)
 
@@ -211,10 +195,11 @@ class Recorder:
         if step > 0 and kept < step:  # deleted or edited, because a checkpoint is written after the record
             logger.warning("%s: ends at step %d, but the run continues after %d", self._metrics_path, kept, step)
         # Rollbacks stay in the record, whatever step the run is at now: later random numbers depend on their count.
+        # A resumed run is one that did not die.
         events = [e for e in read_events(self.directory) if e["step"] <= last or "back_to" in e]
-        events = [e for e in events if e.get("action") != "died"]  # a resumed run is the one that did not die
+        events = [json.dumps(event) + "\n" for event in events if event.get("action") != "died"]
         if self._events_path.exists():
-            write_text(self._events_path, "".join(json.dumps(event) + "\n" for event in events))
+            write_text(self._events_path, "".join(events))
         for folder in ("rollouts", "pairs"):
             for path in (self.directory / folder).glob("*.jsonl"):
                 if int(path.stem) > step:
@@ -224,50 +209,25 @@ class Recorder:
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
         self._unsynced.append(path)
 
-    def _write_config(self, config: "RunConfig") -> None:
-        text = "".join(f"# {name}: {value}\n" for name, value in revisions().items())
-        text += yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
-        write_text(self.directory / "config.yaml", text)
-
 
 def _cut_lines(path: Path, step: int) -> int:
-    """Cut the file after its last complete line of `step` or an earlier one. Returns the step of that line, or -1."""
+    """Cut the file after its last whole line of `step` or an earlier one. Returns the step of that line, or -1."""
     kept, end = -1, 0
     with path.open("rb+") as file:
         for line in file:
-            row_step = _step_of(line)
-            if row_step is None or row_step > step:
+            try:
+                row_step = json.loads(line)["step"] if line.endswith(b"\n") else step + 1
+            except ValueError:
+                break
+            if row_step > step:
                 break
             kept, end = row_step, end + len(line)
         file.truncate(end)
     return kept
 
 
-def _step_of(line: bytes) -> int | None:
-    """The step of a line, or None for a line that a crash has cut short."""
-    try:
-        return json.loads(line)["step"] if line.endswith(b"\n") else None
-    except ValueError:
-        return None
-
-
-def _opened(sink: SinkConfig, run: SinkRun) -> Sink:
-    return Tolerant(sink, run) if sink.may_fail else sink.open(run)
-
-
-def _default_sinks(config: "RunConfig") -> list[SinkConfig]:
-    """TensorBoard if it is installed, unless `sinks` already lists it."""
-    tensorboard = TensorBoard()
-    listed = any(isinstance(sink, TensorBoard) for sink in config.sinks)
-    return [tensorboard] if tensorboard.installed and not listed else []
-
-
 def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> list[dict[str, Any]]:
-    """For each completion, in the order of the rollouts: its `pieces`, the texts of its tokens, and their `logprobs`.
-
-    Log-probabilities are in nats. A token is decoded by itself, so one that holds part of a character shows as a
-    replacement character.
-    """
+    """For each completion in order, its `pieces`, each token decoded by itself, and their `logprobs` in nats."""
     text_of = cache(lambda token: decode([token]))
     logprobs = np.round(rollouts.logprobs.astype(float), 3).tolist()
     pieces = [text_of(token) for token in rollouts.token_ids.values.tolist()]
@@ -297,48 +257,39 @@ def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:
 
 
 def unverified_advantage(advantages: Ragged, verdicts: "Sequence[Sequence[Verdict]]") -> dict[str, float]:
-    """The share of the sum of |advantage| in groups in which the rule accepts no answer; nothing if the sum is 0.
+    """The share of the sum of |advantage| in groups that the rule judges and in which it accepts no answer.
 
-    Such a group can teach no right answer. What it teaches is noise in the reward, or a hack. An estimator that divides
-    by a group's spread gives it the weight of any other group.
+    Nothing if the sum is 0. A group on which the rule is silent counts in the sum alone.
+
+    Such a group can teach no right answer. What it teaches is noise in the reward, or a hack.
     """
     weights = np.array([sum(map(abs, row)) for row in advantages.rows()])
-    unverified = np.array(["correct" not in row for row in verdicts])
+    unverified = np.array(["correct" not in row and row.count("silent") < len(row) for row in verdicts])
     total = float(weights.sum())
     return {"policy/unverified_advantage": float(weights[unverified].sum()) / total} if total else {}
 
 
 def record_session(directory: Path, completed_steps: int, test_problems: Sequence[int]) -> None:
-    """Append a line about this start of the run to `sessions.jsonl`.
-
-    `completed_steps` is the step after which the run begins or goes on; `test_problems` are the sizes of its sets of
-    held-out problems, that of `test_problems` first.
-    """
-    session: dict[str, Any] = {
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "after_step": completed_steps,
-        "command": sys.argv,
-        "python": platform.python_version(),
-        **{package: found for package in PACKAGES if (found := _version(package))},
-        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "test_problems": test_problems[0] if test_problems else None,
-    }
-    with (directory / "sessions.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(session) + "\n")
+    """Append a line about this start, after so many steps, to `sessions.jsonl`, with the size of the first test set."""
+    session = {"started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "after_step": completed_steps, "command": sys.argv}
+    session["python"] = platform.python_version()
+    for package in ("torch", "transformers", "numpy"):
+        with suppress(PackageNotFoundError):  # numpy may come with torch in a form of its own
+            session[package] = version(package)
+    session["system"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    session["test_problems"] = test_problems[0] if test_problems else None
+    _append(directory / "sessions.jsonl", session)
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # numpy may come with torch in a form of its own
-        return None
+def _append(path: Path, row: dict[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 def revisions() -> dict[str, str]:
     """Cooper's version, its git revision if it runs from a checkout, and the revision of the working folder, if any."""
-    cooper = _checkout_revision(Path(__file__))
-    found = {"cooper_version": __version__, "cooper_revision": cooper}
-    found["working_folder_revision"] = _git(Path.cwd(), "rev-parse", "HEAD")
+    found = {"cooper_version": __version__, "cooper_revision": _checkout_revision(Path(__file__))}
+    found |= {"working_folder_revision": _git(Path.cwd(), "rev-parse", "HEAD")}
     return {name: value for name, value in found.items() if value}
 
 

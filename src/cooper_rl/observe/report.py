@@ -1,7 +1,4 @@
-"""The report of one run or several: one page that holds everything it shows, and draws itself from anywhere.
-
-`report_completions.py` chooses the completions that it holds, `report_facts.py` has its tables.
-"""
+"""The report of one run or several: one page that holds everything it shows, and draws itself from anywhere."""
 
 import base64
 import hashlib
@@ -19,55 +16,46 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cooper_rl import __version__
+from cooper_rl.observe import report_facts as tables
 from cooper_rl.observe.plots import COLOURS, STORY, story_metric
 from cooper_rl.observe.report_completions import (
     PAGE_BYTES,
     PER_STEP,
     STEPS,
-    Row,
     last_pairs,
     plain,
     read_pairs,
     sample_completions,
     score_of,
 )
-from cooper_rl.observe.report_facts import (
-    config_differences,
-    facts,
-    figures,
-    held_out_problems,
-    learns,
-    over_seeds,
-    provenance,
-    stages,
-)
 from cooper_rl.observe.run_record import RunRecord, read_runs
-from cooper_rl.observe.verdict import HACKED, NAMES, Verdict, verdict_of
+from cooper_rl.observe.verdict import HACKED_STATES, NAMES, verdict_of
 
-FILE = "report.html"
+REPORT_FILE = "report.html"
 MOST_CONFIG = 40_000
 """Longest `config.yaml` that the page holds whole, in characters."""
 SCRIPTS = ("elements", "chart", "story", "gallery", "rollouts", "sections", "main")
 """The scripts in the order in which they run."""
 MOST_POINTS = 1000
 """Longest curve. Of a longer run every point is the mean of several neighbouring steps."""
-
+SAMPLE_NOTE = (
+    f"This page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the best-scored "
+    f"wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly spread "
+    "steps, half of them those with the best-scored wrong completion. The run's folder has all of them."
+)
 PAIRS_OF = "pairs_of/"
 """Columns that the report counts itself: the pairs of a step by the origin of their negative."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart over the steps.
-
-    With `by_run` it draws the first of `metrics` that any run records, with a line for each run. Otherwise it draws all
-    of them for the run that is open.
-    """
+    """A chart over the steps."""
 
     title: str
     metrics: Mapping[str, str]
     """Metric and what its line is called."""
     by_run: bool = True
+    """Whether each run gets a line of the first of `metrics` that any records, or the open run one of each."""
     share: bool = False
     """Whether the values are shares, so that the axis goes from 0 to 1."""
     note: str = ""
@@ -77,37 +65,23 @@ class Panel:
     """Metrics with that prefix which are not drawn."""
 
 
+def _share(title: str, metric: str, note: str = "share of completions") -> Panel:
+    return Panel(title, {metric: ""}, share=True, note=note)
+
+
 SECTIONS: dict[str, tuple[Panel, ...]] = {
     "Reward model": (
-        Panel(
-            "Agrees with the rule", {"reward_model/rule_agreement": ""}, share=True, note="share of parsed completions"
-        ),
-        Panel(
-            "Accepts what the rule calls wrong",
-            {"reward_model/false_accept_rate": ""},
-            share=True,
-            note="share of wrong completions",
-        ),
-        Panel(
-            "Accepts what the rule calls right",
-            {"reward_model/true_accept_rate": ""},
-            share=True,
-            note="share of right completions",
-        ),
-        Panel("Right by gold", {"gold/reward_model_accuracy": ""}, share=True, note="share of completions"),
+        _share("Agrees with the rule", "reward_model/rule_agreement", "share of parsed completions"),
+        _share("Accepts what the rule calls wrong", "reward_model/false_accept_rate", "share of wrong completions"),
+        _share("Accepts what the rule calls right", "reward_model/true_accept_rate", "share of right completions"),
+        _share("Right by gold", "gold/reward_model_accuracy"),
         Panel(
             "Ranks its pairs right",
             {"reward_model/pair_accuracy_before": "before the update", "reward_model/pair_accuracy_after": "after it"},
             by_run=False,
             share=True,
         ),
-        Panel(
-            "Ranks new pairs right, by origin",
-            {},
-            prefix="reward_model/pair_accuracy_before_",
-            by_run=False,
-            share=True,
-        ),
+        Panel("Ranks new pairs right, by origin", {}, False, share=True, prefix="reward_model/pair_accuracy_before_"),
         Panel("Score drift", {"reward_model/probe_drift": ""}, note="mean change of fixed completions' scores"),
         Panel("Held-out accuracy", {"monitor/accuracy": "accuracy", "monitor/roc_auc": "ROC-AUC"}, by_run=False),
         Panel("Calibration error", {"monitor/ece": ""}, note="expected calibration error, held out"),
@@ -124,15 +98,14 @@ SECTIONS: dict[str, tuple[Panel, ...]] = {
         Panel("KL from the start", {"policy/reference_kl": ""}, note="nats a token"),
         Panel("Entropy", {"rollout/entropy_estimate": ""}, note="nats a token"),
         Panel("Length", {"rollout/mean_length": ""}, note="tokens a completion"),
-        Panel("Cut off at the limit", {"rollout/cut_off_rate": ""}, share=True, note="share of completions"),
-        Panel("No answer found by the rule", {"rule/unparsed": ""}, share=True, note="share of completions"),
+        _share("Cut off at the limit", "rollout/cut_off_rate"),
+        _share("No answer found by the rule", "rule/unparsed"),
         Panel("Spread inside a group", {"reward/group_spread": ""}, note="largest minus smallest reward"),
-        Panel("Groups that teach", {"policy/usable_groups": ""}, share=True, note="share; the others are skipped"),
-        Panel(
+        _share("Groups that teach", "policy/usable_groups", "share; the others are skipped"),
+        _share(
             "Learnt where the rule accepts nothing",
-            {"policy/unverified_advantage": ""},
-            share=True,
-            note="share of |advantage| in such groups",
+            "policy/unverified_advantage",
+            "share of |advantage| in such groups",
         ),
         Panel("Clipped tokens", {"policy/clip_fraction": ""}, note="share of tokens"),
         Panel("Gradient norm", {"policy/grad_norm": ""}),
@@ -158,157 +131,51 @@ def write_report(
 ) -> Path:
     """Write the report of the runs in these folders and return its path, by default `report.html` in the first one.
 
-    A run may be under way or interrupted: the report shows what is on disk. `title` and the paragraphs `notes` stand
-    at the top of the page. `labels` and `colours` are those of the runs. Raises InputError for a folder without a run.
-
-    All text of a run reaches the page as JSON and is shown as text, so markup in a completion is shown and not run.
+    A run may be under way. `title` and the paragraphs `notes` stand at the top of the page; `labels` and `colours` are
+    those of the runs. All text of a run reaches the page as JSON and is shown as text, so markup in it is shown and not
+    run. Raises InputError for a folder without a run.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
     runs = read_runs(directories, labels)
     described = [_described(run, 1 / len(runs)) for run in runs]
-    rows = [one["figures"] for one in described]
+    states = [one["verdict"]["state"] for one in described]
     data = {
         "runs": described,
         "colours": [*colours, *(COLOURS[i % len(COLOURS)] for i in range(len(colours), len(runs)))],
         "palette": COLOURS,
         "story_metric": story_metric(runs),
         "story_names": STORY,
-        "sections": [{"id": section["title"].lower().replace(" ", "-"), **section} for section in panels_as_data()],
-        "seeds": over_seeds(runs, rows),
-        "differences": config_differences(runs) if len(runs) > 1 else [],
-        "opens_at": _most_telling(described),
+        "sections": [
+            {"id": name.lower().replace(" ", "-"), "title": name, "panels": [asdict(panel) for panel in panels]}
+            for name, panels in SECTIONS.items()
+        ],
+        "seeds": tables.over_seeds(runs, [one["figures"] for one in described]),
+        "differences": tables.config_differences(runs) if len(runs) > 1 else [],
+        "opens_at": next((i for i, state in enumerate(states) if state in HACKED_STATES), 0),
     }
-    target = target or directories[0] / FILE
-    heading = title or _heading(runs)
-    page = render(heading, _headline(described) if len(runs) > 1 else "", notes, data, _sample_note())
+    folders = {run.directory.resolve().parent for run in runs}
+    several = f"{len(runs)} runs" + (f" of {folders.pop().name}" if len(folders) == 1 else "")
+    page = _render(data, title or (several if len(runs) > 1 else runs[0].label), notes)
+    target = target or directories[0] / REPORT_FILE
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8", errors="replace")
     return target
 
 
-def _heading(runs: Sequence[RunRecord]) -> str:
-    """What the runs are called: a run by its label, several by the folder that holds them all, if there is one."""
-    if len(runs) == 1:
-        return runs[0].label
-    folders = {run.directory.resolve().parent for run in runs}
-    return f"{len(runs)} runs" + (f" of {folders.pop().name}" if len(folders) == 1 else "")
-
-
-def _described(run: RunRecord, share: float) -> dict[str, Any]:
-    """Everything that the page shows of one run. `share` is its part of the page."""
-    verdict = verdict_of(run, held_out_problems(run))
-    told = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
-    sample = sample_completions(run, told, share)
-    pair_counts = read_pairs(run, sample.gallery)
-    gallery = [_scored(item) for item in sample.gallery]
-    return {
-        "label": run.label,
-        "verdict": _told(verdict),
-        "figures": figures(run, verdict, sample),
-        "facts": facts(run),
-        "provenance": provenance(run),
-        "curves": _curves(run, pair_counts, share),
-        "stages": stages(run),
-        "last": {name: value for name, value in run.metrics[-1].items() if name != "step"} if run.metrics else {},
-        "events": list(run.events)[-200:],
-        "config": run.config_text[:MOST_CONFIG],
-        "learns": learns(run),
-        "score_name": _score_name(gallery),
-        "gallery": gallery,
-        "fooled": sample.fooled,
-        "steps": sample.steps,
-        "recorded_steps": sample.recorded_steps,
-        "problems_of_step": sample.problems_of_step,
-        "pairs": last_pairs(run),
-    }
-
-
-def _told(verdict: Verdict) -> dict[str, Any]:
-    signals = [asdict(signal) for signal in verdict.signals]
-    told = {"state": verdict.state, "name": verdict.name, "sentence": verdict.sentence, "signals": signals}
-    return told | {"hacked_at": verdict.hacked_at, "alarm_at": verdict.alarm_at}
-
-
-def _curves(run: RunRecord, pair_counts: Mapping[int, Mapping[str, int]], share: float) -> dict[str, Any]:
-    found = curves(run, max(100, min(MOST_POINTS, round(4 * MOST_POINTS * share))))
-    for origin in sorted({origin for counts in pair_counts.values() for origin in counts}):
-        column = [pair_counts[step].get(origin, 0) if step in pair_counts else None for step in found["steps"]]
-        found["columns"][PAIRS_OF + origin] = column
-    return found
-
-
-def _scored(item: Row) -> Row:
-    score = score_of(item)
-    return {"score": score if score > float("-inf") else None, **{k: v for k, v in item.items() if k != "digest"}}
-
-
-def _score_name(gallery: Sequence[Row]) -> str:
-    if any("reward_model" in item for item in gallery):
-        return "the reward model's"
-    return "the reward's" + (" before shaping" if any("unshaped" in item for item in gallery) else "")
-
-
-def _most_telling(described: Sequence[Mapping[str, Any]]) -> int:
-    """The run that the page opens at: the first that was hacked, else the first."""
-    states = [one["verdict"]["state"] for one in described]
-    return next((i for i, state in enumerate(states) if state in HACKED), 0)
-
-
-def _sample_note() -> str:
-    return (
-        f"This page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the best-scored "
-        f"wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly spread "
-        "steps, half of them those with the best-scored wrong completion. The run's folder has all of them."
-    )
-
-
-def _headline(described: Sequence[Mapping[str, Any]]) -> str:
-    """The verdicts on several runs in a line."""
-    parts = []
-    for state, name in NAMES.items():
-        labels = [one["label"] for one in described if one["verdict"]["state"] == state]
-        more = [f"{len(labels) - 5} more"] if len(labels) > 6 else []
-        if labels:
-            parts.append(f"{name}: {' · '.join([*labels[:5], *more] if more else labels)}")
-    return ". ".join(parts) + "."
-
-
-def curves(run: RunRecord, most: int = MOST_POINTS) -> dict[str, Any]:
-    """The steps of a run and every metric as a column: null where a step does not record it or it is not finite.
-
-    Of more than `most` steps, neighbours are averaged.
-    """
-    width = -(-len(run.metrics) // most) if run.metrics else 1
-    bins = [run.metrics[i : i + width] for i in range(0, len(run.metrics), width)]
-    names = dict.fromkeys(name for row in run.metrics for name, value in row.items() if isinstance(value, int | float))
-    names.pop("step", None)
-    columns = {name: [_mean(rows, name) for rows in bins] for name in names}
-    return {"steps": [int(rows[-1]["step"]) for rows in bins], "averaged": width, "columns": columns}
-
-
-def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    values = [row[name] for row in rows if isinstance(row.get(name), int | float) and math.isfinite(row[name])]
-    return float(f"{sum(values) / len(values):.5g}") if values else None
-
-
-def panels_as_data() -> list[dict[str, Any]]:
-    """The sections with their panels, for the page."""
-    return [{"title": title, "panels": [asdict(panel) for panel in panels]} for title, panels in SECTIONS.items()]
-
-
-def render(title: str, headline: str, notes: Sequence[str], data: dict[str, Any], sample_note: str) -> str:
-    """The page as text. Of the runs it holds `data`, which the scripts read, title and headline."""
+def _render(data: dict[str, Any], title: str, notes: Sequence[str]) -> str:
+    """The page as text. The scripts read `data`; what of it the page says without them is put in here."""
+    static = files("cooper_rl.observe") / "page" / "static"
+    scripts = [(static / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    digests = [base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts]
     environment = Environment(
         loader=PackageLoader("cooper_rl.observe", "page/templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    static = files("cooper_rl.observe") / "page" / "static"
-    scripts = [(static / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     return environment.get_template("report.html.j2").render(
         title=title,
-        headline=headline,
+        headline=_headline(data["runs"]),
         notes=notes,
         version=__version__,
         written=time.strftime("%Y-%m-%d %H:%M"),
@@ -317,21 +184,90 @@ def render(title: str, headline: str, notes: Sequence[str], data: dict[str, Any]
         sections=data["sections"],
         style=Markup((static / "style.css").read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
-        script_hashes=Markup(" ".join(f"'sha256-{_digest(script)}'" for script in scripts)),
+        script_hashes=Markup(" ".join(f"'sha256-{digest}'" for digest in digests)),
         data=Markup(embedded_json(data)),
-        sample_note=sample_note,
+        sample_note=SAMPLE_NOTE,
     )
+
+
+def _headline(described: Sequence[Mapping[str, Any]]) -> str:
+    """The verdicts on several runs in a line."""
+    parts = []
+    for state, name in NAMES.items():
+        labels = [one["label"] for one in described if one["verdict"]["state"] == state]
+        if len(labels) > 6:
+            labels[5:] = [f"{len(labels) - 5} more"]
+        if labels:
+            parts.append(f"{name}: {' · '.join(labels)}")
+    return ". ".join(parts) + "."
+
+
+def _described(run: RunRecord, share: float) -> dict[str, Any]:
+    """Everything that the page shows of one run. `share` is its part of the page."""
+    verdict = verdict_of(run, tables.held_out_problems(run))
+    told = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
+    sample = sample_completions(run, told, share)
+    pair_counts = read_pairs(run, sample.gallery)
+    scores = [score_of(item) for item in sample.gallery]
+    score_name = "the reward's" + (" before shaping" if any("unshaped" in item for item in sample.gallery) else "")
+    if any("reward_model" in item for item in sample.gallery):
+        score_name = "the reward model's"
+    return {
+        "label": run.label,
+        "verdict": {
+            "state": verdict.state,
+            "name": verdict.name,
+            "sentence": verdict.sentence,
+            "signals": [asdict(signal) for signal in verdict.signals],
+            "hacked_at": verdict.hacked_at,
+            "alarm_at": verdict.alarm_at,
+        },
+        "figures": tables.figures(run, verdict, sample),
+        "facts": tables.facts(run),
+        "provenance": tables.provenance(run),
+        "curves": _curves(run, pair_counts, max(100, min(MOST_POINTS, round(4 * MOST_POINTS * share)))),
+        "stages": tables.stages(run),
+        "last": {name: value for name, value in run.metrics[-1].items() if name != "step"} if run.metrics else {},
+        "events": list(run.events)[-200:],
+        "config": run.config_text[:MOST_CONFIG],
+        "learns": tables.learns(run),
+        "score_name": score_name,
+        "gallery": [
+            {"score": score if score > float("-inf") else None, **item}
+            for score, item in zip(scores, sample.gallery, strict=True)
+        ],
+        "fooled": sample.fooled,
+        "steps": sample.steps,
+        "recorded_steps": sample.recorded_steps,
+        "problems_of_step": sample.problems_of_step,
+        "pairs": last_pairs(run),
+    }
+
+
+def _curves(run: RunRecord, pair_counts: Mapping[int, Mapping[str, int]], most: int) -> dict[str, Any]:
+    """The metrics by step, null where not finite, and the pairs by origin. Of many steps neighbours are averaged."""
+    width = -(-len(run.metrics) // most) if run.metrics else 1
+    bins = [run.metrics[i : i + width] for i in range(0, len(run.metrics), width)]
+    steps = [int(rows[-1]["step"]) for rows in bins]
+    names = dict.fromkeys(name for row in run.metrics for name, value in row.items() if isinstance(value, int | float))
+    columns = {name: [_mean(rows, name) for rows in bins] for name in names if name != "step"}
+    for origin in sorted({origin for counts in pair_counts.values() for origin in counts}):
+        columns[PAIRS_OF + origin] = [
+            pair_counts[step].get(origin, 0) if step in pair_counts else None for step in steps
+        ]
+    return {"steps": steps, "averaged": width, "columns": columns}
+
+
+def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    values = [row[name] for row in rows if isinstance(row.get(name), int | float) and math.isfinite(row[name])]
+    return float(f"{sum(values) / len(values):.5g}") if values else None
 
 
 def embedded_json(value: Any) -> str:
     """JSON that no HTML parser takes for anything else, and that every JavaScript parser reads.
 
-    `<`, `>` and `&` are escaped, so that no tag or comment can begin or end in it; so are surrogates without a partner,
-    which UTF-8 cannot hold. Numbers are rounded to five digits. What is not finite becomes text.
+    `<`, `>`, `&` and surrogates without a partner are escaped. Numbers are rounded to five digits; what is not finite
+    becomes text.
     """
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")

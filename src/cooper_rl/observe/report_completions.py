@@ -1,22 +1,10 @@
-"""The completions that a report keeps: the best-paid wrong ones of every step, and whole groups of some steps.
-
-A run's rollouts can be far larger than a page should be, so the report holds a sample by these rules:
-
-- Gallery: of every step the `PER_STEP` completions with the highest score that are wrong, each text once;
-  where gold and the rule disagree, half of them such as both reject. If that
-  makes more than `GALLERY` for the page, the best of the whole run and the best of evenly spread steps are kept.
-- Browser: `STEPS` steps, evenly spread, with the first, the last and those that the report points at; of each
-  step `GROUPS` groups, half of them those with the best-paid wrong completion, half in the order of the file; of
-  each group the first `COMPLETIONS`.
-- Of every completion of the gallery, the pair that later taught the reward model that it is wrong.
-- A text longer than `LONGEST` keeps its beginning and its end.
-- Of a run whose sample would still be larger than its share of `PAGE_BYTES`, fewer steps and items are kept.
-"""
+"""The sample of a run's completions that a report keeps: wrong ones for its gallery, whole groups for its browser."""
 
 import hashlib
 import heapq
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,13 +13,14 @@ from cooper_rl.data.text import normalise
 from cooper_rl.observe.hacking_alarm import WINDOW
 from cooper_rl.observe.run_record import RunRecord, is_wrong, read_lines
 
-GALLERY = 400
-PER_STEP = 4
-STEPS = 20
-GROUPS = 8
-COMPLETIONS = 64
+GALLERY, PER_STEP = 400, 4
+"""Wrong completions of the best scores, each text once: of a step and, if that makes more, of the whole page."""
+STEPS, GROUPS, COMPLETIONS = 20, 8, 64
+"""Steps, evenly spread, besides those that the report points at; groups of a step; completions of a group."""
 LONGEST = 6000
+"""Of a text with more characters the beginning and the end are kept."""
 PAGE_BYTES = 3_000_000
+"""Of a run whose sample is larger than its share of this, fewer steps and items are kept."""
 ACCEPTED = 0.5
 """A score above this accepts a completion, as in `reward_model/false_accept_rate`."""
 PAIRS = 12
@@ -53,8 +42,6 @@ class Sample:
     """By step: share of completions that are wrong and yet accepted, their number, and that of all wrong ones."""
     recorded_steps: int = 0
     """Steps whose rollouts are on disk."""
-    completions: int = 0
-    """Completions in all of them."""
     problems_of_step: int = 0
     """Groups of the largest step."""
     means: dict[str, list[float]] = field(default_factory=dict)
@@ -72,35 +59,40 @@ def score_of(completion: Mapping[str, Any]) -> float:
 
 def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
     """Read all the run's rollouts once, and keep what the rules above keep. `share` is the run's part of the page."""
-    files = run.files("rollouts")
-    shown = set(spread([int(path.stem) for path in files], STEPS)) | set(wanted_steps)
+    files, wanted = run.files("rollouts"), set(wanted_steps)
+    shown = set(spread([int(path.stem) for path in files], STEPS)) | wanted
     sample = Sample(recorded_steps=len(files))
     found: list[Row] = []
-    last = {path.stem for path in files[-WINDOW:]}
     for path in files:
-        step, groups = int(path.stem), list(read_lines(path))
+        step, groups = int(path.stem), read_lines(path)
         if not groups:  # the file is being written just now
             continue
-        wrong = [
-            (score_of(completion), group, completion)
-            for group in groups
-            for completion in group["completions"]
-            if is_wrong(completion)
-        ]
         total = sum(len(group["completions"]) for group in groups)
-        accepted = sum(score > ACCEPTED for score, _, _ in wrong)
+        wrong = [(group, one) for group in groups for one in group["completions"] if is_wrong(one)]
+        accepted = sum(score_of(one) > ACCEPTED for _, one in wrong)
         sample.fooled.append((step, accepted / max(total, 1), accepted, len(wrong)))
-        sample.completions += total
         sample.problems_of_step = max(sample.problems_of_step, len(groups))
-        found += [_item(step, group, completion) for _, group, completion in _best_texts(wrong, PER_STEP)]
+        found += [
+            {"step": step, "digest": digest(str(one.get("text", ""))), **_problem(group), **_kept(one)}
+            for group, one in _best_texts(wrong, PER_STEP)
+        ]
         if step in shown:
-            sample.steps[step] = [_kept_group(group) for group in _chosen_groups(groups, GROUPS)]
-        if path.stem in last:
+            sample.steps[step] = [
+                {
+                    **_problem(group),
+                    "of": len(group["completions"]),
+                    "completions": [_kept(one) for one in group["completions"][:COMPLETIONS]],
+                }
+                for group in _chosen_groups(groups, GROUPS)
+            ]
+        if path in files[-WINDOW:]:
             _add_means(sample.means, groups)
     budget = PAGE_BYTES * share
-    sample.gallery = _fitting(_thinned(found, max(12, round(GALLERY * share))), budget / 3)
+    sample.gallery = _thinned(found, max(12, round(GALLERY * share)))
+    while len(sample.gallery) > 1 and _size(sample.gallery) > budget / 3:
+        sample.gallery = _thinned(sample.gallery, len(sample.gallery) * 2 // 3)
     sample.gallery.sort(key=lambda item: (item["step"], -score_of(item)))
-    sample.steps = _fitting_steps(sample.steps, set(wanted_steps), budget - _size(sample.gallery))
+    sample.steps = _fitting_steps(sample.steps, wanted, budget - _size(sample.gallery))
     return sample
 
 
@@ -126,18 +118,14 @@ def digest(text: str) -> str:
     return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _best_texts(wrong: Iterable[tuple[float, Row, Row]], count: int) -> list[tuple[float, Row, Row]]:
+def _best_texts(wrong: Sequence[tuple[Row, Row]], count: int) -> list[tuple[Row, Row]]:
     """The best-scored ones of different texts. Half of them, the first, are such as the rule rejects too, if any."""
-    best: dict[str, tuple[float, Row, Row]] = {}
-    for entry in sorted(wrong, key=lambda entry: -entry[0]):
-        best.setdefault(str(entry[2].get("text")), entry)
-    order = list(best.values())
-    chosen = [entry for entry in order if entry[2].get("verdict") != "correct"][: count // 2]
-    return chosen + [entry for entry in order if not any(entry is one for one in chosen)][: count - len(chosen)]
-
-
-def _item(step: int, group: Row, completion: Row) -> Row:
-    return {"step": step, "digest": digest(str(completion.get("text", ""))), **_problem(group), **_kept(completion)}
+    best: dict[str, tuple[Row, Row]] = {}
+    for entry in sorted(wrong, key=lambda entry: -score_of(entry[1])):
+        best.setdefault(str(entry[1].get("text")), entry)
+    chosen = [text for text, (_, one) in best.items() if one.get("verdict") != "correct"][: count // 2]
+    chosen += [text for text in best if text not in chosen][: count - len(chosen)]
+    return [best[text] for text in chosen]
 
 
 def _problem(group: Row) -> Row:
@@ -148,28 +136,16 @@ def _kept(completion: Row) -> Row:
     return plain({**completion, "text": cut(str(completion.get("text", "")))})
 
 
-def _kept_group(group: Row) -> Row:
-    completions = group["completions"]
-    return {**_problem(group), "of": len(completions), "completions": [_kept(one) for one in completions[:COMPLETIONS]]}
-
-
 def _chosen_groups(groups: Sequence[Row], count: int) -> list[Row]:
     """Half are those with the best-paid wrong completion, the others come in the order of the file."""
-    order = sorted(range(len(groups)), key=lambda i: -_best_wrong(groups[i]))
-    chosen = set(order[: count // 2])
-    chosen |= set([i for i in range(len(groups)) if i not in chosen][: count - len(chosen)])
+    best = [max(map(score_of, filter(is_wrong, group["completions"])), default=float("-inf")) for group in groups]
+    chosen = sorted(range(len(groups)), key=lambda i: -best[i])[: count // 2]
+    chosen += [i for i in range(len(groups)) if i not in chosen][: count - len(chosen)]
     return [groups[i] for i in sorted(chosen)]
 
 
-def _best_wrong(group: Row) -> float:
-    return max((score_of(one) for one in group["completions"] if is_wrong(one)), default=float("-inf"))
-
-
 def _add_means(means: dict[str, list[float]], groups: Iterable[Row]) -> None:
-    for group in groups:
-        completions = group["completions"]
-        if not completions:
-            continue
+    for completions in filter(None, (group["completions"] for group in groups)):
         if all(isinstance(one.get("gold"), bool) for one in completions):
             means.setdefault("gold", []).append(sum(one["gold"] for one in completions) / len(completions))
         right = sum(one.get("verdict") == "correct" for one in completions)
@@ -180,22 +156,15 @@ def _thinned(items: list[Row], count: int) -> list[Row]:
     """The best quarter of the whole run, and of evenly spread steps the best ones."""
     if len(items) <= count:
         return items
-    kept = heapq.nlargest(count // 4, range(len(items)), key=lambda i: score_of(items[i]))
-    by_step: dict[int, list[int]] = {}
+    chosen = set(heapq.nlargest(count // 4, range(len(items)), key=lambda i: score_of(items[i])))
+    of_step: dict[int, list[int]] = {}
     for index, item in enumerate(items):
-        by_step.setdefault(item["step"], []).append(index)
-    chosen = set(kept)
+        of_step.setdefault(item["step"], []).append(index)
     for rank in range(PER_STEP):
-        room = count - len(chosen)
-        candidates = [own[rank] for own in by_step.values() if rank < len(own) and own[rank] not in chosen]
-        chosen |= set(spread(candidates, room) if room > 0 else [])
+        candidates = [own[rank] for own in of_step.values() if rank < len(own) and own[rank] not in chosen]
+        if (room := count - len(chosen)) > 0:
+            chosen |= set(spread(candidates, room))
     return [items[i] for i in sorted(chosen)]
-
-
-def _fitting(items: list[Row], budget: float) -> list[Row]:
-    while len(items) > 1 and _size(items) > budget:
-        items = _thinned(items, len(items) * 2 // 3)
-    return items
 
 
 def _fitting_steps(steps: dict[int, list[Row]], wanted: set[int], budget: float) -> dict[int, list[Row]]:
@@ -214,28 +183,24 @@ def _size(value: Any) -> int:
 
 
 def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, int]]:
-    """Give every item a `pair`: the first pair, from its step on, that has its text as the negative of its problem.
+    """Give every item its `pair`: the first one, from its step on, that has its text as the negative of its problem.
 
-    An item that no pair holds gets none. Texts are compared in the form that the reward model reads. Returns, by step,
-    the number of pairs of every origin.
+    An item that no pair holds gets none. Returns, by step, the number of pairs of every origin.
     """
     counts: dict[int, dict[str, int]] = {}
     waiting: dict[tuple[str, str], list[Row]] = {}
     for item in gallery:
-        waiting.setdefault((item.get("problem", ""), item["digest"]), []).append(item)
+        waiting.setdefault((item.get("problem", ""), item.pop("digest")), []).append(item)
     problems = {problem for problem, _ in waiting}
     for path in run.files("pairs"):
-        step = int(path.stem)
-        origins = counts.setdefault(step, {})
-        for pair in read_lines(path):
-            origin = str(pair.get("negative_origin", "unknown"))
-            origins[origin] = origins.get(origin, 0) + 1
+        step, pairs = int(path.stem), read_lines(path)
+        counts[step] = Counter(str(pair.get("negative_origin", "unknown")) for pair in pairs)
+        for pair in pairs:
             problem = str(pair.get("problem_id", ""))
-            if problem not in problems or "negative" not in pair:
-                continue
-            for item in waiting.get((problem, digest(str(pair["negative"]))), ()):
-                if "pair" not in item and step >= item["step"]:
-                    item["pair"] = shown_pair(step, pair)
+            if problem in problems and "negative" in pair:
+                for item in waiting.get((problem, digest(str(pair["negative"]))), ()):
+                    if "pair" not in item and step >= item["step"]:
+                        item["pair"] = shown_pair(step, pair)
     return counts
 
 
@@ -265,6 +230,4 @@ def plain(value: Any) -> Any:
         return int(short) if short.is_integer() and abs(short) < 1e15 else short
     if isinstance(value, dict):
         return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return value
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,7 +1,4 @@
-"""Reads what a run has written to its folder so far, without torch, while the run may still be writing.
-
-The record also says where the run stands: whether a process trains it, how it ended, and how long it still takes.
-"""
+"""Reads what a run has written so far, without torch, while it may still be writing, and says where the run stands."""
 
 import json
 import math
@@ -15,18 +12,10 @@ from typing import Any, Literal
 import yaml
 
 from cooper_rl.errors import InputError
-from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.persist.folder_lock import holder_of
 
-TIMES = ("time/step", "time/evaluate", "time/held_out_monitor")
-"""The metrics that add up to the seconds of a step."""
 ACCURACIES = ("test/gold_avg", "test/rule_avg", "gold/accuracy", "rule/accuracy")
 """The metrics that say how good the policy is, best first."""
-REVISIONS = ("cooper_version", "cooper_revision", "working_folder_revision")
-"""The comments at the top of a run's `config.yaml`."""
-PACE_STEPS = 20
-"""Number of last steps whose mean gives the pace."""
-
 State = Literal["running", "finished", "stopped", "interrupted"]
 
 
@@ -59,12 +48,16 @@ class RunRecord:
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """Step and value of every finite value of a metric."""
-        return [(int(row["step"]), float(row[name])) for row in self.metrics if _is_number(row.get(name))]
+        rows = [(int(row["step"]), row[name]) for row in self.metrics if type(row.get(name)) in (int, float)]
+        return [(step, float(value)) for step, value in rows if math.isfinite(value)]
+
+    def values(self, name: str) -> list[float]:
+        """Every finite value of a metric."""
+        return [value for _, value in self.series(name)]
 
     def last(self, name: str) -> float | None:
         """The last finite value of a metric."""
-        values = self.series(name)
-        return values[-1][1] if values else None
+        return next(reversed(self.values(name)), None)
 
     @property
     def accuracy(self) -> tuple[str, float] | None:
@@ -75,7 +68,8 @@ class RunRecord:
     @cached_property
     def seconds(self) -> list[float]:
         """The seconds of every recorded step, evaluations included."""
-        return [sum(row.get(name) or 0.0 for name in TIMES) for row in self.metrics]
+        times = ("time/step", "time/evaluate", "time/held_out_monitor")
+        return [sum(row.get(name) or 0.0 for name in times) for row in self.metrics]
 
     @cached_property
     def sessions(self) -> list[dict[str, Any]]:
@@ -100,53 +94,18 @@ class RunRecord:
 
     def rollouts(self, steps: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
         """Every recorded completion with its `step` and problem. `steps` leaves out all others."""
-        for step, row in self._rows("rollouts", steps):
-            problem = {name: value for name, value in row.items() if name != "completions"}
-            for completion in row["completions"]:
-                yield {"step": step, **problem, **completion}
+        for path in self.files("rollouts"):
+            for row in read_lines(path) if steps is None or int(path.stem) in steps else []:
+                problem = {name: value for name, value in row.items() if name != "completions"}
+                yield from ({"step": int(path.stem), **problem, **completion} for completion in row["completions"])
 
-    def pairs(self, steps: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
-        """Every recorded pair with its `step`. `steps` leaves out all others."""
-        for step, row in self._rows("pairs", steps):
-            yield {"step": step, **row}
+    def pairs(self) -> Iterator[dict[str, Any]]:
+        """Every recorded pair with its `step`."""
+        return ({"step": int(path.stem), **row} for path in self.files("pairs") for row in read_lines(path))
 
     def files(self, folder: Literal["rollouts", "pairs"]) -> list[Path]:
         """The files of completions or of pairs, by step; the step is a file's stem."""
         return sorted((self.directory / folder).glob("*.jsonl"))
-
-    @property
-    def rollout_steps(self) -> list[int]:
-        """The steps whose completions are on disk."""
-        return [int(path.stem) for path in self.files("rollouts")]
-
-    @property
-    def alarms(self) -> list[int]:
-        """The steps at which the reward-hacking alarm went off."""
-        return [int(event["step"]) for event in self.events if event["metric"] == HACKING]
-
-    @property
-    def revisions(self) -> dict[str, str]:
-        """The versions of the code that `config.yaml` names."""
-        found = {}
-        for line in self.config_text.split("\n"):
-            name, separator, value = line.removeprefix("# ").partition(": ")
-            if line.startswith("# ") and separator and name in REVISIONS:
-                found[name] = value
-        return found
-
-    @property
-    def kind(self) -> str:
-        """The kind of run, with the preset of a run that has stage 2."""
-        kind, preset = str(self.config.get("kind") or "custom"), self.config.get("preset")
-        return f"{kind}, preset {preset}" if preset and kind in ("cooper", "hybrid") else kind
-
-    def _rows(
-        self, folder: Literal["rollouts", "pairs"], steps: Sequence[int] | None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        for path in self.files(folder):
-            if steps is None or int(path.stem) in steps:
-                for row in read_lines(path):
-                    yield int(path.stem), row
 
 
 def is_run(directory: Path) -> bool:
@@ -155,15 +114,14 @@ def is_run(directory: Path) -> bool:
 
 
 def read_record(directory: Path) -> RunRecord:
-    """Read a run's folder. Raises InputError if it holds no run."""
+    """Read a run's folder. Raises InputError if it holds no run, or a `config.yaml` that is not YAML."""
     if not is_run(directory):
         raise InputError(f"{directory}: holds no run (no config.yaml with rollouts/ beside it); see `cooper runs`")
-    text = (directory / "config.yaml").read_text(encoding="utf-8")
+    record = read_run(directory)
     try:
-        config = yaml.safe_load(text)
+        return record if record.config else replace(record, config=yaml.safe_load(record.config_text) or {})
     except yaml.YAMLError as error:
         raise InputError(f"{directory / 'config.yaml'}: {error}") from error
-    return RunRecord(directory, config or {}, read_metrics(directory), read_events(directory))
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -174,24 +132,25 @@ def find_runs(folder: Path) -> list[Path]:
 
 
 def read_run(directory: Path, label: str | None = None) -> RunRecord:
-    """Read a run's folder for a report, also one of which little is left. Raises InputError if there is no run in it.
+    """Read a run's folder, also one of which little is left: a `config` that cannot be read is empty.
 
-    The `config` is empty if `config.yaml` is missing or cannot be read.
+    Raises InputError if there is no run in it.
     """
-    config = directory / "config.yaml"
     if not _has_record(directory):
         raise InputError(f"{directory}: no run here (neither config.yaml nor metrics.jsonl); name a run's own folder")
+    config = directory / "config.yaml"
     text = config.read_text(encoding="utf-8", errors="replace") if config.exists() else ""
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):  # somebody edited it; the page shows the text as it is
+        found = {}
+    settings = found if isinstance(found, dict) else {}
     metrics = [row for row in read_metrics(directory) if isinstance(row, dict) and "step" in row]
-    name = label or directory.resolve().name
-    return RunRecord(directory, _mapping(text), metrics, read_events(directory), name, text)
+    return RunRecord(directory, settings, metrics, read_events(directory), label or directory.resolve().name, text)
 
 
 def runs_in(directory: Path) -> list[Path]:
-    """What a report takes a folder for: the folder itself if it holds a run, else those of the runs in it.
-
-    Raises InputError if there is no run in it, naming what is wrong.
-    """
+    """The folder itself if it holds a run, else those of the runs in it. Raises InputError if there is none."""
     if _has_record(directory):
         return [directory]
     if not directory.is_dir():
@@ -225,10 +184,7 @@ def read_events(directory: Path) -> list[dict[str, Any]]:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The records of a JSON Lines file; none if it does not exist. An incomplete last line is left out.
-
-    Raises InputError with file and line for a line that is not JSON.
-    """
+    """The whole lines of a JSON Lines file; none without it. Raises InputError at a line that is not JSON."""
     try:
         data = path.read_bytes()  # bytes, because a line that is being written may end inside a character
     except FileNotFoundError:  # also if a resumed run deletes it just now
@@ -262,6 +218,10 @@ class RunStatus:
     """`running`: a process holds the folder. `stopped`: by a watch rule. `interrupted`: by anything else, or killed."""
     detail: str
     """The process that trains, the rule that stopped the run, or where a resumed run would go on."""
+    died: bool
+    """Whether an error or a kill ended it, and nobody's wish."""
+    end: str
+    """A sentence about an end before the last step; empty after an interrupt that left a checkpoint."""
     seconds_per_step: float | None
     """Mean of the last steps, evaluations included."""
     seconds_left: float | None
@@ -272,67 +232,47 @@ class RunStatus:
 
 def status_of(run: RunRecord) -> RunStatus:
     """Decide from the folder's lock, the events and the last step."""
-    state, detail = _state(run)
+    state, detail, died, end = _state(run)
     recent = [(row, seconds) for row, seconds in zip(run.metrics, run.seconds, strict=True) if "time/step" in row]
-    recent = recent[-PACE_STEPS:]
-    spent = math.fsum(seconds for _, seconds in recent)
-    pace = spent / len(recent) if recent else None
+    recent = recent[-20:]
+    pace = math.fsum(seconds for _, seconds in recent) / len(recent) if recent else None
     tokens = math.fsum(row.get("rollout/tokens") or 0.0 for row, _ in recent)
     in_steps = math.fsum(row["time/step"] for row, _ in recent)
     left = pace * max(run.steps - run.step, 0) if pace is not None and state == "running" else None
-    return RunStatus(state, detail, pace, left, tokens / in_steps if in_steps > 0 else None)
+    return RunStatus(state, detail, died, end, pace, left, tokens / in_steps if in_steps > 0 else None)
 
 
-@dataclass(frozen=True)
-class End:
-    """How a run that is neither running nor finished came to its end."""
-
-    died: bool
-    """Whether an error or a kill ended it, and nobody's wish."""
-    text: str
-    """A sentence; empty for a run that is running, finished, or was interrupted after a checkpoint."""
-
-
-def end_of(run: RunRecord) -> End:
-    """Of what a run ended before its last step: an error on record, a watch rule, or a kill, which leaves no word."""
-    state, _ = _state(run)
+def _state(run: RunRecord) -> tuple[State, str, bool, str]:
+    """The first four fields of the status."""
+    if (holder := holder_of(run.directory)) is not None:
+        return "running", holder, False, ""
     last = run.events[-1] if run.events else {}
-    if state != "running" and last.get("action") == "died" and last["step"] == run.step:
-        return End(True, f"The run died after step {run.step}: {last['message']}.")
-    if state == "stopped":
-        return End(last["action"] == "rollback", f"A watch rule on {last['metric']} stopped it at step {run.step}.")
-    # An interrupted run writes a checkpoint of its last step.
-    if state == "interrupted" and run.sessions and run.step not in run.checkpoints:
-        text = f"The run ended after step {run.step} of {run.steps or '?'} without a word: killed, or out of memory."
-        return End(True, text)
-    return End(False, "")
-
-
-def _state(run: RunRecord) -> tuple[State, str]:
-    holder = holder_of(run.directory)
-    if holder is not None:
-        return "running", holder
-    last = run.events[-1] if run.events else {}
-    if last.get("action") in ("stop", "rollback") and "back_to" not in last and last["step"] == run.step:
-        return "stopped", str(last["message"])
+    action = last.get("action") if last and last["step"] == run.step else None
+    end = f"The run died after step {run.step}: {last['message']}." if action == "died" else ""
+    if action in ("stop", "rollback") and "back_to" not in last:
+        end = f"A watch rule on {last['metric']} stopped it at step {run.step}."
+        return "stopped", str(last["message"]), action == "rollback", end
     if run.steps and run.step >= run.steps:
-        return "finished", ""
+        return "finished", "", bool(end), end
     goes_on = f"--resume goes on after step {max(run.checkpoints, default=0)}"
-    died = last.get("action") == "died" and last["step"] == run.step
-    return "interrupted", f"died: {last['message']}; {goes_on}" if died else goes_on
+    if end:
+        return "interrupted", f"died: {last['message']}; {goes_on}", True, end
+    # An interrupted run writes a checkpoint of its last step.
+    if run.sessions and run.step not in run.checkpoints:
+        end = f"The run ended after step {run.step} of {run.steps or '?'} without a word: killed, or out of memory."
+    return "interrupted", goes_on, bool(end), end
 
 
 def _has_record(directory: Path) -> bool:
     return any((directory / name).exists() for name in ("config.yaml", "metrics.jsonl"))
 
 
-def _mapping(text: str) -> Mapping[str, Any]:
-    try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):  # somebody edited it; the page shows the text as it is
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def flat(value: Any, item: str = ".{}", name: str = "") -> dict[str, str]:
+    """Nested settings under dotted names, as text. `item` is the form of a place in a list that holds settings."""
+    if isinstance(value, dict) and value:
+        inner = {f"{name}.{key}" if name else str(key): one for key, one in value.items()}
+    elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        inner = {name + item.format(place): one for place, one in enumerate(value)}
+    else:
+        return {name: value if isinstance(value, str) else json.dumps(value, default=str)}
+    return {key: text for name, one in inner.items() for key, text in flat(one, item, name).items()}

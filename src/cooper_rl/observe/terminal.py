@@ -5,20 +5,21 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.padding import PaddingDimensions
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import printable
+from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import RunRecord, RunStatus, State, is_right, status_of
-
-EVERY_S = 10.0
 
 TRAINING_METRICS = (
     ("reward/mean", "reward"),
@@ -40,18 +41,15 @@ STATE_STYLES: dict[State, str] = {
     "stopped": "bold red",
     "interrupted": "bold yellow",
 }
-CHARTS: tuple[tuple[str, dict[str, str]], ...] = (
-    (
-        "accuracy",
-        {
-            "rule/accuracy": "rule",
-            "gold/accuracy": "gold",
-            "test/rule_avg": "test rule",
-            "test/gold_avg": "test gold",
-        },
-    ),
-    ("training reward", {"reward/mean": "reward"}),
-)
+CHARTS = {
+    "accuracy": {
+        "rule/accuracy": "rule",
+        "gold/accuracy": "gold",
+        "test/rule_avg": "test rule",
+        "test/gold_avg": "test gold",
+    },
+    "training reward": {"reward/mean": "reward"},
+}
 """The charts, each with its metrics and their short names."""
 COLOURS = ("yellow", "green", "magenta", "cyan")
 """Of the lines of a chart: a terminal has its own palette."""
@@ -83,43 +81,37 @@ BARS = "▁▂▃▄▅▆▇█"
 Points = Sequence[tuple[float, float]]
 
 
+@dataclass
 class ProgressLines:
     """Lines such as `run 12/180  reward 0.53  rule 0.41  left 0:09:20`.
 
-    The first and the last step get a line each. The steps between get at most one line in `every_s` seconds. The time
-    left is estimated from the pace since the first line. `clock` returns seconds.
+    The first and the last step get a line, the others at most one in `every_s` seconds. The time left is estimated from
+    the pace since the first line. `clock` returns seconds.
     """
 
-    def __init__(
-        self,
-        label: str,
-        metrics: Sequence[tuple[str, str]] = (),
-        every_s: float = EVERY_S,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._label = label
-        self._metrics = metrics
-        self._every_s = every_s
-        self._clock = clock
-        self._start: tuple[int, float] | None = None
+    label: str
+    metrics: Sequence[tuple[str, str]] = ()
+    every_s: float = 10.0
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._first: tuple[int, float] | None = None
         self._last_line = 0.0
 
     def line(self, completed: int, total: int, metrics: Mapping[str, float] | None = None) -> str | None:
         """The line for a step, or None if it is too early for another line."""
-        now = self._clock()
-        if self._start is None:
-            self._start = (completed, now)
-        elif completed != total and now - self._last_line < self._every_s:
+        now = self.clock()
+        if self._first is None:
+            self._first = (completed, now)
+        elif completed != total and now - self._last_line < self.every_s:
             return None
         self._last_line = now
-        parts = [f"{self._label} {completed}/{total}", *shown(self._metrics, metrics or {})]
-        left = self._left(completed, total, now)
-        return "  ".join([*parts, f"left {left}"] if left is not None else parts)
-
-    def _left(self, completed: int, total: int, now: float) -> timedelta | None:
-        first, since = self._start or (completed, now)
-        done = completed - first
-        return None if done <= 0 else timedelta(seconds=round((total - completed) * (now - since) / done))
+        parts = [f"{self.label} {completed}/{total}", *shown(self.metrics, metrics or {})]
+        first, since = self._first
+        if completed > first:
+            left_s = (total - completed) * (now - since) / (completed - first)
+            parts.append(f"left {timedelta(seconds=round(left_s))}")
+        return "  ".join(parts)
 
 
 def shown(chosen: Sequence[tuple[str, str]], metrics: Mapping[str, float]) -> list[str]:
@@ -146,14 +138,11 @@ def log_to_stderr() -> Iterator[None]:
 
 def describe_prompt(problem: Problem, prompt: str) -> str:
     """The prompt as the policy reads it, special tokens included, with the reference answer."""
-    return f"Problem {problem.id}, reference answer {_answer(problem.answer)}. The policy reads:\n{_block(prompt)}"
+    return f"{_about(problem.id, problem.answer)}. The policy reads:\n{_block(prompt)}"
 
 
 def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The completion with the highest reward in a step's rollouts, with its problem. None if there are no completions.
-
-    `rows` are lines of `rollouts/*.jsonl`. For a line without `prompt` the question is shown instead.
-    """
+    """The completion with the highest reward in lines of `rollouts/*.jsonl`, with its problem; None without any."""
     examples = [
         {name: row.get(name, row["question"]) for name in ("problem", "prompt", "answer")} | completion
         for row in rows
@@ -164,24 +153,23 @@ def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 def describe_example(example: Mapping[str, Any]) -> str:
     """A completion with its prompt, every reward and the rule's verdict."""
-    parts = [f"{name} {value:.4g}" for name, value in reward_parts(example).items()]
+    parts = [
+        f"{name} {value:.4g}"
+        for name, value in example.items()
+        if isinstance(value, float) and name not in ("reward", "advantage")
+    ]
     return (
         f"Highest reward of the first step: {example['reward']:.4g} ({', '.join(parts)}; "
         f"the rule says {example['verdict']}).\n"
-        f"Problem {example['problem']}, reference answer {_answer(example['answer'])}. The policy read:\n"
+        f"{_about(example['problem'], example['answer'])}. The policy read:\n"
         f"{_block(example['prompt'])}\n"
         f"and wrote {example['tokens']} tokens, ended by {example['stop_reason']}:\n"
         f"{_block(example['text'])}"
     )
 
 
-def reward_parts(example: Mapping[str, Any]) -> dict[str, float]:
-    """The scores that make up the reward of a completion, by name."""
-    return {k: value for k, value in example.items() if isinstance(value, float) and k not in ("reward", "advantage")}
-
-
-def _answer(answer: str) -> str:
-    return printable(answer) if answer else "none"
+def _about(problem: str, answer: str) -> str:
+    return f"Problem {problem}, reference answer {printable(answer) or 'none'}"
 
 
 def _block(text: str) -> str:
@@ -196,11 +184,13 @@ def screen(run: RunRecord, width: int, height: int = 31) -> Group:
 
     Text of models and of the run's files is stripped of control characters and never read as markup.
     """
-    status = status_of(run)
+    columns = 2 if width >= 100 else 1
+    size = max(width // columns - 12, 16), min(max(height - LINES_BELOW, CHART_HEIGHTS[0]), CHART_HEIGHTS[1])
+    charts = [[_chart(run, title, names, *size)] for title, names in CHARTS.items()]
     return Group(
-        *_header(run, status),
-        _charts(run, width, min(max(height - LINES_BELOW, CHART_HEIGHTS[0]), CHART_HEIGHTS[1])),
-        _figures(run, width),
+        *_header(run, status_of(run)),
+        _in_columns(charts, columns, (1, 3, 0, 0)),
+        _figures(run, columns),
         *_faults(run),
         *_completions(run),
     )
@@ -232,66 +222,46 @@ def _header(run: RunRecord, status: RunStatus) -> list[RenderableType]:
     return [title, progress]
 
 
-def _charts(run: RunRecord, width: int, height: int) -> Table:
-    """The charts side by side or, in a narrow terminal, one above the other."""
-    columns = len(CHARTS) if width >= 100 else 1
-    each = max(width // columns - 12, 16)
-    grid = Table.grid(padding=(1, 3, 0, 0))
-    charts = [_chart(run, title, names, each, height) for title, names in CHARTS]
-    for first in range(0, len(charts), columns):
-        grid.add_row(*charts[first : first + columns])
-    return grid
+def _in_columns(cells: Sequence[Sequence[RenderableType]], columns: int, padding: PaddingDimensions) -> Table:
+    table = Table.grid(padding=padding)
+    for first in range(0, len(cells), columns):
+        table.add_row(*chain.from_iterable(cells[first : first + columns]))
+    return table
 
 
 def _chart(run: RunRecord, title: str, names: dict[str, str], width: int, height: int) -> Text:
-    lines = {short: run.series(name) for name, short in names.items()}
-    lines = {short: points for short, points in lines.items() if points}
-    values = [value for points in lines.values() for _, value in points]
+    """A chart with its steps below, and a mark where the reward-hacking alarm went off."""
+    lines = {short: points for name, short in names.items() if (points := run.series(name))}
     text = Text(f"{title}  ", style="bold", no_wrap=True)
-    for number, (short, points) in enumerate(lines.items()):
-        text.append(f"{short} {points[-1][1]:.2f}  ", style=f"not bold {COLOURS[number]}")
-    if not values:
+    for (short, points), colour in zip(lines.items(), COLOURS, strict=False):
+        text.append(f"{short} {points[-1][1]:.2f}  ", style=f"not bold {colour}")
+    if not lines:
         return text.append("nothing recorded yet", style="not bold dim")
-    low, high = _limits(values)
-    rows = braille_chart(list(lines.values()), width, height, (0, max(run.steps, run.step, 1)), (low, high))
-    for number, row in enumerate(rows):
+    values = [value for points in lines.values() for _, value in points]
+    low, high = min(values), max(values)
+    if low >= 0 and high <= 1:
+        low, high = 0.0, 1.0
+    last = max(run.steps, run.step, 1)
+    for number, row in enumerate(braille_chart(list(lines.values()), width, height, (0, last), (low, high))):
         label = {0: f"{high:.3g}", height - 1: f"{low:.3g}"}.get(number, "")
         text.append(f"\n{label:>7} ", style="not bold dim")
         for character, line in row:
             text.append(character, style=f"not bold {COLOURS[line]}" if line >= 0 else "not bold")
-    return _mark_alarms(text, run, width)
-
-
-def _mark_alarms(text: Text, run: RunRecord, width: int) -> Text:
-    """A last line below a chart with the steps on its axis and a mark where the reward-hacking alarm went off."""
-    last = max(run.steps, run.step, 1)
-    axis = [" "] * width
-    axis[-len(str(last)) :] = str(last)
-    axis[0] = "0"
     text.append(f"\n{'step':>7} ", style="not bold dim")
-    alarms = {int(step / last * (width - 1)) for step in run.alarms}
-    for column, character in enumerate(axis):
+    steps = [int(event["step"]) for event in run.events if event["metric"] == HACKING]
+    alarms = {int(step / last * (width - 1)) for step in steps}
+    for column, character in enumerate(f"0{last:>{width - 1}}"):
         text.append("▲" if column in alarms else character, style="bold red" if column in alarms else "not bold dim")
     return text
 
 
-def _limits(values: Sequence[float]) -> tuple[float, float]:
-    """The range of a chart's axis: 0 to 1 for values that lie in it."""
-    low, high = min(values), max(values)
-    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
-
-
-def _figures(run: RunRecord, width: int) -> Table:
-    columns = 2 if width >= 100 else 1
-    table = Table.grid(padding=(0, 2))
+def _figures(run: RunRecord, columns: int) -> Table:
     cells: list[list[RenderableType]] = []
     for name, label in FIGURES:
-        if points := run.series(name):
-            bars = sparkline([value for _, value in points], 20)
-            cells.append([Text(label, style="dim"), Text(bars, style="blue"), f"{points[-1][1]:.4g}", "   "])
-    for first in range(0, len(cells), columns):
-        table.add_row(*(cell for row in cells[first : first + columns] for cell in row))
-    return table
+        if values := run.values(name):
+            bars = Text(sparkline(values, 20), style="blue")
+            cells.append([Text(label, style="dim"), bars, f"{values[-1]:.4g}", "   "])
+    return _in_columns(cells, columns, (0, 2))
 
 
 def _faults(run: RunRecord) -> list[RenderableType]:
@@ -300,25 +270,23 @@ def _faults(run: RunRecord) -> list[RenderableType]:
     lines: list[RenderableType] = [Text(f"\nwatch rules fired ({len(run.events)})", style="bold")]
     for event in run.events[-FAULTS:]:
         back = f", back to step {event['back_to']}" if "back_to" in event else ""
-        said = Text.assemble((f"step {event['step']} ({event['action']}{back}) ", "red"), plain(str(event["message"])))
-        said.no_wrap, said.overflow = True, "ellipsis"
-        lines.append(said)
+        when = (f"step {event['step']} ({event['action']}{back}) ", "red")
+        lines.append(Text.assemble(when, plain(str(event["message"])), no_wrap=True, overflow="ellipsis"))
     return lines
 
 
 def _completions(run: RunRecord) -> list[RenderableType]:
     """The completions of the last step with the highest reward, at most one for each problem."""
-    steps = run.rollout_steps[-1:]
+    steps = [int(path.stem) for path in run.files("rollouts")[-1:]]
+    rows = [row for row in run.rollouts(steps) if math.isfinite(row["reward"])]
     best: dict[str, dict[str, Any]] = {}
-    for row in run.rollouts(steps):
-        kept = best.get(row["problem"])
-        if math.isfinite(row["reward"]) and (kept is None or row["reward"] > kept["reward"]):
-            best[row["problem"]] = row
+    for row in sorted(rows, key=lambda row: -row["reward"]):
+        best.setdefault(row["problem"], row)
     if not best:
         return []
     table = Table("reward", "rule", "gold", "question", "completion", box=None, padding=(0, 1), expand=True)
     table.columns[3].ratio, table.columns[4].ratio = 2, 5
-    for row in sorted(best.values(), key=lambda row: -row["reward"])[:COMPLETIONS]:
+    for row in list(best.values())[:COMPLETIONS]:
         gold = "" if "gold" not in row else "right" if row["gold"] else "wrong"
         reward = Text(f"{row['reward']:.3f}", style="" if is_right(row) else "bold red")
         table.add_row(reward, plain(str(row["verdict"])), gold, plain(row["question"]), plain(row["text"]))
@@ -335,8 +303,8 @@ def braille_chart(
     """
     bits = [[0] * width for _ in range(height)]
     owner = [[-1] * width for _ in range(height)]
+    across, up = 2 * width, 4 * height
     for number, points in enumerate(lines):
-        across, up = 2 * width, 4 * height
         dots = [(_scaled(x, x_range, across), up - 1 - _scaled(y, y_range, up)) for x, y in sorted(points)]
         for column, row in _connected(dots):
             bits[row // 4][column // 2] |= DOTS[row % 4][column % 2]
@@ -349,10 +317,8 @@ def braille_chart(
 
 def sparkline(values: Sequence[float], width: int) -> str:
     """The values as bars between their lowest and highest, averaged to at most `width` characters."""
-    size = -(-len(values) // width) if values else 1
+    size = max(-(-len(values) // width), 1)
     means = [sum(part) / len(part) for part in (values[i : i + size] for i in range(0, len(values), size))]
-    if not means:
-        return ""
     return "".join(BARS[_scaled(mean, (min(means), max(means)), len(BARS))] for mean in means)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal
 
+import yaml
 from pydantic import Field
 
 from cooper_rl.config.base import Config
@@ -33,134 +34,62 @@ class WatchRule(Config):
     advice: str = ""
     """Shown when the rule fires."""
 
-    def broken_by(self, value: float) -> bool:
-        """Whether the value is a fault."""
+    def broken_by(self, step: int, value: float) -> bool:
+        """Whether the rule looks at this step and the value is a fault."""
         too_high = self.above is not None and value > self.above
         too_low = self.below is not None and value < self.below
-        return not isfinite(value) or too_high or too_low
+        return self.start <= step <= (self.until or step) and (not isfinite(value) or too_high or too_low)
 
 
-DEFAULT_RULES = (
-    WatchRule(
-        metric="rollout/non_finite_logits",
-        above=0,
-        action="rollback",
-        advice="the policy has diverged and cannot be sampled; lower policy.learning_rate",
-    ),
-    WatchRule(
-        metric="rollout/cut_off_rate",
-        above=0.999,
-        until=1,
-        advice="every completion of the first step reaches the length limit before its answer ends; raise "
-        "rollout.max_tokens, or ask for short answers in problems.prompt.template",
-    ),
-    WatchRule(
-        metric="rule/accuracy",
-        below=0.001,
-        until=1,
-        advice="the rule accepts no completion of the first step; compare the prompt and the completion shown above "
-        "with the reference: problems.prompt.template must ask for the answer in a form that the rule reads, such as "
-        "\\boxed{}, and rollout.max_tokens must leave room for it",
-    ),
-    WatchRule(
-        metric="policy/usable_groups",
-        below=0.001,
-        until=1,
-        advice="no group of the first step has different rewards, so nothing was learned from it; look at "
-        "rollouts/000001.jsonl: is nothing rewarded, or everything equally? Try easier problems, more completions "
-        "(rollout.n) or another reward",
-    ),
-    WatchRule(
-        metric="policy/grad_norm",
-        patience=3,
-        advice="the policy's updates are skipped; lower policy.learning_rate, or train from an earlier checkpoint",
-    ),
-    WatchRule(
-        metric="policy/usable_groups",
-        below=0.05,
-        patience=5,
-        advice="rewards hardly differ inside the groups, so the policy learns nothing from them; look at the rollouts: "
-        "are the problems too easy or too hard, or does everything get the same reward?",
-    ),
-    WatchRule(
-        metric="policy/unverified_advantage",
-        above=0.2,
-        patience=3,
-        start=11,
-        advice="much of what the policy learns comes from groups in which the rule accepts no completion, so from "
-        "noise or from a hack; raise algorithm.min_spread, and compare the rewards of such groups with their texts in "
-        "report.html",
-    ),
-    WatchRule(
-        metric="rule/accuracy",
-        below=0.001,
-        patience=5,
-        advice="the rule accepts no completion; check the prompt's answer format, rollout.max_tokens and the problems",
-    ),
-    WatchRule(
-        metric="rule/timeout",
-        above=0.02,
-        patience=3,
-        advice="checking these completions costs the step rule.timeout_s CPU seconds each, divided among rule.workers; "
-        "look at those with the verdict timeout in rollouts/ and raise rule.workers, or lower rule.timeout_s if "
-        "verify_s of all others is far below it",
-    ),
-    WatchRule(
-        metric="rollout/cut_off_rate",
-        above=0.95,
-        patience=5,
-        advice="nearly every completion reaches the length limit; raise rollout.max_tokens, or check that the policy "
-        "ends its answers",
-    ),
-    WatchRule(
-        metric="reward/non_finite",
-        above=0,
-        advice="groups with such rewards get no advantages; the reward model has probably diverged",
-    ),
-    WatchRule(
-        metric="judge/unheard",
-        above=0.5,
-        patience=3,
-        advice="the judge gives no verdict on most answers, so most groups teach nothing; see judge/failures_* and "
-        "judge/unreadable: is the server up, and does the judge reply as it is asked to?",
-    ),
-    WatchRule(
-        metric="reward_model/std",
-        below=0.01,
-        patience=5,
-        advice="the reward model scores everything alike: the reward has collapsed, or nearly all answers are right",
-    ),
-    WatchRule(
-        metric="reward_model/grad_norm",
-        patience=3,
-        advice="the reward model's updates are skipped; lower reward_model.learning_rate",
-    ),
-    WatchRule(
-        metric="reward_model/loss",
-        above=5,
-        patience=3,
-        advice="the reward model diverges; lower reward_model.learning_rate",
-    ),
-    WatchRule(
-        metric="reward_model/pair_accuracy_after",
-        below=0.5,
-        patience=5,
-        advice="the reward model ranks the pairs it has just learned worse than chance; lower "
-        "reward_model.learning_rate, and look at the pairs",
-    ),
-    WatchRule(
-        metric="pairs/steps_without",
-        above=20,
-        advice="no step makes a valid pair, so the reward model learns nothing new; look at the pairs/ and assistant/ "
-        "metrics",
-    ),
-    WatchRule(
-        metric=HACKING,
-        above=0,
-        advice="the policy may have found completions that the reward model pays for and the rule rejects; look at the "
-        "hack gallery in report.html",
-    ),
+DEFAULT_RULES = tuple(
+    WatchRule(**rule)
+    for rule in yaml.safe_load(r"""
+- {metric: rollout/non_finite_logits, above: 0, action: rollback, advice: "the policy has diverged and cannot be
+    sampled; lower policy.learning_rate"}
+- {metric: rollout/cut_off_rate, above: 0.999, until: 1, advice: "every completion of the first step reaches the
+    length limit before its answer ends; raise rollout.max_tokens, or ask for short answers in
+    problems.prompt.template"}
+- {metric: rule/accuracy, below: 0.001, until: 1, advice: "the rule accepts no completion of the first step; compare
+    the prompt and the completion shown above with the reference: problems.prompt.template must ask for the answer in
+    a form that the rule reads, such as \\boxed{}, and rollout.max_tokens must leave room for it"}
+- {metric: policy/usable_groups, below: 0.001, until: 1, advice: "no group of the first step has different rewards, so
+    nothing was learned from it; look at rollouts/000001.jsonl: is nothing rewarded, or everything equally? Try easier
+    problems, more completions (rollout.n) or another reward"}
+- {metric: policy/grad_norm, patience: 3, advice: "the policy's updates are skipped; lower policy.learning_rate, or
+    train from an earlier checkpoint"}
+- {metric: policy/usable_groups, below: 0.05, patience: 5, advice: "rewards hardly differ inside the groups, so the
+    policy learns nothing from them; look at the rollouts: are the problems too easy or too hard, or does everything
+    get the same reward?"}
+- {metric: policy/unverified_advantage, above: 0.2, patience: 3, start: 11, advice: "much of what the policy learns
+    comes from groups in which the rule accepts no completion, so from noise or from a hack; raise
+    algorithm.min_spread, and compare the rewards of such groups with their texts in report.html"}
+- {metric: rule/accuracy, below: 0.001, patience: 5, advice: "the rule accepts no completion; check the prompt's
+    answer format, rollout.max_tokens and the problems"}
+- {metric: rule/timeout, above: 0.02, patience: 3, advice: "checking these completions costs the step rule.timeout_s
+    CPU seconds each, divided among rule.workers; look at those with the verdict timeout in rollouts/ and raise
+    rule.workers, or lower rule.timeout_s if verify_s of all others is far below it"}
+- {metric: rollout/cut_off_rate, above: 0.95, patience: 5, advice: "nearly every completion reaches the length limit;
+    raise rollout.max_tokens, or check that the policy ends its answers"}
+- {metric: reward/non_finite, above: 0, advice: "groups with such rewards get no advantages; the reward model has
+    probably diverged"}
+- {metric: judge/unheard, above: 0.5, patience: 3, advice: "the judge gives no verdict on most answers, so most groups
+    teach nothing; see judge/failures_* and judge/unreadable: is the server up, and does the judge reply as it is
+    asked to?"}
+- {metric: reward_model/std, below: 0.01, patience: 5, advice: "the reward model scores everything alike: the reward
+    has collapsed, or nearly all answers are right"}
+- {metric: reward_model/grad_norm, patience: 3, advice: "the reward model's updates are skipped; lower
+    reward_model.learning_rate"}
+- {metric: reward_model/loss, above: 5, patience: 3, advice: "the reward model diverges; lower
+    reward_model.learning_rate"}
+- {metric: reward_model/pair_accuracy_after, below: 0.5, patience: 5, advice: "the reward model ranks the pairs it has
+    just learned worse than chance; lower reward_model.learning_rate, and look at the pairs"}
+- {metric: pairs/steps_without, above: 20, advice: "no step makes a valid pair, so the reward model learns nothing
+    new; look at the pairs/ and assistant/ metrics"}
+- {metric: watch/reward_hacking, above: 0, advice: "the policy may have found completions that the reward model pays
+    for and the rule rejects; look at the hack gallery in report.html"}
+""")
 )
+"""As a configuration writes them."""
 
 
 def active_rules(rules: Sequence[WatchRule]) -> list[WatchRule]:
@@ -194,14 +123,8 @@ class Firing:
 
     def event(self) -> dict[str, Any]:
         """JSON values for `events.jsonl`."""
-        return {
-            "step": self.step,
-            "metric": self.rule.metric,
-            "action": self.rule.action,
-            "since": self.since,
-            "values": self.values,
-            "message": self.message,
-        }
+        rule = {"step": self.step, "metric": self.rule.metric, "action": self.rule.action}
+        return rule | {"since": self.since, "values": self.values, "message": self.message}
 
 
 class Watch:
@@ -209,68 +132,45 @@ class Watch:
 
     def __init__(self, rules: Sequence[WatchRule], seen: Iterable[Mapping[str, float]] = ()):
         """`seen` are the rows of `metrics.jsonl` from before a resumed run."""
-        self._rows = [_Faults(rule) for rule in active_rules(rules)]
+        self._rows: list[tuple[WatchRule, list[tuple[int, float]]]] = [(rule, []) for rule in active_rules(rules)]
+        """Each rule with its current row of faults: steps and values."""
         self._alarm = HackingAlarm()
         self._unseen = {rule.metric for rule in rules}
         for row in seen:
             self.observe(int(row["step"]), row)
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> tuple[list[Firing], dict[str, float]]:
-        """The rules that fire at this step, and two metrics.
-
-        `watch/reward_hacking` counts the signs of reward hacking. `watch/faults` counts the rules that have been broken
-        for their patience or longer.
-        """
+        """The rules that fire at this step, and two metrics: the signs of reward hacking, and the `lasting` rules."""
         signs = self._alarm.observe(metrics)
         found = {HACKING: float(len(signs))}
         values = {**metrics, **found}
         self._unseen -= values.keys()
-        fired = [row for row in self._rows if row.rule.metric in values and row.add(step, values[row.rule.metric])]
-        found["watch/faults"] = float(sum(row.lasts for row in self._rows))
-        return [row.fire(step, signs) for row in fired], found
+        fired = []
+        for rule, row in self._rows:
+            if rule.metric in values and not rule.broken_by(step, values[rule.metric]):
+                row.clear()
+            elif rule.metric in values:
+                row.append((step, values[rule.metric]))
+                if len(row) == rule.patience:
+                    told = signs if rule.metric == HACKING else []
+                    fired.append(Firing(rule, step, row[0][0], [value for _, value in row], told))
+        found["watch/faults"] = float(len(self.lasting))
+        for rule, row in self._rows:
+            if rule.action == "stop" and len(row) == rule.patience:  # a resumed run stops again if the fault persists
+                row.clear()
+        return fired, found
 
     @property
     def in_doubt(self) -> bool:
         """Whether a rule that can roll back is being broken, so that a checkpoint might hold the fault."""
-        return any(row.values for row in self._rows if row.rule.action == "rollback")
+        return any(row for rule, row in self._rows if rule.action == "rollback")
 
     @property
     def lasting(self) -> list[tuple[WatchRule, int]]:
         """The rules that have been broken for their patience or longer, each with the first step of its faults."""
-        return [(row.rule, row.since) for row in self._rows if row.lasts]
+        return [(rule, row[0][0]) for rule, row in self._rows if len(row) >= rule.patience]
 
     @property
     def unseen(self) -> list[str]:
         """Metrics of the user's rules that no step has recorded."""
         return sorted(self._unseen)
-
-
-class _Faults:
-    """The current row of faults of one rule."""
-
-    def __init__(self, rule: WatchRule) -> None:
-        self.rule = rule
-        self.since = 0
-        self.values: list[float] = []
-
-    def add(self, step: int, value: float) -> bool:
-        """Take in a value. Returns True if it uses up the patience."""
-        looks = self.rule.start <= step and (self.rule.until is None or step <= self.rule.until)
-        if not looks or not self.rule.broken_by(value):
-            self.values = []
-            return False
-        self.since = self.since if self.values else step
-        self.values.append(value)
-        return len(self.values) == self.rule.patience
-
-    @property
-    def lasts(self) -> bool:
-        return len(self.values) >= self.rule.patience
-
-    def fire(self, step: int, signs: list[str]) -> Firing:
-        """The firing. After `stop` the count starts over, so that a resumed run stops again if the fault persists."""
-        told = signs if self.rule.metric == HACKING else []
-        firing = Firing(self.rule, step, self.since, self.values[-self.rule.patience :], told)
-        if self.rule.action == "stop":
-            self.values = []
-        return firing

@@ -68,8 +68,9 @@ class CheckpointStore:
 
     def list(self) -> list[Path]:
         """The checkpoints, oldest first."""
-        folders = {int(path.name): path for path in self.directory.glob("*") if path.name.isdigit()}
-        return [folders[step] for step in sorted(folders)]
+        return sorted(
+            (path for path in self.directory.glob("*") if path.name.isdigit()), key=lambda path: int(path.name)
+        )
 
     def drop_after(self, step: int) -> None:
         """Delete the checkpoints of later steps, because the run takes another path from here."""
@@ -83,17 +84,24 @@ class CheckpointStore:
         Newer but damaged checkpoints are logged and renamed to `<step>.damaged`. Raises InputError if all are damaged;
         the message says what is wrong with each.
         """
-        self._finish_replacing()
-        damaged: list[tuple[Path, str]] = []
+        for replaced in self.directory.glob(".*.replaced"):  # a crash came between the two renames of a replacement
+            target = self.directory / replaced.name.split(".")[1]
+            if not target.exists():
+                os.replace(replaced, target)
+        damages: dict[Path, str] = {}
         for folder in reversed(self.list()):
-            damage = find_damage(folder)
-            if damage is None:
-                self._set_aside(damaged, folder)
-                self._tidy()
-                return folder, json.loads((folder / "state.json").read_text(encoding="utf-8"))
-            damaged.append((folder, damage))
-        if damaged:
-            found = "\n".join(f"{folder}: damaged, {damage}" for folder, damage in damaged)
+            if damage := find_damage(folder):
+                damages[folder] = damage
+                continue
+            for damaged, damage in damages.items():
+                logger.warning("%s is damaged (%s); going back to %s", damaged, damage, folder.name)
+                target = damaged.with_name(f"{damaged.name}.damaged")
+                shutil.rmtree(target, ignore_errors=True)
+                os.replace(damaged, target)
+            self._tidy()
+            return folder, json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        if damages:
+            found = "\n".join(f"{folder}: damaged, {damage}" for folder, damage in damages.items())
             raise InputError(
                 f"{found}\nno checkpoint is left to resume from; restore one of them from a copy, "
                 f"or delete {self.directory} and resume to train from the beginning"
@@ -124,20 +132,6 @@ class CheckpointStore:
             if manifest is not None and self.config.keep_best in manifest["best"]:
                 return folder, manifest["best"][self.config.keep_best]
         return None
-
-    def _set_aside(self, damaged: "list[tuple[Path, str]]", used: Path) -> None:
-        for folder, damage in damaged:
-            logger.warning("%s is damaged (%s); going back to %s", folder, damage, used.name)
-            target = folder.with_name(f"{folder.name}.damaged")
-            shutil.rmtree(target, ignore_errors=True)
-            os.replace(folder, target)
-
-    def _finish_replacing(self) -> None:
-        """Give an old checkpoint its name back if a crash came between the two renames of a replacement."""
-        for replaced in self.directory.glob(".*.replaced"):
-            target = self.directory / replaced.name.split(".")[1]
-            if not target.exists():
-                os.replace(replaced, target)
 
     def _tidy(self) -> None:
         """Delete the checkpoints that are no longer kept, and hidden folders that a crash left behind."""
@@ -181,9 +175,8 @@ def write_manifest(folder: Path, best: dict[str, float]) -> None:
 
     `best` maps the metric by which this is the best checkpoint to its value; it is empty for any other checkpoint.
     """
-    files = {
-        path.relative_to(folder).as_posix(): _describe(path) for path in sorted(folder.rglob("*")) if path.is_file()
-    }
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = {path.relative_to(folder).as_posix(): _describe(path) for path in paths}
     (folder / MANIFEST).write_text(json.dumps({"best": best, "files": files}, indent=1), encoding="utf-8")
 
 

@@ -2,12 +2,13 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from cooper_rl.data.strict_json import parse_json
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, MissingExtraError
 
 
 def write_text(path: Path, text: str) -> None:
@@ -36,6 +37,33 @@ def sync_tree(folder: Path) -> None:
         sync(path)
 
 
+def check_table_path(path: Path) -> None:
+    """Raises InputError for a suffix other than .parquet and .jsonl, MissingExtraError for Parquet without pyarrow."""
+    if path.suffix.lower() not in (".parquet", ".jsonl"):
+        raise InputError(f"{path}: unknown suffix {path.suffix!r}; write to .parquet or .jsonl")
+    if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
+        raise MissingExtraError("writing Parquet needs pyarrow (the extra `data`): pip install pyarrow")
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Write the columns of the rows, as Parquet or JSON lines. The file gets its name only when it is complete."""
+    check_table_path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix.lower() == ".jsonl":
+        write_text(path, "".join(_line({name: row[name] for name in columns}) + "\n" for row in rows))
+        return
+    import pyarrow  # noqa: PLC0415 - an extra
+    from pyarrow import parquet  # noqa: PLC0415
+
+    aside = path.with_name(f".{path.name}.partial")
+    parquet.write_table(pyarrow.table({name: [row[name] for row in rows] for name in columns}), aside)
+    os.replace(aside, path)
+
+
+def _line(values: dict[str, Any]) -> str:
+    return json.dumps(values, ensure_ascii=False)
+
+
 _HEADER = "made with"
 
 
@@ -47,24 +75,23 @@ def journal_path(output: Path) -> Path:
 class Journal:
     """Finished units of work by key, one flushed line for each, from which an interrupted command goes on.
 
-    An incomplete last line is dropped.
-
-    `settings` is everything that the values depend on. Raises InputError for a journal made with other settings, whose
-    values must not be mixed with new ones.
+    An incomplete last line is dropped. `settings` is everything that the values depend on. Raises InputError for a
+    journal made with other settings, whose values must not be mixed with new ones.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self.path = path
         self._done: dict[str, Any] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = self._lines()
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        except (UnicodeDecodeError, IsADirectoryError) as error:
+            raise InputError(f"{path}: not a journal ({error}); choose another output") from error
         wanted = json.loads(json.dumps(settings))
         if lines:
             self._check(lines[0], wanted)
             self._done = dict(self._entry(number, line) for number, line in enumerate(lines[1:], start=2))
-        else:
-            lines = [json.dumps({_HEADER: wanted}, ensure_ascii=False)]
-        write_text(path, "".join(f"{line}\n" for line in lines))
+        write_text(path, "".join(f"{line}\n" for line in lines or [_line({_HEADER: wanted})]))
         self._file = path.open("a", encoding="utf-8")
 
     def get(self, key: str) -> Any:
@@ -73,7 +100,7 @@ class Journal:
 
     def put(self, key: str, value: Any) -> None:
         """Record a finished unit. It survives a crash of the process (not a power cut) once this returns."""
-        self._file.write(json.dumps({"key": key, "value": value}, ensure_ascii=False) + "\n")
+        self._file.write(_line({"key": key, "value": value}) + "\n")
         self._file.flush()
         self._done[key] = value
 
@@ -84,17 +111,8 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _lines(self) -> list[str]:
-        """The complete lines of the file."""
-        try:
-            return self.path.read_text(encoding="utf-8").split("\n")[:-1] if self.path.exists() else []
-        except (UnicodeDecodeError, IsADirectoryError) as error:
-            raise InputError(f"{self.path}: not a journal ({error}); choose another output") from error
 
     def _entry(self, number: int, line: str) -> tuple[str, Any]:
         try:

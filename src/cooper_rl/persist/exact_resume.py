@@ -36,9 +36,8 @@ def restore_random_state(state: dict[str, Any]) -> None:
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))
     keys, position, has_gauss, cached = state["numpy"]
-    np.random.set_state(
-        ("MT19937", np.frombuffer(base64.b64decode(keys), dtype=np.uint32), position, has_gauss, cached)
-    )
+    keys = np.frombuffer(base64.b64decode(keys), dtype=np.uint32)
+    np.random.set_state(("MT19937", keys, position, has_gauss, cached))
     torch.set_rng_state(_tensor(state["torch"]))
     for device, text in enumerate(state["cuda"][: torch.cuda.device_count()]):
         torch.cuda.set_rng_state(_tensor(text), device)

@@ -15,14 +15,9 @@ except ImportError:  # Windows: nothing is locked there
     fcntl = None
 
 
-BUSY_RUN = (
-    "{folder}: a process is training in this folder already ({holder}); wait for it, stop it, or choose another name"
-)
-
-BUSY_RUNS = (
-    "{folder}: another call is running its cells or arms in this folder ({holder}); wait for it, stop it, or choose "
-    "another --output-dir"
-)
+_BUSY = "{folder}: %s in this folder%s ({holder}); wait for it, stop it, or choose another %s"
+BUSY_RUN = _BUSY % ("a process is training", " already", "name")
+BUSY_RUNS = _BUSY % ("another call is running its cells or arms", "", "--output-dir")
 
 _HERE: set[Path] = set()
 """The lock files that this process holds. Opening and closing one of them would drop its lock, as POSIX has it."""

@@ -41,7 +41,7 @@ def write_model_card(folder: Path, result: dict[str, Any], fewest_rows: int) -> 
     `fewest_rows` is the number of held-out rows that calibration needs.
     """
     card = _rendered("model_card.md.j2", name=folder.name, fewest_rows=fewest_rows, **result)
-    (folder / "README.md").write_text(card, encoding="utf-8")
+    (folder / NAME).write_text(card, encoding="utf-8")
 
 
 def _write(folder: Path, template: str, base: str, facts: dict[str, Any], task: str) -> None:
@@ -70,13 +70,7 @@ def _card_of(base: str) -> tuple[dict[str, Any], str]:
 
 
 def _rendered(template: str, **values: Any) -> str:
-    environment = Environment(
-        loader=PackageLoader("cooper_rl.persist"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    environment.filters["python"] = repr
-    environment.filters["kind"] = default_text
+    loader = PackageLoader("cooper_rl.persist")
+    environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    environment.filters |= {"python": repr, "kind": default_text}
     return environment.get_template(template).render(**values)

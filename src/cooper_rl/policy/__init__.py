@@ -1,1 +1,1 @@
-"""Policy maths: advantages, losses, KL estimators and aggregation, as pure functions."""
+"""Stage 1: advantages, process credit and the update of the policy."""

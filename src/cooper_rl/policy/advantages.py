@@ -78,10 +78,8 @@ def advantages(
     `usable` comes from `usable_groups`; by default, every group with any spread is usable. Groups may differ in size.
     An estimator that reads `completions` needs them. Raises ValueError on a non-finite reward.
     """
-    if usable is None:
-        usable = usable_groups(rewards, min_spread=0.0)
-    else:
-        _require_finite(rewards)
+    _require_finite(rewards)
+    usable = usable_groups(rewards, min_spread=0.0) if usable is None else usable
     result = rewards.flat.new_zeros(rewards.flat.shape)
     if usable.any():
         chosen = rewards.select(usable)

@@ -6,10 +6,8 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.losses.kl import KLConfig
-from cooper_rl.losses.policy import GSPO, PolicyLossConfig, PPOClip
+from cooper_rl.losses.policy import GSPO, AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
 from cooper_rl.policy.advantages import GRPO, AdvantageConfig
-from cooper_rl.policy.aggregation import AggregationConfig, TokenMean
 from cooper_rl.policy.process import ProcessConfig
 
 
@@ -58,7 +56,7 @@ class AlgorithmConfig(Config):
 
     def pulls_in(self, where: Literal["loss", "reward"]) -> bool:
         """Whether there is a KL term in the loss, or in the reward."""
-        return self.kl is not None and self.kl.coefficient > 0 and self.kl.where == where
+        return self.kl is not None and self.kl.acts_on(where)
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:

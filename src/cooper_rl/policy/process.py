@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -15,9 +17,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-PROCESS_CREDITS = Kinds(
-    "process credit", "cooper_rl.policy.process", ["credit", "model", "separator", "outcome_weight"]
-)
+PROCESS_CREDITS = Kinds("process credit", __name__, ["credit", "model", "separator", "outcome_weight"])
 """The kinds of `algorithm.process`."""
 
 
@@ -33,9 +33,9 @@ class ProcessCredit(Config):
     """Factor of the advantages of the finished reward, to which those of the process are added. With 0 only the
     process counts."""
 
+    @abstractmethod
     def credit(self, rewards: Float[Tensor, " S"]) -> Float[Tensor, " S"]:
         """The credit of each of a completion's S steps, from their rewards in [-1, 1] (float64)."""
-        raise NotImplementedError
 
 
 ProcessConfig = Annotated[ProcessCredit, PROCESS_CREDITS]
@@ -78,29 +78,21 @@ def process_advantages(
     whose authors found that one per step makes the policy avoid separators. Tokens outside all steps have 0, and so has
     a completion that is alone in its group, and a group with a reward that is not finite.
     """
-    found: list[Float[np.ndarray, " T"]] = []
-    start = 0
-    for size in sizes:
-        group = range(start, start + size)
-        found += _of_group([steps[i] for i in group], [lengths[i] for i in group], config)
-        start += size
+    found = [np.zeros(length) for length in lengths]
+    rows = iter(zip(found, steps, strict=True))
+    for group in [list(islice(rows, size)) for size in sizes]:
+        if len(group) < 2 or not all(bool(one.rewards.isfinite().all()) for _, one in group):
+            continue
+        credits = [config.credit(one.rewards.double()).numpy() if len(one.spans) else np.zeros(0) for _, one in group]
+        tokens = [np.array([end - first for first, end in one.spans], float) for _, one in group]
+        credit_of_all, tokens_of_all = sum(map(np.sum, credits)), sum(map(np.sum, tokens))
+        for (row, one), credit, counts in zip(group, credits, tokens, strict=True):
+            others = tokens_of_all - counts.sum()
+            rate = (credit_of_all - credit.sum()) / others if others else 0.0
+            to_go = np.cumsum((credit - rate * counts)[::-1])[::-1]
+            for (first, end), advantage in zip(one.spans, to_go, strict=True):
+                row[first:end] = advantage
     return found
-
-
-def _of_group(steps: Sequence[Steps], lengths: Sequence[int], config: ProcessCredit) -> list[Float[np.ndarray, " T"]]:
-    empty = [np.zeros(length) for length in lengths]
-    if len(steps) < 2 or not all(bool(one.rewards.isfinite().all()) for one in steps):
-        return empty
-    credits = [config.credit(one.rewards.double()).numpy() if len(one.spans) else np.zeros(0) for one in steps]
-    tokens = [np.array([end - first for first, end in one.spans], float) for one in steps]
-    credit_of_all, tokens_of_all = sum(map(np.sum, credits)), sum(map(np.sum, tokens))
-    for row, one, credit, counts in zip(empty, steps, credits, tokens, strict=True):
-        others = tokens_of_all - counts.sum()
-        rate = (credit_of_all - credit.sum()) / others if others else 0.0
-        to_go = np.cumsum((credit - rate * counts)[::-1])[::-1]
-        for (first, end), advantage in zip(one.spans, to_go, strict=True):
-            row[first:end] = advantage
-    return empty
 
 
 def process_metrics(steps: Sequence[Steps]) -> dict[str, float]:

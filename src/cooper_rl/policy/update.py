@@ -10,16 +10,8 @@ from torch import Tensor
 
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
-from cooper_rl.losses.kl import KLConfig, kl_estimate
-from cooper_rl.losses.policy import PolicyObjective
-from cooper_rl.policy.advantages import (
-    Completions,
-    ReadsCompletions,
-    advantages,
-    usable_groups,
-    without_outliers,
-)
-from cooper_rl.policy.aggregation import token_weights
+from cooper_rl.losses.policy import KLKind, PolicyObjective, kl_estimate, token_weights
+from cooper_rl.policy.advantages import Completions, ReadsCompletions, advantages, usable_groups, without_outliers
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.process import Steps, process_advantages, process_metrics
 from cooper_rl.rollouts import Ragged, Rollouts
@@ -38,20 +30,12 @@ class StepLogprobs:
     reference: Float[np.ndarray, " tokens"] | None
     """Log-probabilities under the frozen reference policy, if there is one."""
 
-    def mean_kl(self) -> float:
-        """KL(policy || reference) in nats, averaged over the tokens. The estimate is unclamped k3, never negative."""
-        return kl_estimate("k3", *self._tensors()).mean().item()
-
-    def penalties(self, lengths: Int[np.ndarray, " B"], kl: KLConfig) -> Float[Tensor, " B"]:
-        """For each completion, the coefficient times the KL estimate summed over its tokens."""
-        estimates = kl_estimate(kl.kind, *self._tensors(), kl.clamp)
-        return torch.stack([kl.coefficient * row.sum() for row in estimates.split(lengths.tolist())])
-
-    def _tensors(self) -> tuple[Float[Tensor, " tokens"], Float[Tensor, " tokens"]]:
+    def kl(self, kind: KLKind, clamp: float | None = None) -> Float[Tensor, " tokens"]:
+        """Each token's estimate of KL(policy || reference) in nats."""
         if self.reference is None:
             raise ValueError("the distance to the reference needs the reference policy")
         old, reference = (torch.from_numpy(values.astype(np.float64)) for values in (self.old, self.reference))
-        return old, reference
+        return kl_estimate(kind, old, reference, clamp)
 
 
 @dataclass(frozen=True)
@@ -82,35 +66,41 @@ def update_policy(
     """
     if rewards.sizes != tuple(rollouts.group_sizes.tolist()):
         raise ValueError(f"rewards have groups of sizes {rewards.sizes}, but rollouts have {rollouts.group_sizes}")
-    every = np.arange(len(rollouts.token_ids))
+    every, lengths_B = np.arange(len(rollouts.token_ids)), rollouts.token_ids.lengths
+    kl, in_loss = config.kl, config.kl is not None and config.kl.acts_on("loss")
     metrics: Metrics = {}
-    logprobs = None
+    logprobs = after_kl = completions = None
     if reference is not None:  # on all rows: the metric covers those without advantage too
         logprobs = _logprobs(learner, reference, rollouts, every, config, sampling)
-        metrics["policy/reference_kl"] = logprobs.mean_kl()
+        metrics["policy/reference_kl"] = logprobs.kl("k3").mean().item()
     rewards = rewards.like(rewards.flat.double())
-    after_kl = None
-    if config.kl is not None and config.pulls_in("reward"):
-        rewards = after_kl = _after_kl(rewards, rollouts, logprobs, config.kl)
+    if kl is not None and kl.acts_on("reward"):
+        if logprobs is None:
+            raise ValueError("a KL term in the reward needs the reference policy")
+        estimates = logprobs.kl(kl.kind, kl.clamp).split(lengths_B.tolist())
+        penalties_B = torch.stack([kl.coefficient * row.sum() for row in estimates])
+        rewards = after_kl = rewards.like(rewards.flat - penalties_B)
     rewards = _zero_where_not_finite(rewards)
     if after_kl is not None:
-        metrics |= _reward_metrics(rewards)
+        metrics["reward/after_kl_mean"] = rewards.flat.mean().item()
+        metrics["reward/after_kl_std"] = rewards.flat.std(unbiased=False).item()
+        metrics["reward/after_kl_group_spread"] = (rewards.amax() - rewards.amin()).nanmean().item()
     usable_P = usable_groups(rewards, config.min_spread)
-    completions = None
     if isinstance(config.advantages, ReadsCompletions):
         logprobs = logprobs or _logprobs(learner, None, rollouts, every, config, sampling)
-        completions = _completions(rewards, rollouts, logprobs)
+        mean_logprobs = _means(logprobs.old.astype(np.float64), rollouts)
+        completions = Completions(rewards.like(torch.from_numpy(lengths_B.copy())), rewards.like(mean_logprobs))
     found = advantages(rewards, config.advantages, usable_P, completions)
     if config.max_advantage_z is not None:
         found, share = without_outliers(found, usable_P, config.max_advantage_z)
         metrics["policy/advantage_outliers"] = share.item()
-    taught_P, advantages_T = usable_P.numpy(), np.repeat(found.flat.numpy(), rollouts.token_ids.lengths)
+    taught_P, advantages_T = usable_P.numpy(), np.repeat(found.flat.numpy(), lengths_B)
     if config.process is not None:
         advantages_T, taught_P, more = _with_process(advantages_T, taught_P, rollouts, steps, config)
         metrics |= more
     counted_B = rollouts.stopped if config.overlong.kind == "mask" else np.ones(len(every), bool)
     # In groups without usable spread, a KL term in the loss still has a gradient.
-    kept_B = counted_B if config.pulls_in("loss") else counted_B & taught_P[rollouts.problem_of]
+    kept_B = counted_B if in_loss else counted_B & taught_P[rollouts.problem_of]
     metrics |= {
         "policy/usable_groups": torch.from_numpy(taught_P).float().mean().item(),
         "policy/trained_completions": torch.from_numpy(kept_B).float().mean().item(),
@@ -118,10 +108,10 @@ def update_policy(
 
     if logprobs is None:
         logprobs = _logprobs(learner, None, rollouts, every[kept_B], config, sampling)
-    objective = PolicyObjective(loss=config.loss, kl=config.kl if config.pulls_in("loss") else None)
+    objective = PolicyObjective(loss=config.loss, kl=kl if in_loss else None)
     updates: list[Metrics] = []
-    for groups in np.array_split(np.arange(len(rollouts.problems)), config.minibatches):
-        rows = every[np.isin(rollouts.problem_of, groups)]
+    for problems in np.array_split(np.arange(len(rollouts.problems)), config.minibatches):
+        rows = every[np.isin(rollouts.problem_of, problems)]
         batch = _batch(rollouts, rows, advantages_T, kept_B, counted_B, logprobs, config)
         trained = learner.forward_backward(batch, objective) if len(batch.token_ids) else {}
         # Also without gradients, so that a step's learning rate does not depend on how much data earlier steps had.
@@ -140,29 +130,18 @@ def _logprobs(
     sampling: SamplingParams,
 ) -> StepLogprobs:
     """Log-probabilities before the step's update. The policy's are the sampler's unless the settings recompute them."""
-    temperature = sampling.temperature
-    recomputed = config.recompute_old_logprobs
-    old = _learner_logprobs(learner, rollouts, rows, temperature) if recomputed else rollouts.logprobs
-    if reference is None:
-        return StepLogprobs(temperature, old, None)
-    return StepLogprobs(temperature, old, _learner_logprobs(reference, rollouts, rows, temperature, adapter=False))
 
+    def of(model: PolicyLearner, adapter: bool) -> Float[np.ndarray, " tokens"]:
+        if not len(rows):
+            return np.full(len(rollouts.logprobs), np.nan)
+        lengths = rollouts.token_ids.lengths[rows]
+        found = model.logprobs(rollouts.sequences(rows), lengths, sampling.temperature, adapter)
+        everywhere = np.full(len(rollouts.logprobs), np.nan, found.dtype)
+        everywhere[rollouts.token_ids.places(rows)] = found
+        return everywhere
 
-def _learner_logprobs(
-    learner: PolicyLearner, rollouts: Rollouts, rows: Int[np.ndarray, " R"], temperature: float, adapter: bool = True
-) -> Float[np.ndarray, " tokens"]:
-    """The learner's log-probabilities (nats) of these completions; NaN at the tokens of all others."""
-    if not len(rows):
-        return np.full(len(rollouts.logprobs), np.nan)
-    found = learner.logprobs(rollouts.sequences(rows), rollouts.token_ids.lengths[rows], temperature, adapter)
-    everywhere = np.full(len(rollouts.logprobs), np.nan, found.dtype)
-    everywhere[rollouts.token_ids.places(rows)] = found
-    return everywhere
-
-
-def _completions(rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs) -> Completions:
-    lengths = torch.from_numpy(rollouts.token_ids.lengths.copy())
-    return Completions(rewards.like(lengths), rewards.like(_means(logprobs.old.astype(np.float64), rollouts)))
+    old = of(learner, adapter=True) if config.recompute_old_logprobs else rollouts.logprobs
+    return StepLogprobs(sampling.temperature, old, None if reference is None else of(reference, adapter=False))
 
 
 def _with_process(
@@ -188,29 +167,6 @@ def _with_process(
     return both, usable_P | teaches_P, process_metrics(steps) | {"process/usable_groups": float(teaches_P.mean())}
 
 
-def _means(values_T: Float[np.ndarray, " T"], rollouts: Rollouts) -> Float[Tensor, " B"]:
-    """The mean over each completion's tokens; 0 for one without tokens."""
-    rows = torch.from_numpy(values_T).split(rollouts.token_ids.lengths.tolist())
-    return torch.stack([row.mean() if len(row) else row.sum() for row in rows])
-
-
-def _after_kl(rewards: Ragged, rollouts: Rollouts, logprobs: StepLogprobs | None, kl: KLConfig) -> Ragged:
-    """The rewards minus each completion's KL penalty."""
-    if logprobs is None:
-        raise ValueError("a KL term in the reward needs the reference policy")
-    return rewards.like(rewards.flat - logprobs.penalties(rollouts.token_ids.lengths, kl))
-
-
-def _reward_metrics(rewards: Ragged) -> Metrics:
-    """Metrics of the rewards after the KL penalty. A group with a non-finite reward counts as zeros."""
-    spread = rewards.amax() - rewards.amin()
-    return {
-        "reward/after_kl_mean": rewards.flat.mean().item(),
-        "reward/after_kl_std": rewards.flat.std(unbiased=False).item(),
-        "reward/after_kl_group_spread": spread.nanmean().item(),
-    }
-
-
 def _zero_where_not_finite(rewards: Ragged) -> Ragged:
     """The rewards, with zeros for every group that has a non-finite reward, so that it has no spread to learn from.
 
@@ -218,6 +174,12 @@ def _zero_where_not_finite(rewards: Ragged) -> Ragged:
     """
     groups = [group if bool(group.isfinite().all()) else torch.zeros_like(group) for group in rewards.groups()]
     return rewards.like(torch.cat(groups))
+
+
+def _means(values_T: Float[np.ndarray, " T"], rollouts: Rollouts) -> Float[Tensor, " B"]:
+    """The mean over each completion's tokens; 0 for one without tokens."""
+    rows = torch.from_numpy(values_T).split(rollouts.token_ids.lengths.tolist())
+    return torch.stack([row.mean() if len(row) else row.sum() for row in rows])
 
 
 def _over_updates(updates: Sequence[Metrics]) -> Metrics:

@@ -52,11 +52,9 @@ class Shaping(Protocol):
 
 @runtime_checkable
 class Measures(Protocol):
-    """A shaping that has metrics of its own."""
+    """A shaping that has metrics of its own, under their full name `area/name`, for answers that it has just shaped."""
 
-    def metrics(self, context: StepContext) -> dict[str, float]:
-        """Step-level numbers under their full name, `area/name`, for answers that it has just shaped."""
-        ...
+    def metrics(self, context: StepContext) -> dict[str, float]: ...
 
 
 @runtime_checkable
@@ -71,9 +69,7 @@ class Remembers(Protocol):
         """The state as JSON values, for a checkpoint."""
         ...
 
-    def restore(self, state: Any) -> None:
-        """Restore what `state` returned."""
-        ...
+    def restore(self, state: Any) -> None: ...
 
 
 @runtime_checkable
@@ -132,22 +128,17 @@ def reward_metrics(scores: Scores) -> dict[str, float]:
     `reward/non_finite` is the share of completions whose reward before shaping is not finite. The other metrics cover
     the rest and are NaN if nothing is left. The spread is the largest minus the smallest reward of a group.
     """
-    before = scores.parts.get("unshaped")
-    if before is None:
+    if (before := scores.parts.get("unshaped")) is None:
         return _summary(scores.rewards, "reward/")
-    after = _summary(scores.rewards, "reward/shaped_")
-    return _summary(before, "reward/") | after
+    return _summary(before, "reward/") | _summary(scores.rewards, "reward/shaped_")
 
 
 def _summary(rewards: Ragged, prefix: str) -> dict[str, float]:
     finite = rewards.flat.isfinite()
-    values = rewards.flat[finite]
-    blocks = [rewards.padded(0.0)] if rewards.uniform else [group[None] for group in rewards.groups() if len(group)]
-    spreads = [whole.amax(1) - whole.amin(1) for block in blocks if len(whole := block[block.isfinite().all(dim=1)])]
-    spread = spreads[0].new_tensor([value for one in spreads for value in one.tolist()]) if spreads else values[:0]
+    values, spreads = rewards.flat[finite], rewards.amax() - rewards.amin()
     return {
         f"{prefix}mean": values.mean().item(),
         f"{prefix}std": values.std(unbiased=False).item() if len(values) else math.nan,
-        f"{prefix}group_spread": spread.mean().item(),
+        f"{prefix}group_spread": spreads[spreads.isfinite()].mean().item(),
         f"{prefix}non_finite": 1 - finite.float().mean().item(),
     }

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 import torch
 
 from cooper_rl.config.user_functions import load_function
+from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import RewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Reward, Scores
@@ -15,9 +16,6 @@ from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
 from cooper_rl.rules.rule import Rule, Verdict
 
 T = TypeVar("T")
-
-NOT_SCORED = {"correct", "gold", "lengths"}
-"""Values of a `StepContext` that no reward model's weights change."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +28,9 @@ class RewardModel:
     def logits(self, groups: Sequence[AnswerGroup]) -> Ragged:
         """The logit of every answer under the current weights. The order of the groups does not matter."""
         order = sorted(range(len(groups)), key=lambda p: groups[p].id)  # batching can change last bits
-        asked = [
-            (groups[p].problem.question, groups[p].problem.answer, answer.text)
-            for p in order
-            for answer in groups[p].answers
-        ]
-        rows = self.learner.score(self.encoder.encode_all(asked)).split([len(groups[p].answers) for p in order])
+        ordered = [groups[p] for p in order]
+        asked = [(one.problem.question, one.problem.answer, answer.text) for one in ordered for answer in one.answers]
+        rows = self.learner.score(self.encoder.encode_all(asked)).split([len(one.answers) for one in ordered])
         of_group = dict(zip(order, rows, strict=True))
         return Ragged.of([of_group[p] for p in range(len(groups))], torch.float32)
 
@@ -43,10 +38,9 @@ class RewardModel:
 class StepContext:
     """The answers of a step with the rule's verdicts, the reward models' scores and the gold labels.
 
-    Each value is computed on first use and then kept. Nothing is verified or scored twice, and the recorded verdict is
-    the one the reward was based on. The metrics `reward_model/` and the parts `reward_model` and `logit` describe the
-    first of `models`; for any other model, its name is appended. `gold` is the path `package.module:function` of a
-    function that knows whether a completion is truly right.
+    Each value is computed on first use and then kept: nothing is verified or scored twice, and the recorded verdict is
+    the one the reward was based on. `gold` is the path `package.module:function` of a function that knows whether a
+    completion is truly right.
     """
 
     def __init__(
@@ -86,7 +80,7 @@ class StepContext:
     def correct(self) -> Ragged:
         """1.0 where the verdict is `correct`, else 0.0."""
         flat = [float(verdict == "correct") for row in self.verdicts for verdict in row]
-        return self._kept("correct", lambda: self.ragged(torch.tensor(flat)))
+        return self._kept("correct", lambda: self.ragged(flat))
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -102,7 +96,13 @@ class StepContext:
 
         Raises InputError naming the group if its problem has no solution.
         """
-        return self.logits_of(name, "solution", [[text] for text in self._solutions()])
+        for group in self.groups:
+            if group.problem.solution is None:
+                raise InputError(
+                    f"group {group.id}: the shaping compares with the solution of problem "
+                    f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
+                )
+        return self.logits_of(name, "solution", [[group.problem.solution or ""] for group in self.groups])
 
     def logits_of(self, name: str, what: str, texts: Sequence[Sequence[str]]) -> Ragged:
         """The named reward model's logits of other answers, such as `what` says: one row of texts per group."""
@@ -124,10 +124,8 @@ class StepContext:
     @property
     def gold(self) -> Ragged | None:
         """Whether each answer is truly right; None if the run has no gold function."""
-        if self._gold is None:
-            return None
         path = self._gold
-        return self._kept("gold", lambda: gold_labels(self.groups, path))
+        return None if path is None else self._kept("gold", lambda: gold_labels(self.groups, path))
 
     @property
     def lengths(self) -> Ragged:
@@ -136,22 +134,16 @@ class StepContext:
             if any(answer.tokens is None for answer in group.answers):
                 raise InputError(f"group {group.id}: the reward depends on lengths; give every Answer its `tokens`")
         tokens = [answer.tokens for group in self.groups for answer in group.answers]
-        return self._kept("lengths", lambda: self.ragged(torch.tensor(tokens)))
+        return self._kept("lengths", lambda: self.ragged(tokens))
 
     def once(self, reward: Any, compute: Callable[[], T]) -> T:
-        """What a reward has found out about these answers without any reward model, computed on first use.
-
-        `afresh` keeps it, so a reward that costs money or time is not asked again.
-        """
-        if reward not in self._found:
-            self._found[reward] = compute()
-        return self._found[reward]
+        """What a reward has found out without any reward model, computed on first use; `afresh` keeps it, so a reward
+        that costs money or time is not asked again."""
+        return _kept(self._found, reward, compute)
 
     def scores(self, reward: Reward) -> Scores:
         """What a reward gives to these answers, computed on first use. A shaping that reads a reward asks here."""
-        if reward not in self._scores:
-            self._scores[reward] = reward.score(self)
-        return self._scores[reward]
+        return _kept(self._scores, reward, lambda: reward.score(self))
 
     def recall(self, verdicts: list[list[Verdict]], logits: Mapping[str, Sequence[Sequence[float]]]) -> None:
         """Take over earlier results: a row per group, logits by the model's name."""
@@ -175,42 +167,38 @@ class StepContext:
                 joined._columns[name] = Ragged.of([one._columns[name].groups()[p] for one, p in picks])
         return joined
 
-    def _solutions(self) -> list[str]:
-        """The reference solution of every group's problem."""
-        for group in self.groups:
-            if group.problem.solution is None:
-                raise InputError(
-                    f"group {group.id}: the shaping compares with the solution of problem "
-                    f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
-                )
-        return [group.problem.solution or "" for group in self.groups]
-
     def afresh(self) -> Self:
         """A context of the same answers with all that no reward model's weights change: verdicts, gold labels, what
         rewards have kept with `once`."""
         fresh = type(self)(self.groups, self._rule, self._models, self._gold)
         fresh._verdicts, fresh._found = self._verdicts, self._found
-        fresh._columns = {name: column for name, column in self._columns.items() if name in NOT_SCORED}
+        fresh._columns = {
+            name: column for name, column in self._columns.items() if name in ("correct", "gold", "lengths")
+        }
         return fresh
 
     def _kept(self, name: str, compute: Callable[[], Ragged]) -> Ragged:
-        if name not in self._columns:
-            self._columns[name] = compute()
-        return self._columns[name]
+        return _kept(self._columns, name, compute)
+
+
+def _kept(kept: dict[Any, T], key: Any, compute: Callable[[], T]) -> T:
+    if key not in kept:
+        kept[key] = compute()
+    return kept[key]
 
 
 def gold_labels(groups: Sequence[AnswerGroup], function: str) -> Ragged:
-    """Whether each completion is truly right, according to `function`. For evaluation only, never for training.
+    """Whether each completion is truly right, by the function at `package.module:function`. Never for training.
 
-    `function` is the path `package.module:function`; it is called with (problem, completion text). Raises InputError
-    naming the problem if it returns anything but True or False.
+    It is called with (problem, completion text). Raises InputError naming the problem if it returns anything but True
+    or False.
     """
     is_right = load_function(function, ("problem", "completion_text"))
-    labels = []
-    for group in groups:
-        row = [is_right(group.problem, completion.text) for completion in group.answers]
-        for label in row:
-            if not isinstance(label, bool):
-                raise InputError(f"{function}: returned {label!r} for problem {group.problem.id}; return True or False")
-        labels.append(row)
-    return Ragged.of(labels, torch.bool)
+
+    def label(problem: Problem, text: str) -> bool:
+        found = is_right(problem, text)
+        if not isinstance(found, bool):
+            raise InputError(f"{function}: returned {found!r} for problem {problem.id}; return True or False")
+        return found
+
+    return Ragged.of([[label(group.problem, one.text) for one in group.answers] for group in groups], torch.bool)

@@ -65,26 +65,20 @@ class RewardModelInput:
     def _cut(self, row: tuple[str, str, str], text: str, token_ids: list[int]) -> list[int]:
         question, answer, completion = row
         start = len(_before(question, answer))
-        first, last = self._completion_tokens(text, start, start + len(_field(normalise(completion))))
-        room = self._max_tokens - (len(token_ids) - (last - first)) - len(self._marker_ids)
+        end = start + len(_field(normalise(completion)))
+        offsets = self._tokenizer(text, split_special_tokens=True, return_offsets_mapping=True)["offset_mapping"]
+        # A token that straddles the completion's border counts as outside.
+        inside = [i for i, (left, right) in enumerate(offsets) if start <= left < right <= end]
+        first, last = (inside[0], inside[-1] + 1) if inside else (0, 0)
+        taken = len(token_ids) - (last - first)
+        room = self._max_tokens - taken - len(self._marker_ids)
         if room < _FEWEST_COMPLETION_TOKENS:
             raise InputError(
-                f"the question and the reference answer take {len(token_ids) - (last - first)} tokens, so "
-                f"max_input_tokens: {self._max_tokens} leaves no room for a completion; raise it or drop the problem: "
-                f"{question[:80]!r}"
+                f"the question and the reference answer take {taken} tokens, so max_input_tokens: {self._max_tokens} "
+                f"leaves no room for a completion; raise it or drop the problem: {question[:80]!r}"
             )
         head, tail = room // 2, room - room // 2
         return token_ids[: first + head] + self._marker_ids + token_ids[last - tail :]
-
-    def _completion_tokens(self, text: str, start: int, end: int) -> tuple[int, int]:
-        """The range of tokens inside the completion. A token that straddles its border counts as outside."""
-        encoded = self._tokenizer(text, split_special_tokens=True, return_offsets_mapping=True)
-        inside = [
-            index
-            for index, (left, right) in enumerate(encoded["offset_mapping"])
-            if left >= start and right <= end and right > left
-        ]
-        return (inside[0], inside[-1] + 1) if inside else (0, 0)
 
 
 @dataclass(frozen=True)
@@ -105,9 +99,8 @@ def encode_rows(encoder: RewardModelInput, rows: Sequence[LabelledCompletion]) -
     left_out: list[str] = []
     for row in rows:
         try:
-            encoded.append(
-                EncodedRow(encoder.encode(row.question, row.answer, row.completion), row.label, row.question)
-            )
+            token_ids = encoder.encode(row.question, row.answer, row.completion)
+            encoded.append(EncodedRow(token_ids, row.label, row.question))
         except InputError as error:
             left_out.append(f"{row.location}: {error}")
     if left_out:

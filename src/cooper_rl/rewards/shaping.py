@@ -100,11 +100,8 @@ class Overlong(ShapingConfig):
         return rewards.like(rewards.flat.double() + self.penalty(context.lengths.flat))
 
     def penalty(self, lengths: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """The penalty to add to the rewards of completions with these lengths in tokens: float64, from -factor to 0.
-
-        It is 0 up to max_tokens - buffer, then falls linearly to -factor at max_tokens. (In the paper, max_tokens is
-        L_max and buffer is L_cache.)
-        """
+        """What to add for completions of these lengths in tokens: float64, from 0 up to max_tokens - buffer (L_max and
+        L_cache in the paper) linearly to -factor at max_tokens."""
         excess = lengths.double() - (self.max_tokens - self.buffer)
         return -self.factor * (excess / self.buffer).clamp(0, 1)
 
@@ -112,10 +109,10 @@ class Overlong(ShapingConfig):
 def check_effect(shaping: Sequence[Any], algorithm: AlgorithmConfig) -> None:
     """Raises ValueError for a shaping that changes no gradient.
 
-    (r - mean) / std of a group does not change if the group's rewards are scaled by a positive factor or shifted. The
-    last shapings of the list therefore have no effect under `grpo` if they do nothing else (`affine_per_group`). An
-    earlier one may matter to those after it, and any may matter to a KL penalty that is subtracted from the reward, or
-    to a floor of the std.
+    (r - mean) / std of a group does not change if the group's rewards are scaled by a positive factor or shifted. Under
+    `grpo` the last shaping of the list is therefore refused if it does nothing else (`affine_per_group`). An earlier
+    one may matter to those after it, and any may matter to a KL penalty that is subtracted from the reward, or to a
+    floor of the std.
     """
     grpo = algorithm.advantages
     if not isinstance(grpo, GRPO) or grpo.std_floor > 0 or algorithm.pulls_in("reward"):

@@ -1,28 +1,22 @@
-r"""Finds the final answer in a completion by text alone: nothing is evaluated.
+r"""Finds the final answer in a completion by text alone: nothing is evaluated, and only the standard library is used.
 
-Both the worker processes and the fast path in the main process read completions through this module, so they
-cannot disagree about *what* the answer is. It imports only the standard library.
-
-The rules, in order:
+Both the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
 1. The last complete `\boxed{}`. Boxes in the same sentence, or joined by "or", "and", a comma or nothing, belong
    together. Boxes earlier in the text are intermediate results and do not count.
-2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:",
-   "####", "A:" at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence.
-   It replaces any earlier statements. If that text is unreadable, the search stops there.
-3. Else the whole text, if it is one line of nothing but numbers ("21 and 43"). These are several answers; the last one
-   is not picked.
+2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####", "A:"
+   at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence. It replaces
+   earlier statements. If that text is unreadable, the search stops there.
+3. Else the whole text, if it is one line of nothing but numbers ("21 and 43"). These are several answers.
 4. Else the end of the text, from which Math-Verify takes what it can find.
 
 A statement after the last box counts in addition to the box: "\boxed{3} ... the answer is 4" has two answers. So does
-a number right after the box ("\boxed{3} or 4"). Only a value stated as the *final* answer replaces the box:
-"\boxed{3} ... The final answer is 4" has one answer, 4. So has "\boxed{3} ... <answer>4</answer>".
-
-Exclamation marks, emoji and smileys at the end of an answer are dropped, but not in a box or a formula: there `5!` is a
-factorial.
+a number right after the box ("\boxed{3} or 4"). Only a value stated as the *final* answer, or in the tag `<answer>`,
+replaces the box: "\boxed{3} ... The final answer is 4" has one answer, 4. Exclamation marks, emoji and smileys at the
+end of an answer are dropped, but not in a box or a formula: there `5!` is a factorial.
 
 `text_answer` reads answers in words or letters from the same places, but more strictly, because a word that merely
-occurs in a completion is not an answer. Only three places count: a box, a line that states the answer, and a completion
-that is nothing but its answer.
+occurs in a completion is not an answer. Only a box, a line that states the answer, and a completion that is nothing but
+its answer count.
 """
 
 import re
@@ -71,52 +65,31 @@ class FinalAnswer:
     """The text after the last of them; it may take them back."""
 
 
-@dataclass(frozen=True)
-class Statement:
-    """The last place where a text says what its answer is. `text` is what follows, from `start` on."""
-
-    text: str
-    start: int
-    is_final: bool
-    """Whether it says "final answer", or is the tag `<answer>`."""
-    is_json: bool
-    is_letter: bool
-    """Whether it is only an `A:` at the start of a line, which may also be an option."""
-
-
 def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
     """The final answer of a completion. `texts` is empty if there is none.
 
     With `factorials`, an exclamation mark at the end of an answer belongs to it.
     """
-    tail = completion[-TAIL_CHARS:].strip()
-    boxes = final_boxes(tail)
-    statement = last_statement(tail, after=boxes[-1][1] if boxes else 0)
-    stated, end = (None, 0) if statement is None else _stated_value(statement, factorials)
-    after = "" if statement is None else tail[statement.start + end :]
-    if boxes and statement is not None and statement.is_final and stated and _VALUE.search(stated):
-        boxes = []
+    tail, boxes, statement = _places(completion)
+    stated, after = (None, "") if statement is None else _stated_value(statement, factorials)
+    if boxes and statement and stated and _VALUE.search(stated):
+        before = tail[max(0, statement.start() - _FINAL_CHARS) : statement.start()]
+        if statement.group()[0] == "<" or _FINAL.search(before):
+            boxes = []
     if boxes:
-        other = _ALTERNATIVE.match(tail, boxes[-1][1])
+        end_of_boxes = boxes[-1][1]
+        other = _ALTERNATIVE.match(tail, end_of_boxes)
         outside = [stated or "", clean(other.group(1)) if other else ""]
-        candidates = [clean(tail[start:end]) for start, end in boxes] + outside
-        texts = tuple(dict.fromkeys(text for text in candidates if text))
-        return FinalAnswer("boxed", texts, after if stated else tail[boxes[-1][1] + 1 :])
+        texts = dict.fromkeys(filter(None, [clean(tail[start:end]) for start, end in boxes] + outside))
+        return FinalAnswer("boxed", tuple(texts), after if stated else tail[end_of_boxes + 1 :])
     if stated is not None:
         return FinalAnswer("stated", (stated,) if stated else (), after)
     if _BARE_LIST.fullmatch(tail):
         return FinalAnswer("stated", (clean(tail),))
-    free = tail[-FREE_CHARS:] if factorials else _EXCLAMATION.sub(_as_full_stop, tail[-FREE_CHARS:]).strip()
+    free = tail[-FREE_CHARS:]
+    if not factorials:
+        free = _EXCLAMATION.sub(lambda mark: "." if mark.group()[0] == "!" else " ", free).strip()
     return FinalAnswer("free", (free,) if free else ())
-
-
-def _as_full_stop(mark: re.Match[str]) -> str:
-    return "." if mark.group()[0] == "!" else " "
-
-
-def undecorated(text: str) -> str:
-    """The text without exclamation marks, emoji and smileys at its end."""
-    return _DECORATION.sub("", text)
 
 
 @lru_cache(maxsize=4096)
@@ -124,7 +97,7 @@ def reference_text(answer: str) -> str:
     """The reference answer without its wrapping. For a whole solution: the boxed answer, else the stated one."""
     if boxes := [clean(answer[start:end]) for start, end in final_boxes(answer)]:
         return ", ".join(dict.fromkeys(filter(None, boxes)))
-    if "\n" in answer.strip() or last_statement(answer) is not None:
+    if "\n" in answer.strip() or _last_statement(answer):
         final = extract_answer(answer)
         if final.kind != "free":
             return ", ".join(final.texts)
@@ -133,8 +106,7 @@ def reference_text(answer: str) -> str:
 
 def clean(text: str) -> str:
     """An answer without wrapping that carries no meaning: Markdown, dollar signs, a final full stop, spaces."""
-    text = text.strip().replace("\u2212", "-").replace("**", "")
-    text = text.rstrip(".,;: \n\t")
+    text = text.strip().replace("\u2212", "-").replace("**", "").rstrip(".,;: \n\t")
     for left, right in _WRAPPINGS:
         if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
             inner = text[len(left) : len(text) - len(right)]
@@ -150,21 +122,17 @@ def final_boxes(text: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int, int]] = []
     closing = _closing_braces(text)
     for match in _BOX.finditer(text):
-        end = closing.get(match.end())
-        if end is not None:
+        if (end := closing.get(match.end())) is not None:
             if found and match.start() < found[-1][2]:
                 found.pop()  # a box inside a box: the inner one is the answer
             found.append((match.start(), match.end() + 1, end))
-    final: list[tuple[int, int]] = []
-    next_command = len(text)
-    for command, start, end in reversed(found):
-        if final:
-            between = text[end + 1 : next_command]
-            if _JOINERS.sub("", between) and SENTENCE_END.search(between):
-                break
-        final.insert(0, (start, end))
-        next_command = command
-    return final
+    first = len(found) - 1
+    while first > 0:
+        between = text[found[first - 1][2] + 1 : found[first][0]]
+        if _JOINERS.sub("", between) and SENTENCE_END.search(between):
+            break
+        first -= 1
+    return [(start, end) for _, start, end in found[max(first, 0) :]]
 
 
 def _closing_braces(text: str) -> dict[int, int]:
@@ -179,36 +147,41 @@ def _closing_braces(text: str) -> dict[int, int]:
     return closing
 
 
-def last_statement(text: str, after: int = 0) -> Statement | None:
-    """The last statement of an answer after position `after`; None if there is none."""
-    statements = list(_STATEMENT.finditer(text, after))
-    if not statements:
-        return None
-    last = statements[-1]
-    is_final = bool(_FINAL.search(text[max(0, last.start() - _FINAL_CHARS) : last.start()])) or last.group()[0] == "<"
-    rest = text[last.end() : last.end() + _STATED_CHARS]
-    return Statement(rest, last.end(), is_final, last.group()[0] in "\"'", last.group().strip().upper() == "A:")
+def _places(completion: str) -> tuple[str, list[tuple[int, int]], re.Match[str] | None]:
+    """The end of a completion, its final boxes, and the last statement of an answer after them."""
+    tail = completion[-TAIL_CHARS:].strip()
+    boxes = final_boxes(tail)
+    return tail, boxes, _last_statement(tail, boxes[-1][1] if boxes else 0)
 
 
-def _stated_value(statement: Statement, factorials: bool) -> tuple[str, int]:
-    """The value in a statement, up to the end of its sentence, and where in the statement's text it ends."""
-    rest = statement.text.lstrip(" \t\n:*=")
-    skipped = len(statement.text) - len(rest)
-    if statement.is_json:
+def _last_statement(text: str, after: int = 0) -> re.Match[str] | None:
+    *_, last = [None, *_STATEMENT.finditer(text, after)]
+    return last
+
+
+def _after_statement(statement: re.Match[str]) -> str:
+    return statement.string[statement.end() : statement.end() + _STATED_CHARS]
+
+
+def _stated_value(statement: re.Match[str], factorials: bool) -> tuple[str, str]:
+    """The value in a statement, up to the end of its sentence, and the text after it."""
+    text = _after_statement(statement)
+    rest = text.lstrip(" \t\n:*=")
+    start = statement.end() + len(text) - len(rest)
+    if statement.group()[0] in "\"'":
         rest = rest.replace("\\\\", "\\")  # LaTeX inside JSON
     if display := _DISPLAY.match(rest):
-        return clean(display.group(1) or display.group(2) or ""), skipped + display.end()
+        return clean(display.group(1) or display.group(2) or ""), statement.string[start + display.end() :]
     end = SENTENCE_END.search(rest)
     sentence = rest[: end.end() if end.group()[0] == "!" else end.start()] if end else rest
-    stop = skipped + (end.end() if end else len(rest))
+    after = statement.string[start + (end.end() if end else len(rest)) :]
     # "The answer to this question is the number of cats, which is 19": the later "is" comes before any value.
     while (later := _LATER_IS.search(sentence)) and not re.search(r"[\d\\$]", sentence[: later.start()]):
         sentence = sentence[later.end() :].lstrip()
-    return clean(sentence if factorials else undecorated(sentence.replace("**", ""))), stop
+    return clean(sentence if factorials else _DECORATION.sub("", sentence.replace("**", ""))), after
 
 
 _JSON_STRING = re.compile(r"\s*\"((?:[^\"\\]|\\.)*)\"")
-_DISPLAY_LINE = re.compile(rf"\s*(?:{_DISPLAY.pattern})", re.DOTALL)
 _DRESS = " \t\n:*=#"
 _RETRACTION = re.compile(
     r"[^\w.\n]*(?:and|but|not)\b|[\W_]*(?:or|wait|hmm+|sorry|actually|rather|instead|correction|i mean|maybe|perhaps"
@@ -222,17 +195,15 @@ _RETRACTION = re.compile(
 
 @dataclass(frozen=True)
 class TextAnswer:
-    """A completion's answer as text.
-
-    `boxes` are the contents of the final boxes. `line` is the line that states the answer; it must come after any
-    boxes. `whole` is the end of a completion that has neither. `after` is the text after the boxes or, without boxes,
-    after the line.
-    """
+    """A completion's answer as text."""
 
     boxes: tuple[str, ...] = ()
     line: str | None = None
+    """The line that states the answer, after any boxes."""
     whole: str | None = None
+    """The end of a completion without box and statement."""
     after: str = ""
+    """The text after the boxes or, without boxes, after the line."""
 
 
 def text_answer(completion: str, letters: bool = False) -> TextAnswer:
@@ -240,26 +211,24 @@ def text_answer(completion: str, letters: bool = False) -> TextAnswer:
 
     With `letters`, a line that begins with `A:` counts as an option, not as a statement of the answer.
     """
-    tail = completion[-TAIL_CHARS:].strip()
-    spans = final_boxes(tail)
-    statement = last_statement(tail, after=spans[-1][1] if spans else 0)
-    if statement is not None and statement.is_letter and letters:
+    tail, spans, statement = _places(completion)
+    if statement and letters and statement.group().strip().upper() == "A:":
         statement = None
     line, after = None, ""
-    if statement is not None:
-        if statement.is_json and (string := _JSON_STRING.match(statement.text)):
+    if statement:
+        text = _after_statement(statement)
+        stated = text.lstrip(_DRESS)
+        if statement.group()[0] in "\"'" and (string := _JSON_STRING.match(text)):
             line = string.group(1).replace("\\\\", "\\")
-        elif display := _DISPLAY_LINE.match(statement.text.lstrip(_DRESS)):
+        elif display := _DISPLAY.match(stated.lstrip()):
             line = display.group(1) or display.group(2) or ""
         else:
-            line, _, after = statement.text.lstrip(_DRESS).partition("\n")
+            line, _, after = stated.partition("\n")
         line = line.strip() or None
     if spans:
         boxes = tuple(text for start, end in spans if (text := tail[start:end].strip()))
         return TextAnswer(boxes, line, after=tail[spans[-1][1] + 1 :])
-    if statement is not None:
-        return TextAnswer(line=line, after=after)
-    return TextAnswer(whole=tail[-FREE_CHARS:] or None)
+    return TextAnswer(line=line, after=after) if statement else TextAnswer(whole=tail[-FREE_CHARS:] or None)
 
 
 def is_retracted(after: str) -> bool:

@@ -1,31 +1,30 @@
-"""Verdicts without leaving the process, for the kinds of references that allow it: text, options and plain numbers.
+"""The verdict of the rule `maths`. Math-Verify is asked only where nothing else can tell; it is not imported here.
 
 The kind of a reference decides how answers are compared with it. Mathematics is compared by value, and in mathematics
 `ab` is `ba`. A reference therefore counts as mathematics only if it consists entirely of numbers, signs, LaTeX and
 single letters. Tokyo, 2024-01-05, 9 pm, H2O and A+ are text.
-
-For mathematics, the fast path gives a verdict only if the slow path (`maths_verdict`) provably gives the same one. That
-is so in three cases: the reference is not mathematics; the completion gives no answer; or the reference is a plain
-number and either all final answers are plain numbers equal to it, or one of them is plainly different.
 """
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NoReturn
 
 from cooper_rl.rules.extraction import extract_answer, is_retracted, reference_text
 from cooper_rl.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_rl.rules.kinds.exact import exact_verdict
-from cooper_rl.rules.number import has_changed_number, number_verdict, plain_number, same_number
-from cooper_rl.rules.plain_text import bare_text, names_month
+from cooper_rl.rules.number import CHANGES_NUMBER, first_number, number_value, number_verdict, plain_number, same_number
+from cooper_rl.rules.plain_text import MONTH, bare_text
 from cooper_rl.rules.rule import Verdict
-from cooper_rl.rules.units import are_measures, measures, same_unit, unit_of
+from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of
 
 ReferenceKind = Literal["maths", "choice", "exact"]
 TextPolicy = Literal["exact", "refuse"]
 """What to do with references of the kind `exact`: compare them as text, or refuse them."""
+Symbolic = Callable[[str, str, Literal["answer", "free", "list"]], Verdict]
+"""Math-Verify's verdict, given a reference and one answer, a whole text, or the elements of one answer."""
 
-# Figures and signs whose meaning is lost when they are evaluated as arithmetic.
+# Dates, ranges, sizes and other figures that are not numbers to calculate with.
 _FIGURES = re.compile(
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d+/\d+/\d+"  # 2024-01-05, 1/5/2024
     r"|\d+(?:\.\d+)?\s?-\s?\d+(?:\.\d+)?(?:\s?-\s?\d+)*"  # 10-12, 555-1234
@@ -52,18 +51,11 @@ _COMMAND = re.compile(r"\\[A-Za-z]+\*?")
 _NAMED_FIGURE = re.compile(r"\\(?:angle|overline|over(?:left)?rightarrow|triangle|widehat|measuredangle)\b")
 _MATHEMATICAL_ALPHABETS = re.compile(r"[\u0370-\u03ff\u2100-\u214f\U0001d400-\U0001d7ff]")
 _WORD = re.compile(r"[A-Za-z]{2,}")
-_FUNCTIONS = frozenset(
-    re.findall(
-        r"\w+",
-        "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp sqrt max min gcd lcm mod det dim "
-        "ker deg arg inf sup lim pi cis and or",
-    )
+_FUNCTION = re.compile(
+    "(?:arc)?(?:sin|cos|tan)|(?:sin|cos|tan)h|cot|sec|csc|log|ln|lg|exp|sqrt|max|min|gcd|lcm|mod|det|dim|ker|deg|arg|inf"
+    "|sup|lim|pi|cis|and|or"
 )
-_LONGEST_PRODUCT = 3
-_SHORT_WORDS = frozenset(
-    ["yes", "no", "not", "the", "is", "are", "to", "of", "if", "by", "in", "on", "at", "up", "all", "any"]
-)
-_NAME = re.compile(r"[A-Z][a-z]{2,}")
+_NO_PRODUCT = re.compile(r"\w{4,}|[A-Z][a-z]{2,}|yes|not?|the|is|are|to|of|if|by|in|on|at|up|all|any")
 _OPERATOR = re.compile(r"[+*^=<>|(]|\\[A-Za-z]")
 _LETTER_AND_FIGURE = re.compile(r"[A-Za-z]\d")
 
@@ -74,26 +66,17 @@ def reference_kind(reference: str) -> ReferenceKind:
     if reference_choice(reference) is not None:
         return "choice"
     text = bare_text(_DOUBLED.sub(r"\\", reference))
-    if _is_figures_of_text(text):
+    is_time = _CLOCK.search(text) and "=" not in text
+    is_figure = _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or MONTH.search(text)
+    if is_time or is_figure:
         return "exact"
-    is_maths = _is_quantity(text) if plain_number(reference) or unit_of(reference) else _is_formula(text)
-    return "maths" if is_maths else "exact"
-
-
-def _is_figures_of_text(text: str) -> bool:
-    """Whether the text is a date, time, range, grade or other figure that is not a number to calculate with."""
-    is_time = _CLOCK.search(text) is not None and "=" not in text
-    return bool(
-        is_time or _FIGURES.fullmatch(text) or _SIGNS.fullmatch(text) or _ORDINAL.search(text) or names_month(text)
-    )
-
-
-def _is_quantity(text: str) -> bool:
-    """Whether a value followed by words is a value with a unit, unlike "12 thousand", "9 pm" or "10 Downing Street"."""
+    if not plain_number(reference) and not unit_of(reference):
+        return "maths" if _is_formula(text) else "exact"
+    # A value with a unit, unlike "12 thousand", "9 pm" or "10 Downing Street".
     words = _COMMAND.sub(" ", text)
-    if has_changed_number(_COUNTED.sub("", words)) or _NO_UNIT.search(text):
-        return False
-    return all(word == word.lower() or measures(word) for word in _WORD.findall(words))
+    if CHANGES_NUMBER.search(_COUNTED.sub("", words)) or _NO_UNIT.search(text):
+        return "exact"
+    return "maths" if all(word == word.lower() or measures(word) for word in _WORD.findall(words)) else "exact"
 
 
 def _is_formula(text: str) -> bool:
@@ -107,47 +90,121 @@ def _is_formula(text: str) -> bool:
         return False  # "a. 3, b. 4"; H2O, but N2^{-N}
     if _WORD.fullmatch(text.strip("()[]{} ")):
         return text == "pi"
-    words = [word for word in _WORD.findall(symbols) if word not in _FUNCTIONS]
-    return all(_is_product(word, text, symbols) for word in words)
-
-
-def _is_product(word: str, text: str, symbols: str) -> bool:
-    """Whether letters in a row are a product of variables: next to an operator, or lower-case after a number (2xy)."""
-    if len(word) > _LONGEST_PRODUCT or _NAME.fullmatch(word) or word in _SHORT_WORDS:
+    words = [word for word in _WORD.findall(symbols) if not _FUNCTION.fullmatch(word)]
+    if any(map(_NO_PRODUCT.fullmatch, words)):
         return False
-    return bool(_OPERATOR.search(text)) or (word.islower() and re.search(rf"\d{word}\b", symbols) is not None)
+    # Letters in a row are a product of variables next to an operator or, in lower case, after a number: 2xy.
+    return bool(_OPERATOR.search(text)) or all(w.islower() and re.search(rf"\d{w}\b", symbols) for w in words)
+
+
+_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)\}")
+_PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
+_DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
+_BASE = re.compile(r"(?<=\d)_\{?(\d+)\}?\Z")
+_NO_NUMBER = re.compile(r"\d\s*(?:\^\s*)?\{?(?:\\(?:text|mathrm)\s*\{)?\s*(?:st|nd|rd|th)\b|\\overline")  # 8th
 
 
 def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict | None:
-    """The verdict on a completion against the reference `answer`, or None if the slow path must decide.
+    """The verdict on a completion against the reference `answer`, or None if only Math-Verify can tell.
 
-    With `expressions`, `19 - 10` answers the reference 9.
+    With `expressions`, `19 - 10` answers the reference 9, as it does to Math-Verify; without, it is `unparsed`.
     """
+    try:
+        return verdict_by(_undecided, answer, completion, expressions)
+    except _UndecidedError:
+        return None
+
+
+class _UndecidedError(Exception):
+    pass
+
+
+def _undecided(*asked: str) -> NoReturn:
+    raise _UndecidedError
+
+
+def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bool = False) -> Verdict:
+    """The verdict on a completion against the reference `answer`, where `symbolic` decides what nothing else can."""
     reference = reference_text(answer)
-    if (verdict := text_verdict(reference, completion)) is not None:
-        return verdict
+    if reference and (choice := reference_choice(reference)):
+        return choice_verdict(choice, completion)
+    if reference and reference_kind(reference) == "exact":
+        return exact_verdict(reference, completion)
     final = extract_answer(completion, factorials="!" in reference)
     if not final.texts or not reference:
         return "unparsed"
+    asks_for_number = plain_number(reference) is not None and not expressions
+    texts = [_without_factorials(text, final.kind) for text in final.texts] if asks_for_number else [*final.texts]
+    if final.kind == "free":
+        verdict = symbolic(reference, texts[0], "free")
+    else:
+        verdict = _verdict_on_all(texts, reference, symbolic)
+    if verdict == "correct" and is_retracted(final.after):
+        return "wrong"
+    return number_verdict(reference, final) if verdict == "correct" and asks_for_number else verdict
+
+
+def _verdict_on_all(texts: list[str], reference: str, symbolic: Symbolic) -> Verdict:
+    is_one = len(texts) == 1 or plain_number(reference) is not None
+    read = set()
+    for text in sorted(texts, key=lambda text: plain_number(text) is None):  # Math-Verify last
+        read.add(_text_verdict(text, reference, symbolic))
+        if is_one and "wrong" in read:
+            return "wrong"
+    read -= {"unparsed"}
+    if not read:
+        return "unparsed"
+    # Several boxes may be the elements of one answer: \boxed{1} and \boxed{2} for the reference 1, 2.
+    return "correct" if read == {"correct"} else symbolic(reference, ", ".join(texts), "list")
+
+
+def _without_factorials(text: str, kind: str) -> str:
+    """The text without what is no answer to a number and may take forever: of `5! = 120`, the side without a mark."""
+    if "!" not in text:
+        return text
+    if kind == "free":
+        return text.replace("!", " ")
+    return next((side for side in reversed(text.split("=")) if "!" not in side), "")
+
+
+def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
+    """The verdict on the value of one candidate for the final answer, however it is written, and on its unit."""
+    if _normal(text) == _normal(reference):
+        return "correct"
+    if are_measures(reference, text):
+        return _measure_verdict(text, reference)
     expected = plain_number(reference)
-    if final.kind == "free" or expected is None:
-        return None
-    if any(are_measures(reference, text) for text in final.texts):
-        return None
-    found = [plain_number(text) for text in final.texts]
-    same = [same_number(expected, number) if number is not None else None for number in found]
-    if False in same:
-        return "wrong"
-    if not all(same):
-        return None
-    if is_retracted(final.after) or not all(same_unit(reference, text) for text in final.texts):
-        return "wrong"
-    return "correct" if expressions else number_verdict(reference, final)
+    if expected is not None:
+        if _NO_NUMBER.search(text):
+            return "unparsed"
+        if base := _BASE.search(text):
+            if base.group(1) != "10":
+                return "unparsed"  # 101_2 may be the question
+            text = text[: base.start()]
+        number = plain_number(text)
+        same = None if number is None else same_number(expected, number)
+        if same is False:
+            return "wrong"
+        # `40%` answers the reference 40, for the question may ask for a percentage; Math-Verify would read it as 0.4.
+        percentage = _PERCENTAGE.fullmatch(text)
+        same = same or (percentage is not None and same_number(percentage.group(1), expected))
+        # `1,22` answers the reference 1.22. In a reference, `1,22` is two numbers, 1 and 22.
+        if same or (_DECIMAL_COMMA.fullmatch(text) and expected == text.replace(",", ".")):
+            return "correct" if same_unit(reference, text) else "wrong"
+    verdict = symbolic(reference, text, "answer")
+    return "wrong" if verdict == "correct" and not same_unit(reference, text) else verdict
 
 
-def text_verdict(reference: str, completion: str) -> Verdict | None:
-    """The verdict if the reference is text or an option; None if it is mathematics or empty."""
-    kind = reference_kind(reference) if reference else "maths"
-    if kind == "maths":
-        return None
-    return choice_verdict(reference, completion) if kind == "choice" else exact_verdict(reference, completion)
+def _measure_verdict(text: str, reference: str) -> Verdict:
+    """The verdict on an answer with another unit: 90 minutes for 1.5 hours."""
+    expected, found = (number_value(first_number(one) or "0/0") for one in (reference, text))
+    same = None if expected is None or found is None else same_quantity(reference, expected, text, found)
+    return "unparsed" if same is None else "correct" if same else "wrong"
+
+
+@lru_cache(maxsize=1024)
+def _normal(text: str) -> str:
+    text = re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", _TEXT_COMMAND.sub(r"\1", text))
+    if re.fullmatch(r"\([A-Za-z]\)", text):
+        text = text[1:-1]
+    return text.casefold() if text.isalpha() else text

@@ -1,14 +1,10 @@
-"""Numbers in answers: what counts as one, when two are equal or plainly different, and whether an answer gives one.
-
-For a reference that is a number, `number_verdict` asks of an answer with the right value whether it is a number too.
-`19 - 10` has the value 9 and is not the answer 9, for the question may be to compute it. Neither are `5!`, `101_2`,
-"8th", "page 9" and "it could be 9".
-"""
+"""Numbers in answers: what counts as one, when two are equal or plainly different, and whether an answer gives one."""
 
 import re
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 
 from cooper_rl.rules.extraction import SENTENCE_END, FinalAnswer
 from cooper_rl.rules.plain_text import bare_text
@@ -22,20 +18,20 @@ _EXPONENT = rf"[eE]([-+]?\d{{1,3}})(?!\d)|\s*(?:\\times|\\cdot|[x\u00d7\u00b7*])
 _PLAIN = re.compile(
     rf"(?P<sign>-\s?|\+)?[$€£]?(?P<top>{_NUMBER})(?:{_EXPONENT}|\s*/\s*(?P<bottom>\d+))?(?![\d.,/])", re.ASCII
 )
-WRITTEN = rf"(?:{_NUMBER})(?:{_EXPONENT}|\s*/\s*\d+)?"
-"""Pattern of an unsigned number: `1,234`, `.5`, `3/4`, `6.02e23`."""
+_WRITTEN = rf"(?:{_NUMBER})(?:{_EXPONENT}|\s*/\s*\d+)?"
 _PREFIX = re.compile(r"(?:[A-Za-z]\s*=|=|\\?\$(?=\s*-?[\d.]))\s*")
 _UNIT = re.compile(r"(?:\s+[A-Za-z]{2,}){1,8}|\s*\([A-Za-z .'-]{1,40}\)")
 _DEGREES = re.compile(
     r"\s*(?:\u00b0|\^\s*(?:\\circ|\{\s*\\circ\s*\})|degrees?\b)"
     r"\s*(?:C|F|[Cc]elsius|[Ff]ahrenheit|\\(?:text|mathrm)\s*\{\s*[CF]\s*\})?"
 )
-_CHANGES_NUMBER = re.compile(
+CHANGES_NUMBER = re.compile(
     r"\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|over|half|halves|thirds?|fourths?|quarters?"
     r"|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?|thousandths?|squared|cubed|times|plus|minus"
     r"|divided|percent|percentage|pct|pi|sqrt|root|or|and|point|degrees?|factorial|choose|mod|not)\b",
     re.IGNORECASE,
 )
+"""Words that change the numbers next to them, so that the digits alone would be misread."""
 _FRACTION = re.compile(
     r"(\d\s*)?(-\s*)?\\[dtc]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d)|(\d)\s*\{\s*(\d+)\s*\})"
 )
@@ -60,7 +56,7 @@ def plain_number(text: str) -> str | None:
     if number is None:
         return None
     rest = text[number.end() :]
-    if rest and not _DEGREES.fullmatch(rest) and (not _UNIT.fullmatch(rest) or _CHANGES_NUMBER.search(rest)):
+    if rest and not _DEGREES.fullmatch(rest) and (not _UNIT.fullmatch(rest) or CHANGES_NUMBER.search(rest)):
         return None
     sign = "-" if number["sign"] and number["sign"][0] == "-" else ""
     top = number["top"].replace(",", "")
@@ -69,32 +65,31 @@ def plain_number(text: str) -> str | None:
     return f"{sign}{top}/{number['bottom']}" if number["bottom"] else sign + top
 
 
-def mixed_number(text: str) -> str | None:
-    """A mixed number such as "1 1/2" as a fraction, here `3/2`; None for everything else."""
+def any_number(text: str) -> str | None:
+    """As `plain_number`, but of a mixed number too: `3/2` for "1 1/2"."""
     mixed = re.fullmatch(r"(-?)(\d{1,9}) (\d{1,9})/(\d{1,9})", text, re.ASCII)
     if mixed is None:
-        return None
+        return plain_number(text)
     whole, top, bottom = map(int, mixed.group(2, 3, 4))
     return f"{mixed.group(1)}{whole * bottom + top}/{bottom}"
 
 
 def with_divisions(text: str) -> str:
     r"""The text with `\frac{3}{4}` as `3/4`, and `1\frac{3}{4}` as `1 3/4`."""
-    return _FRACTION.sub(_as_division, text)
+
+    def as_division(fraction: re.Match[str]) -> str:
+        whole, minus, *parts = fraction.groups()
+        return f"{f'{whole.strip()} ' if whole else ''}{(minus or '').strip()}{'/'.join(filter(None, parts))}"
+
+    return _FRACTION.sub(as_division, text)
 
 
 def is_division(number: str, reduced: bool = False) -> bool:
     """Whether a plain number is a division without remainder (`24/2`) or, with `reduced`, can be cancelled (`6/8`)."""
     bottom = number.partition("/")[2]
-    value = number_value(number) if bottom else None
-    if value is None:
+    if not bottom or (value := number_value(number)) is None:
         return False
     return value.denominator == 1 or (reduced and value.denominator != int(bottom))
-
-
-def has_changed_number(text: str) -> bool:
-    """Whether words in `text` change the numbers next to them, so that the digits alone would be misread."""
-    return bool(_CHANGES_NUMBER.search(text))
 
 
 @lru_cache(maxsize=16384)
@@ -103,18 +98,12 @@ def same_number(one: str, other: str) -> bool | None:
     a, b = number_value(one), number_value(other)
     if a is None or b is None:
         return None
-    if a == b:
-        return True
-    difference = abs(a - b)
-    is_plain = difference > _PLAINLY_DIFFERENT or difference > _SHARE_DIFFERENT * max(abs(a), abs(b))
-    return False if is_plain else None
+    is_plain = abs(a - b) > min(_PLAINLY_DIFFERENT, _SHARE_DIFFERENT * max(abs(a), abs(b)))
+    return True if a == b else False if is_plain else None
 
 
 def as_decimal(number: str) -> str:
-    """A plain number in a form that Math-Verify can read: `6.02e23` written out, `0.0` as 0.
-
-    The latter is needed because Math-Verify rounds all small floats to 0.0.
-    """
+    """A plain number for Math-Verify: `6.02e23` written out, and `0.0` as 0, for it rounds small floats to 0.0."""
     if "/" in number:
         return number
     value = Decimal(number)
@@ -130,14 +119,8 @@ def number_value(number: str) -> Fraction | None:
     return Fraction(top) / denominator if denominator else None
 
 
-def _as_division(fraction: re.Match[str]) -> str:
-    whole, minus, *parts = fraction.groups()
-    top, bottom = filter(None, parts)
-    return f"{f'{whole.strip()} ' if whole else ''}{(minus or '').strip()}{top}/{bottom}"
-
-
 _TOKEN = re.compile(
-    rf"(?:(?<![\d)}}\]!%])(?<![\d)}}\]!%]\s)[-+]\s?)?[$€£]?(?:\d{{1,9}} \d{{1,9}}/\d{{1,9}}|{WRITTEN})(?![\d/])",
+    rf"(?:(?<![\d)}}\]!%])(?<![\d)}}\]!%]\s)[-+]\s?)?[$€£]?(?:\d{{1,9}} \d{{1,9}}/\d{{1,9}}|{_WRITTEN})(?![\d/])",
     re.ASCII,
 )
 _EQUALS = re.compile(r"=|\u2248|\\(?:approx|implies|Rightarrow|rightarrow|to)(?![A-Za-z])")
@@ -172,22 +155,20 @@ _OF_THE_QUESTION = re.compile(
 def number_verdict(reference: str, final: FinalAnswer) -> Verdict:
     """The verdict on answers whose value is that of `reference`, a plain number, perhaps in another unit.
 
-    `unparsed` if one of them is an expression, a figure of something else, or a guess; `wrong` if a text offers several
-    numbers; else `correct`.
+    `unparsed` if one of them is no number itself: `19 - 10` for 9, as the question may be to compute it, `5!`, `101_2`,
+    "8th", "page 9", "it could be 9". `wrong` if a text offers several numbers; else `correct`.
     """
     expected = plain_number(reference) or ""
     if final.kind == "free":
         return _free_verdict(expected, final.texts[0])
-    given = [
-        _gives(text, (first_number(text) or "") if are_measures(reference, text) else expected) for text in final.texts
-    ]
-    return "correct" if all(given) else "unparsed"
+    wanted = [(first_number(text) or "") if are_measures(reference, text) else expected for text in final.texts]
+    return "correct" if all(map(_gives, final.texts, wanted)) else "unparsed"
 
 
 def first_number(text: str) -> str | None:
     """The number at the beginning of a text, as `plain_number` gives it; None if there is none."""
     token = _TOKEN.match(bare_text(with_divisions(text)))
-    return (mixed_number(token.group()) or plain_number(token.group())) if token else None
+    return any_number(token.group()) if token else None
 
 
 def _gives(text: str, reference: str) -> bool:
@@ -202,19 +183,16 @@ def _gives(text: str, reference: str) -> bool:
     if any(_is_number(side, reference) for side in _EQUALS.split(text)):
         return True
     text = bare_text(text)
-    return _WORDS.search(text) is not None and any(_stands_alone(text, token, reference) for token in _tokens(text))
+    return bool(_WORDS.search(text)) and any(_stands_alone(text, token, reference) for token in _TOKEN.finditer(text))
 
 
 def _is_number(side: str, reference: str) -> bool:
     """Whether a side of an equation is nothing but the number and perhaps a unit."""
     side = bare_text(side).strip("()[]{},\"'` ")
-    token = _TOKEN.match(side)
-    rest = side[token.end() :] if token else ""
-    return (
-        token is not None
-        and (_WITH_UNIT.fullmatch(rest) is not None or _BASE_TEN.fullmatch(rest) is not None)
-        and _stands_alone(side, token, reference)
-    )
+    if (token := _TOKEN.match(side)) is None:
+        return False
+    rest = side[token.end() :]
+    return bool(_WITH_UNIT.fullmatch(rest) or _BASE_TEN.fullmatch(rest)) and _stands_alone(side, token, reference)
 
 
 def _free_verdict(reference: str, text: str) -> Verdict:
@@ -222,26 +200,21 @@ def _free_verdict(reference: str, text: str) -> Verdict:
     if text.endswith("?"):
         return "unparsed"  # a question gives no answer
     text = _written_alike(text, reference)
-    start, sentence = 0, ""
-    for end in [*(match.start() for match in SENTENCE_END.finditer(text)), len(text)]:
-        if re.search(r"\d", text[start:end]):
-            sentence = bare_text(text[start:end])
-        start = end
+    ends = [0, *(match.start() for match in SENTENCE_END.finditer(text)), len(text)]
+    sentences = [text[start:end] for start, end in pairwise(ends)]
+    sentence = next((bare_text(one) for one in reversed(sentences) if re.search(r"\d", one)), "")
     if _EITHER.search(sentence):
         return "wrong"
     if _HEDGE.search(sentence) or _OF_THE_QUESTION.search(sentence):
         return "unparsed"
-    lasts = [(part, tokens[-1]) for part in _APPROXIMATELY.split(sentence) if (tokens := _tokens(part))]
-    return "correct" if any(_stands_alone(*last, reference, reduced=True) for last in lasts) else "unparsed"
+    tokens = [(part, list(_TOKEN.finditer(part))) for part in _APPROXIMATELY.split(sentence)]
+    stands = any(_stands_alone(part, own[-1], reference, reduced=True) for part, own in tokens if own)
+    return "correct" if stands else "unparsed"
 
 
 def _written_alike(text: str, reference: str) -> str:
     r"""The text with `\frac{3}{4}` as `3/4` and, where the reference is 1.22, `1,22` as 1.22."""
     return with_divisions(text.replace(reference.replace(".", ","), reference) if "." in reference else text)
-
-
-def _tokens(text: str) -> list[re.Match[str]]:
-    return list(_TOKEN.finditer(text))
 
 
 def _stands_alone(text: str, token: re.Match[str], reference: str, reduced: bool = False) -> bool:
@@ -254,23 +227,17 @@ def _stands_alone(text: str, token: re.Match[str], reference: str, reduced: bool
         return False
     if _OPERATOR_AFTER.match(after) and not _BASE_TEN.match(after):
         return False
-    written = token.group().strip()
-    number = mixed_number(written) or plain_number(written)
+    number = any_number(token.group().strip())
     if number is None or (is_division(number, reduced) and not is_division(reference)):
         return False
     sizes = number.lstrip("-"), reference.lstrip("-")  # a dash before a number may be a mark
-    if _PERCENT.match(after):
-        is_share = same_number(_hundredth(sizes[0]), sizes[1]) is not False
-        return is_share or (same_number(*sizes) is not False and is_percentage(reference))
-    return same_number(*sizes) is not False
-
-
-def is_percentage(reference: str) -> bool:
-    """Whether a number may be a percentage, so that `40%` answers 40. 0.4 rather is a share, and `0.4%` is not."""
+    is_same = same_number(*sizes) is not False
+    if not _PERCENT.match(after):
+        return is_same
+    # `40%` answers 0.4 and 40. 0.4 rather is a share, and `0.4%` does not answer it.
+    share = (number_value(sizes[0]) or Fraction(0)) / 100
     value = number_value(reference)
-    return value is not None and (value == 0 or abs(value) >= 1)
-
-
-def _hundredth(number: str) -> str:
-    value = (number_value(number) or Fraction(0)) / 100
-    return f"{value.numerator}/{value.denominator}"
+    may_be_percentage = value is not None and (value == 0 or abs(value) >= 1)
+    return same_number(f"{share.numerator}/{share.denominator}", sizes[1]) is not False or (
+        is_same and may_be_percentage
+    )

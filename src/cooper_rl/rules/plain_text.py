@@ -18,7 +18,7 @@ _QUOTES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'") | dict.fromkeys
 _DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"))
 _EMOJI_AT_END = re.compile(rf"\s*{EMOJI}[\s!]*(?:{EMOJI}[\s!]*)*\Z|\A(?:{EMOJI}\s*)+")
 _EDGES = " \t.,;:!*_\"'"
-_ARTICLE = re.compile(r"(?:the|an?)\s+(?=\S)", re.IGNORECASE)
+_ARTICLE = re.compile(r"\A(?:the|an?)\s+(?=\S)", re.IGNORECASE)
 _NUMBER_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty"
@@ -33,10 +33,7 @@ def without_accents(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def bare_text(text: str) -> str:
-    r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`.
-
-    Letters keep their case.
-    """
+    r"""The text without LaTeX and Markdown formatting, and emoji around it: `\text{(B)}\ $12$` is `(B) 12`."""
     text = _EMOJI_AT_END.sub("", unicodedata.normalize("NFC", text)).translate(_QUOTES).translate(_DASHES)
     for _ in range(3):  # \textbf{\text{...}}; nobody nests deeper
         text = _TEXT_COMMAND.sub(r" \1 ", text)
@@ -54,18 +51,17 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     between `twelve` and `12`, between a date with a named month and one written year-month-day, or between `9 pm` and
     `21:00`.
     """
-    text = _unbracketed(bare_text(text).strip(_EDGES))
+    text = bare_text(text).strip(_EDGES)
+    if len(text) > 2 and text[0] + text[-1] in ("()", "[]") and not set("()[]") & set(text[1:-1]):
+        text = text[1:-1].strip(_EDGES)
     text = re.sub(r"\s*([_^])\s*", r"\1", re.sub(r"[{}]", " ", re.sub(r"\\infty\b|\u221e", " infinity ", text)))
     text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
     text = re.sub(r"(?<=[^\W\d_])\.", "", text)
     text = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", text)
     text = re.sub(r"\s*([:/])\s*|(?<=\d)\s*(-)\s*(?=\d)", r"\1\2", text)
     text = re.sub(r"\s*(?:[,;]|,?\s(?:and|&)(?=\s))\s*", ", ", text)
-    text = _ARTICLE.sub("", re.sub(r"\s+", " ", text).strip(), count=1) if _ARTICLE.match(text) else text
-    text = re.sub(r"\s+", " ", with_clock_times(with_iso_dates(text))).strip(_EDGES)
-    if fold_case:
-        text = text.casefold()
-    return " ".join(_NUMBERS.get(word.casefold(), word) for word in text.split(" "))
+    text = re.sub(r"\s+", " ", _TIME.sub(_clock, with_iso_dates(_ARTICLE.sub("", text)))).strip(_EDGES)
+    return " ".join(_NUMBERS.get(word.casefold(), word) for word in (text.casefold() if fold_case else text).split(" "))
 
 
 def case_matters(text: str) -> bool:
@@ -74,16 +70,8 @@ def case_matters(text: str) -> bool:
     return len(letters) == 2 and letters.isalpha() and letters != letters.lower() and letters.casefold() != "no"
 
 
-def _unbracketed(text: str) -> str:
-    inner = text[1:-1]
-    is_wrapped = len(text) > 2 and text[0] + text[-1] in ("()", "[]") and not set("()[]") & set(inner)
-    return inner.strip(_EDGES) if is_wrapped else text
-
-
-_MONTHS = (
-    "january february march april may june july august september october november december".split()  # noqa: SIM905
-)
-_NAMES = {name: number for number, name in enumerate(_MONTHS, start=1)}
+_MONTHS = "january february march april may june july august september october november december"
+_NAMES = {name: number for number, name in enumerate(_MONTHS.split(), start=1)}
 _NAMES |= {name[:3]: number for name, number in _NAMES.items()} | {"sept": 9}
 _MONTH = rf"(?P<month>{'|'.join(sorted(_NAMES, key=len, reverse=True))})\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
@@ -99,12 +87,7 @@ _TIME = re.compile(
     r"(?<![\w:.])(?:(?P<hour>\d{1,2})(?::(?P<minute>[0-5]\d))?(?:\s*(?P<half>[ap])\.?m\b\.?)?(?![\w:]|\.\d)|(?P<name>noon|midnight)\b)",
     re.IGNORECASE,
 )
-_HAS_MONTH = re.compile(rf"\b(?:{'|'.join(_MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b", re.IGNORECASE)
-
-
-def names_month(text: str) -> bool:
-    """Whether `text` names a month."""
-    return bool(_HAS_MONTH.search(text))
+MONTH = re.compile(rf"\b(?:{'|'.join(_NAMES)})\b", re.IGNORECASE)
 
 
 def with_iso_dates(text: str) -> str:
@@ -126,15 +109,11 @@ def _iso(date: re.Match[str]) -> str:
     return f"{date['year'] or ''}-{month:02}-{f'{day:02}' if day else ''}"
 
 
-def with_clock_times(text: str) -> str:
-    """`text` with times by a clock of 12 hours: `21:00`, `9 pm` and `9:00 P.M.` become `9:00 pm`.
+def _clock(time: re.Match[str]) -> str:
+    """A time by a clock of 12 hours: `21:00`, `9 pm` and `9:00 P.M.` become `9:00 pm`.
 
     `9:00` stays as it is, because it may be either half of the day; `09:00` is in the first one.
     """
-    return _TIME.sub(_clock, text)
-
-
-def _clock(time: re.Match[str]) -> str:
     if time["name"]:
         return _NAMED_TIME[time["name"].lower()]
     hour, minute, half = int(time["hour"]), time["minute"], (time["half"] or "").lower()

@@ -1,32 +1,35 @@
 """A rule gives verdicts on completions and says which reference answers it can work with."""
 
+import reprlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self, get_args
+
+from pydantic import Field
 
 from cooper_rl.config.base import Config, Kinds
+from cooper_rl.config.user_functions import EventLoop, gathered, is_async, load_function
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.text import has_content
-from cooper_rl.data.validation import boxed
+from cooper_rl.data.text import boxed, has_content
+from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.rollouts import AnswerGroup
 
-Verdict = Literal["correct", "wrong", "unparsed", "timeout"]
+Verdict = Literal["correct", "wrong", "unparsed", "timeout", "silent"]
 """`correct`: the final answer equals the reference. `wrong`: it does not, or the completion gives several answers.
-`unparsed`: no readable answer was found. `timeout`: checking needed too much CPU time or memory."""
+`unparsed`: no readable answer was found. `timeout`: checking needed too much CPU time or memory. `silent`: the rule
+does not judge this problem, whatever the answer is."""
 
-UserVerdict = Literal["correct", "wrong", "unparsed"]
-"""The verdicts that a user-written rule may return."""
+UserVerdict = Literal["correct", "wrong", "unparsed", "silent"]
+"""What a user-written rule may return."""
 
 Asked = tuple[Problem, str]
 """A problem and the text of one completion."""
 
 
 class Rule(Protocol):
-    """Decides whether completions are right. Safe to use from several threads.
-
-    A subclass must have `verify_problems`; it then accepts any reference answer and has nothing to close.
-    """
+    """Decides whether completions are right. Safe to use from several threads. Only `verify_problems` is abstract."""
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         """One verdict for each completion, in order."""
@@ -41,6 +44,10 @@ class Rule(Protocol):
         """The name under which metrics count the problem's verdicts."""
         return problem.rule or type(self).__name__
 
+    def judges(self, problem: Problem) -> bool:
+        """Whether it judges this problem at all; if not, all its verdicts are `silent`."""
+        return True
+
     def fault(self, problem: Problem, answer: str) -> str | None:
         """Why `answer` cannot be the reference answer of `problem`; None if it can.
 
@@ -50,7 +57,12 @@ class Rule(Protocol):
 
     def close(self) -> None:
         """Release processes and threads. Later calls start them again."""
-        return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
 
 
 class RuleConfig(Protocol):
@@ -59,13 +71,7 @@ class RuleConfig(Protocol):
     def build(self) -> Rule: ...
 
 
-def _function_rule() -> type[Config]:
-    from cooper_rl.rules.kinds.function import FunctionRule  # noqa: PLC0415 - only if a configuration names one
-
-    return FunctionRule
-
-
-RULES = Kinds("rule", "cooper_rl.rules.kinds", ["build"], default="maths", of_function=_function_rule)
+RULES = Kinds("rule", "cooper_rl.rules.kinds", ["build"], default="maths", of_function=lambda: FunctionRule)
 
 
 class OneRule(Config):
@@ -82,7 +88,7 @@ class ComputedRule(Rule):
     """
 
     def __init__(
-        self, verdict: Callable[[Problem, str], Verdict], objection: Callable[[Problem], str | None] | None = None
+        self, verdict: Callable[[Problem, str], Verdict], objection: Callable[[Problem], str | None] = lambda _: None
     ) -> None:
         self._verdict = verdict
         self._objection = objection
@@ -93,20 +99,63 @@ class ComputedRule(Rule):
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """The objection, if there is one; otherwise the answer in a box must be correct."""
-        if self._objection is not None and (objection := self._objection(problem)) is not None:
-            return objection
-        return unverified(self._verdict(problem, boxed(answer)))
+        return self._objection(problem) or unverified(self._verdict(problem, boxed(answer)))
 
 
 def copies_question(problem: Problem, text: str) -> bool:
     """Whether a completion is the question again and nothing else."""
-    return has_content(text) and _letters_of(text) == _letters_of(problem.question)
-
-
-def _letters_of(text: str) -> str:
-    return " ".join(text.casefold().split()).strip(" .?!:*")
+    letters, of_question = (" ".join(one.casefold().split()).strip(" .?!:*") for one in (text, problem.question))
+    return has_content(text) and letters == of_question
 
 
 def unverified(verdict: Verdict) -> str | None:
     """The fault of a reference answer whose verdict against itself is `verdict`; None if that is `correct`."""
     return None if verdict == "correct" else f"does not verify against itself (verdict: {verdict})"
+
+
+class FunctionRule(Config):
+    """Your own rule: `function(problem, completion_text)` returns `correct`, `wrong`, `unparsed` or `silent`.
+
+    `problem` is the `Problem` with its metadata. The function runs in this process, once per completion and one call
+    at a time; the calls of an `async def` run concurrently. It has no time limit.
+    """
+
+    kind: str = Field(pattern=r"^[\w.]+:\w+$")
+    """`package.module:function`, from an installed package or a module in the working folder."""
+    check_references: bool = False
+    """Also leave out problems whose own reference answer, in a box, the function does not accept as correct."""
+
+    def build(self) -> "UserRule":
+        """The rule. Raises InputError if the function does not exist or takes other arguments."""
+        return UserRule(self.kind, self.check_references)
+
+
+class UserRule(Rule):
+    def __init__(self, path: str, check_references: bool) -> None:
+        self._path = path
+        self._check_references = check_references
+        self._function = load_function(path, ("problem", "completion_text"))
+        self._lock = Lock()
+        self._loop = EventLoop() if is_async(self._function) else None
+
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
+        """Raises InputError naming function and problem if the function returns anything but a verdict.
+
+        Exceptions of the function itself propagate.
+        """
+        with self._lock:  # the assistant's thread calls this too
+            if self._loop is not None:
+                returned = self._loop.run(lambda: gathered(self._function, asked))
+            else:
+                returned = [self._function(problem, text) for problem, text in asked]
+        for value, (problem, _) in zip(returned, asked, strict=True):
+            if not (isinstance(value, str) and value in get_args(UserVerdict)):
+                raise InputError(
+                    f"{self._path}: returned {reprlib.repr(value)} for problem {problem.id}; "
+                    "a rule returns 'correct', 'wrong', 'unparsed' or 'silent'"
+                )
+        return returned
+
+    def fault(self, problem: Problem, answer: str) -> str | None:
+        """With `check_references`, the function must accept the answer in a box; otherwise any will do."""
+        return unverified(self.verify_problems([(problem, boxed(answer))])[0]) if self._check_references else None

@@ -8,76 +8,60 @@ from functools import lru_cache
 from cooper_rl.rules.plain_text import bare_text
 
 _MEASURES = """
-metre m meter meters metre metres | kilometre km kms kilometer kilometers kilometre kilometres
-centimetre cm cms centimeter centimeters centimetre centimetres
-millimetre mm millimeter millimeters millimetre millimetres
-mile mi mile miles | inch inch inches | foot ft foot feet | yard yd yds yard yards | acre acre acres
-gram g gm gms gram grams | kilogram kg kgs kilogram kilograms kilo kilos | milligram mg milligram milligrams
-ounce oz ounce ounces | pound lb lbs pound pounds | ton ton tons tonne tonnes
-second s sec secs second seconds | minute min mins minute minutes | hour h hr hrs hour hours | day day days
-week wk week weeks | month mo month months | year yr yrs year years | decade decade decades
-century century centuries
-litre l liter liters litre litres | millilitre ml milliliter milliliters millilitre millilitres
-gallon gal gallon gallons | quart qt quart quarts | pint pt pint pints | cup cup cups
-teaspoon tsp teaspoon teaspoons | tablespoon tbsp tablespoon tablespoons
-dollar usd dollar dollars buck bucks | cent cent cents \u00a2 | euro eur euro euros | penny pence penny pennies
-yen yen | rupee rupee rupees | percent percent percentage pct %
-degree degree degrees deg \u00b0 | radian rad radian radians
-celsius c celsius centigrade | fahrenheit f fahrenheit | kelvin k kelvin
-square square squared sq | cubic cubic cubed cu
-newton newton newtons | joule j joule joules | watt w watt watts | kilowatt kw kilowatt kilowatts
-volt v volt volts | ampere a amp amps ampere amperes | hertz hz hertz | pascal pa pascal pascals
+length: metre=1 m meter meters metres | kilometre=1000 km kms kilometer kilometers kilometres | inch=0.0254 inches
+length: centimetre=1/100 cm cms centimeter centimeters centimetres | foot=0.3048 ft feet | yard=0.9144 yd yds yards
+length: millimetre=1/1000 mm millimeter millimeters millimetres | mile=1609.344 mi miles
+mass: gram=1 g gm gms grams | kilogram=1000 kg kgs kilograms kilo kilos | milligram=1/1000 mg milligrams
+mass: ounce=28.349523125 oz ounces | pound=453.59237 lb lbs pounds
+time: second=1 s sec secs seconds | minute=60 min mins minutes | hour=3600 h hr hrs hours | day=86400 days
+time: week=604800 wk weeks
+calendar: month=1 mo months | year=12 yr yrs years | decade=120 decades | century=1200 centuries
+volume: litre=1 l liter liters litres | millilitre=1/1000 ml milliliter milliliters millilitres
+household volume: gallon=1 gal gallons | quart=1/4 qt quarts | pint=1/8 pt pints | cup=1/16 cups
+household volume: teaspoon=1/768 tsp teaspoons | tablespoon=1/256 tbsp tablespoons
+money: dollar=1 usd dollars buck bucks | cent=1/100 cents \u00a2
+power: watt=1 w watts | kilowatt=1000 kw kilowatts
+other: acre acres | ton tons tonne tonnes | euro eur euros | penny pence pennies | yen | rupee rupees
+other: percent percentage pct % | degree degrees deg \u00b0 | radian rad radians | celsius c centigrade | fahrenheit f
+other: kelvin k | square squared sq | cubic cubed cu | newton newtons | joule j joules | volt v volts
+other: ampere a amp amps amperes | hertz hz | pascal pa pascals
 """
-_GROUPS = [group.split() for group in re.split(r"[|\n]", _MEASURES) if group.strip()]
-_MEASURE = {alias: group[0] for group in _GROUPS for alias in group[1:]}
-_KNOWN = frozenset(_MEASURE.values()) | {"not", "no", "never"}
-_COMPOUND = {
-    "mph": ("mile", "hour"),
-    "kph": ("kilometre", "hour"),
-    "kmh": ("kilometre", "hour"),
-    "cc": ("cubic", "centimetre"),
-}
+"""Dimension, name and other names of each measure, with its factor if it is converted. Others, such as tons, pounds
+sterling and currencies, are several units or change."""
+_GROUPS = [
+    (dimension, *group)
+    for dimension, groups in re.findall(r"(.+): (.+)", _MEASURES)
+    for group in re.findall(r"(\w+)(?:=(\S+))?([^|]*)", groups)
+]
+_MEASURE = {alias: name for _, name, _, others in _GROUPS for alias in [name, *others.split()]}
+_KNOWN = {*_MEASURE.values(), "not", "no", "never"}
+_SPEED = ("kilometre", "hour")
+_COMPOUND = {"mph": ("mile", "hour"), "kph": _SPEED, "kmh": _SPEED, "cc": ("cubic", "centimetre")}
 _POWERS = {"2": "square", "3": "cubic", "\u00b2": "square", "\u00b3": "cubic"}
 _CURRENCIES = {"\u20ac": "euro", "\u00a3": "pound", "\u00a5": "yen"}
-_IGNORED = frozenset(
-    "the of on at to for from per each every total all altogether left is are was were more about".split()  # noqa: SIM905
+_IGNORED = set(
+    re.findall(r"\w+", "the of on at to for from per each every total all altogether left is are was were more about")
 )
 _ROUNDING = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A value v in this unit is `factor * v + offset` in the base unit of its dimension."""
+    """The scale of a unit, by which values become values in the base unit of its dimension."""
 
     dimension: str
     factor: Fraction
     offset: Fraction = Fraction(0)
 
     def in_base(self, value: Fraction) -> Fraction:
-        """The value in the base unit."""
         return self.factor * value + self.offset
 
 
-def _scales(dimension: str, factors: str) -> dict[str, Scale]:
-    pairs = (pair.split("=") for pair in factors.split())
-    return {name: Scale(dimension, Fraction(factor)) for name, factor in pairs}
-
-
-SCALES = {
-    **_scales("length", "metre=1 kilometre=1000 centimetre=1/100 millimetre=1/1000 mile=1609.344 yard=0.9144"),
-    **_scales("length", "foot=0.3048 inch=0.0254"),
-    **_scales("mass", "gram=1 kilogram=1000 milligram=1/1000 pound=453.59237 ounce=28.349523125"),
-    **_scales("time", "second=1 minute=60 hour=3600 day=86400 week=604800"),
-    **_scales("calendar", "month=1 year=12 decade=120 century=1200"),
-    **_scales("volume", "litre=1 millilitre=1/1000"),
-    **_scales("household volume", "gallon=1 quart=1/4 pint=1/8 cup=1/16 tablespoon=1/256 teaspoon=1/768"),
-    **_scales("money", "dollar=1 cent=1/100"),
-    **_scales("power", "watt=1 kilowatt=1000"),
+SCALES = {name: Scale(dimension, Fraction(factor)) for dimension, name, factor, _ in _GROUPS if factor} | {
     "kelvin": Scale("temperature", Fraction(1)),
     "celsius": Scale("temperature", Fraction(1), Fraction("273.15")),
     "fahrenheit": Scale("temperature", Fraction(5, 9), Fraction("273.15") - Fraction(160, 9)),
 }
-"""The measures that are converted. Others are several units (tons, pounds sterling) or change (currencies)."""
 _NO_FIXED_RATIO = (
     {"time", "calendar"},  # a month has 28 to 31 days
     {"volume", "household volume"},  # gallons differ by country
@@ -105,8 +89,8 @@ def measures(word: str) -> bool:
 def same_unit(reference: str, text: str) -> bool:
     """Whether the units of two answers agree: those of "5 km" and "5 miles" do not, nor "5 apples" and "5 pears".
 
-    A missing unit agrees with any unit. So do words that only add to the other's ("12 ways", "12 different ways").
-    The m of 6m is a factor and must be there; the base of 204_5 may be missing.
+    A missing unit agrees with any unit, and so do words that only add to the other's ("12 different ways"). The m of 6m
+    is a factor and must be there; the base of 204_5 may be missing.
     """
     if (factor := _FACTOR.search(reference)) and not re.search(rf"(?<![A-Za-z]){factor.group(1)}(?![A-Za-z])", text):
         return False
@@ -125,20 +109,19 @@ def unit_of(text: str) -> frozenset[str]:
     """The words after a value, measures under their full names (`{"kilometre", "hour"}`); empty if there are none."""
     if len(text) > _LONGEST:
         return frozenset()
-    words: list[str] = []
+    words = [name for sign, name in _CURRENCIES.items() if sign in text]
     if _DOLLARS.match(text) and text.count("$") == 1:
         words.append("dollar")
-    words += (name for sign, name in _CURRENCIES.items() if sign in text)
     text = bare_text(text)
     if variable := _VARIABLE.match(text):
         text = text[variable.end() :]
     value_and_unit = _COMMAND.sub(" 1 ", text)  # \frac and \pi belong to the value
-    first = _LETTER.search(value_and_unit)
-    value = value_and_unit[: first.start()] if first else value_and_unit
-    if first and any(map(str.isdigit, value)) and _UNIT.fullmatch(unit := value_and_unit[first.start() :]):
-        found = _WORD.findall(unit)
-        is_factor = len(found[0]) == 1 and found[0].isalpha() and value[-1].isalnum()  # 6m may be six times m
-        words += [] if is_factor else [word for i in range(len(found)) for word in _named(found, i)]
+    if first := _LETTER.search(value_and_unit):
+        value, unit = value_and_unit[: first.start()], value_and_unit[first.start() :]
+        if any(map(str.isdigit, value)) and _UNIT.fullmatch(unit):
+            found = _WORD.findall(unit)
+            if len(found[0]) > 1 or not found[0].isalpha() or not value[-1].isalnum():  # 6m may be six times m
+                words += [name for i in range(len(found)) for name in _named(found, i)]
     return frozenset(words) - _IGNORED
 
 
@@ -165,16 +148,11 @@ def _scale(words: frozenset[str]) -> Scale | None:
         if name in words:
             inner = _scale(words - {name})
             return Scale(f"{inner.dimension}^{power}", inner.factor**power) if inner else None
-    words -= {"degree"} if len(words) > 1 else set()
-    scales = [SCALES[word] for word in words if word in SCALES]
-    if len(scales) != len(words):
-        return None
-    by_dimension = {scale.dimension: scale for scale in scales}
-    if len(scales) == 1:
-        return scales[0]
-    if len(scales) == 2 and by_dimension.keys() == {"length", "time"}:
-        return Scale("speed", by_dimension["length"].factor / by_dimension["time"].factor)
-    return None
+    scales = [SCALES.get(word) for word in words if word != "degree" or len(words) == 1]
+    of = {scale.dimension: scale for scale in scales if scale}
+    if len(scales) == 2 and of.keys() == {"length", "time"}:
+        return Scale("speed", of["length"].factor / of["time"].factor)
+    return scales[0] if len(scales) == 1 else None
 
 
 def without_unit(text: str) -> str:

@@ -3,12 +3,12 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from cooper_rl.data.labelled import label_of, text_field
 from cooper_rl.data.problem import Problem
@@ -21,49 +21,41 @@ from cooper_rl.rules.rule import RuleConfig, Verdict
 CHUNK = 256
 """Rows verified between two writes; an interruption loses at most this many."""
 
-_ADDED = ("verdict", "seconds")
-
 Progress = Callable[[int, int], None]
 """Called with the number of rows done so far and the total."""
 
 
 @dataclass
 class VerdictCounts:
-    """How often each verdict was given, and how the verdicts compare with gold if the file has `gold_correct`."""
+    """How often each verdict was given, by the row's `gold_correct`: 1.0 (right), 0.0 (wrong) or None (unknown)."""
 
-    verdicts: Counter[str] = field(default_factory=Counter)
-    accepted_right: int = 0
-    accepted_wrong: int = 0
-    right: int = 0
-    with_gold: int = 0
+    by_gold: Counter[tuple[str, float | None]] = field(default_factory=Counter)
 
-    def add(self, verdict: str, gold: float | None) -> None:
-        """Count one verdict; `gold` is 1.0 for right, 0.0 for wrong, None for unknown."""
-        self.verdicts[verdict] += 1
-        if gold is not None:
-            self.with_gold += 1
-            self.right += gold > 0.5
-            self.accepted_right += verdict == "correct" and gold > 0.5
-            self.accepted_wrong += verdict == "correct" and gold < 0.5
+    @property
+    def verdicts(self) -> Counter[str]:
+        """How often each verdict was given."""
+        return Counter(verdict for verdict, _ in self.by_gold.elements())
+
+    @property
+    def with_gold(self) -> int:
+        """Number of rows that say whether their completion is right."""
+        return self.by_gold.total() - sum(count for (_, gold), count in self.by_gold.items() if gold is None)
 
     @property
     def precision(self) -> float | None:
         """Share of accepted completions that are right; None if none were accepted."""
-        accepted = self.accepted_right + self.accepted_wrong
-        return self.accepted_right / accepted if accepted else None
+        accepted = self.by_gold["correct", 1.0] + self.by_gold["correct", 0.0]
+        return self.by_gold["correct", 1.0] / accepted if accepted else None
 
     @property
     def recall(self) -> float | None:
         """Share of right completions that are accepted; None if there are no right ones."""
-        return self.accepted_right / self.right if self.right else None
+        right = sum(count for (_, gold), count in self.by_gold.items() if gold == 1)
+        return self.by_gold["correct", 1.0] / right if right else None
 
 
-@dataclass(frozen=True)
-class _Task:
-    row: Row
-    problem: Problem
-    completion: str
-    gold: float | None
+_Task = tuple[Problem, str, float | None]
+"""A problem, whose metadata are the row's fields, a completion, and whether that is right."""
 
 
 def verify_file(
@@ -86,32 +78,26 @@ def verify_file(
     tasks = [_task(row) for row in read_file(data)]
     if not tasks:
         raise InputError(f"{data}: holds no rows; each row needs answer and completion")
-    counts = VerdictCounts()
     earlier = _earlier(out, tasks)
-    for task, verdict in zip(tasks, earlier, strict=False):
-        counts.add(verdict, task.gold)
+    counts = Counter((verdict, gold) for verdict, (*_, gold) in zip(earlier, tasks, strict=False))
     verifier = (MathsRule(workers=workers, timeout_s=timeout_s) if rule is None else rule).build()
     out.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        closing(verifier),
-        out.open("a", encoding="utf-8") as lines,
-        ThreadPoolExecutor(workers) as threads,
-    ):
+    with closing(verifier), out.open("a", encoding="utf-8") as lines, ThreadPoolExecutor(workers) as threads:
 
         def timed(task: _Task) -> tuple[Verdict, float]:
             start = time.perf_counter()
-            return verifier.verify_problems([(task.problem, task.completion)])[0], time.perf_counter() - start
+            return verifier.verify_problems([task[:2]])[0], time.perf_counter() - start
 
         for start in range(len(earlier), len(tasks), CHUNK):
             chunk = tasks[start : start + CHUNK]
-            for task, (verdict, seconds) in zip(chunk, threads.map(timed, chunk), strict=True):
-                added = dict(zip(_ADDED, (verdict, round(seconds, 6)), strict=True))
-                lines.write(json.dumps({**task.row.fields, **added}, ensure_ascii=False) + "\n")
-                counts.add(verdict, task.gold)
+            for (problem, _, gold), (verdict, seconds) in zip(chunk, threads.map(timed, chunk), strict=True):
+                fields = {**problem.metadata, "verdict": verdict, "seconds": round(seconds, 6)}
+                lines.write(json.dumps(fields, ensure_ascii=False) + "\n")
+                counts[verdict, gold] += 1
             lines.flush()
             if progress is not None:
                 progress(start + len(chunk), len(tasks))
-    return counts
+    return VerdictCounts(counts)
 
 
 def _task(row: Row) -> _Task:
@@ -131,7 +117,7 @@ def _task(row: Row) -> _Task:
     gold = next((name for name in ("gold_correct", "label") if row.fields.get(name) is not None), None)
     question = row.fields.get("question")
     problem = Problem(row.location, question if isinstance(question, str) else "", texts[0], metadata=row.fields)
-    return _Task(row, problem, texts[1], None if gold is None else label_of(row, gold))
+    return problem, texts[1], None if gold is None else label_of(row, gold)
 
 
 def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
@@ -145,8 +131,7 @@ def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
     whole = text[: text.rfind("\n") + 1]
     verdicts = []
     for number, line in enumerate(whole.split("\n")[:-1]):
-        verdict = _verdict_on(tasks[number].row, line) if number < len(tasks) else None
-        if verdict is None:
+        if number >= len(tasks) or (verdict := _verdict_on(tasks[number][0].metadata, line)) is None:
             raise InputError(f"{out}:{number + 1}: not a verdict on this row of the input; choose another output")
         verdicts.append(verdict)
     if len(whole) < len(text):
@@ -154,15 +139,17 @@ def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
     return verdicts
 
 
-def _verdict_on(row: Row, line: str) -> str | None:
+def _verdict_on(row: Mapping[str, Any], line: str) -> str | None:
     """The verdict in a line that was written for exactly this row; None for any other line."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(entry, dict):
+    if not isinstance(entry, dict) or entry.get("verdict") not in get_args(Verdict):
         return None
-    verdict, _ = (entry.pop(name, None) for name in _ADDED)
     # Compared as text, because NaN equals itself there.
-    same = json.dumps(entry) == json.dumps({name: row.fields[name] for name in row.fields if name not in _ADDED})
-    return verdict if same and verdict in get_args(Verdict) else None
+    one, other = (
+        json.dumps({name: fields[name] for name in fields if name not in ("verdict", "seconds")})
+        for fields in (entry, row)
+    )
+    return entry["verdict"] if one == other else None

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Self
 
 from cooper_rl.config.base import Config
-from cooper_rl.data.problem import Problem
-from cooper_rl.data.validation import location
+from cooper_rl.data.problem import Problem, location
 from cooper_rl.errors import InputError, did_you_mean
 from cooper_rl.rules.kinds.maths import RuleVerifier
+from cooper_rl.rules.kinds.partial import PartiallySilent
 from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict
 
 
@@ -21,7 +20,7 @@ class Verifier(Rule):
     """
 
     def __init__(self, default: RuleConfig, named: Mapping[str, RuleConfig] | None = None) -> None:
-        self._default = _kind_of(default)
+        self._default = RULES.kind_of(default) if isinstance(default, Config) else type(default).__name__
         self._settings = {self._default: default} | dict(named or {})
         # Built at once, so that a function that does not exist is reported before anything is read.
         self._rules: dict[str | None, Rule] = {name: settings.build() for name, settings in self._settings.items()}
@@ -34,8 +33,6 @@ class Verifier(Rule):
         by_rule: dict[str | None, list[int]] = {}
         for index, (problem, _) in enumerate(asked):
             by_rule.setdefault(problem.rule, []).append(index)
-        if len(by_rule) == 1:
-            return self._rule(asked[0][0]).verify_problems(asked)
         verdicts: dict[int, Verdict] = {}
         for indices in by_rule.values():
             rule = self._rule(asked[indices[0]][0])
@@ -61,47 +58,45 @@ class Verifier(Rule):
 
     def cpu_s_of(self, problem: Problem, text: str) -> float:
         """CPU seconds that a worker process spent on a completion; 0 if the verdict did not need one."""
-        rule = self._rule(problem)
+        rule = _whole(self._rule(problem))
         return rule.cpu_s_of(problem.answer, text) if isinstance(rule, RuleVerifier) else 0.0
 
     def metrics(self) -> dict[str, float]:
         """`time/verify_cpu`, the CPU seconds of the worker processes' questions, and `rule/lost`, the processes that
         were lost, both since the last call. Empty if no rule has such processes."""
-        rules = {id(rule): rule for rule in self._rules.values() if isinstance(rule, RuleVerifier)}.values()
+        rules = dict.fromkeys(rule for rule in map(_whole, self._rules.values()) if isinstance(rule, RuleVerifier))
         if not rules:
             return {}
         spent = (sum(rule.cpu_s for rule in rules), float(sum(rule.counts["lost"] for rule in rules)))
         (cpu_s, lost), self._told = self._told, spent
         return {"time/verify_cpu": spent[0] - cpu_s, "rule/lost": spent[1] - lost}
 
+    def judges(self, problem: Problem) -> bool:
+        """As the problem's rule says. Raises InputError for a rule that does not exist."""
+        return self._rule(problem).judges(problem)
+
     def close(self) -> None:
         """End the processes of all rules. A later call starts them again."""
         for rule in self._rules.values():
             rule.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
 
     def _rule(self, problem: Problem) -> Rule:
         with self._lock:
             if problem.rule not in self._rules:
                 name = str(problem.rule)
                 if name not in RULES.records:
-                    raise InputError(f"{location(problem)}: {self._unknown(name)}")
+                    known = list(dict.fromkeys([*self._settings, *RULES.records]))
+                    hint = did_you_mean(name, known, f"there are {', '.join(known)}")
+                    if ":" in name:
+                        by_name = f"rules: {{my_rule: {{kind: {name!r}}}}}"
+                        hint = f"data cannot name a function; give the rule a name, {by_name}"
+                    why = f"rule {name!r} is neither configured under rules nor a kind; {hint}"
+                    raise InputError(f"{location(problem)}: {why}")
                 settings: RuleConfig = RULES.read({"kind": name})  # pyright: ignore[reportAssignmentType]
                 self._rules[name] = settings.build()
             return self._rules[problem.rule]
 
-    def _unknown(self, name: str) -> str:
-        known = list(dict.fromkeys([*self._settings, *RULES.records]))
-        hint = did_you_mean(name, known, f"there are {', '.join(known)}")
-        if ":" in name:
-            hint = f"data cannot name a function; give the rule a name, rules: {{my_rule: {{kind: {name!r}}}}}"
-        return f"rule {name!r} is neither configured under rules nor a kind; {hint}"
 
-
-def _kind_of(settings: RuleConfig) -> str:
-    return RULES.kind_of(settings) if isinstance(settings, Config) else type(settings).__name__
+def _whole(rule: Rule) -> Rule:
+    """The rule that computes verdicts, without what decides when it is heard."""
+    return _whole(rule.rule) if isinstance(rule, PartiallySilent) else rule

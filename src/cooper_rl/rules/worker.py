@@ -1,14 +1,11 @@
-"""One worker process: reads questions and writes verdicts, both as JSON lines.
+"""Worker processes that answer questions of mathematics: the main process's handle on one, and the process itself.
 
-    python -m cooper_rl.rules.worker MEMORY_MIB CPU_SECONDS
-
-A question is `{"answer": ..., "completion": ..., "expressions": ...}`, a reply
-`{"verdict": ..., "outcome": ..., "cpu_s": ...}`. The first line of output is `{"ready": true}`.
-
-The process itself answers nothing: it forks for each question. So a question meets the same memory, caches and random
-state in every process, whatever was asked before. The fork is killed by a timer of its own CPU time, which sympy's C
-loops cannot ignore and which does not see what else the machine does. Where there is no fork (Windows), the process
-answers itself, and only the parent's wall time limits it.
+`python -m cooper_rl.rules.worker MEMORY_MIB CPU_SECONDS` reads questions as JSON lines
+`{"answer": ..., "completion": ..., "expressions": ...}` and writes `{"ready": true}`, then for each question
+`{"verdict": ..., "outcome": ..., "cpu_s": ...}`. It answers nothing itself but forks for each question. So a question
+meets the same memory, caches and random state in every process, whatever was asked before. The fork is killed by a
+timer of its own CPU time, which sympy's C loops cannot ignore and which does not see what else the machine does. Where
+there is no fork (Windows), the process answers itself, and only the parent's wall time limits it.
 """
 
 import gc
@@ -17,21 +14,123 @@ import logging
 import os
 import random
 import signal
+import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, get_args
-
-import sympy.core.random
+from typing import Any, Literal, NoReturn, get_args
 
 from cooper_rl.rules.rule import Verdict
-from cooper_rl.rules.symbolic import maths_verdict
 
-try:
-    import resource
-except ImportError:  # Windows has no resource limits
-    resource = None
+logger = logging.getLogger(__name__)
 
+_START_SECONDS = 120.0
+_PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
+_TRIES = 2
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A verdict with what it cost."""
+
+    verdict: Verdict
+    outcome: Literal["answered", "killed", "crashed", "stalled"]
+    """`killed` (out of CPU time) and `crashed` (out of memory or stack) are properties of the question and mean
+    `timeout`. `stalled` means `timeout` too, but says nothing of the question: its process was lost every time."""
+    cpu_s: float
+    """CPU seconds of the question alone."""
+    stalls: int
+    """How often the process was lost before it replied."""
+
+
+class WorkerProcess:
+    """One worker process. It starts with the first question and again whenever it was lost.
+
+    Only one thread at a time may use it. A plain subprocess needs no fork of a process that holds a model, no pickle,
+    and no `__main__` guard in the user's script. `wall_s` is the wall time after which a question is taken for lost,
+    far above `timeout_s`, the CPU time that it may take.
+    """
+
+    def __init__(self, timeout_s: float, memory_mib: int, wall_s: float) -> None:
+        self._arguments = ["-m", "cooper_rl.rules.worker", str(memory_mib), str(timeout_s)]
+        self._wall_s = wall_s
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, answer: str, completion: str, expressions: bool = False) -> Checked:
+        """The verdict. It is asked for again if the process is lost: killed from outside, or silent for `wall_s`."""
+        question = {"answer": answer, "completion": completion, "expressions": expressions}
+        for stalls in range(_TRIES):
+            reply = _exchange(self._process or self._start(), question, self._wall_s)
+            if reply is not None and reply["outcome"] != "lost":
+                if reply["verdict"] not in get_args(Verdict):
+                    raise RuntimeError(f"worker process replied {reply!r}")
+                return Checked(stalls=stalls, **reply)
+            self.close()
+            logger.warning("a worker process was lost: killed from outside, or silent for %g s", self._wall_s)
+        return Checked("timeout", "stalled", 0.0, _TRIES)
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            _kill(process)
+            with suppress(BrokenPipeError), process:  # it may have died with unread input
+                pass
+
+    def _start(self) -> subprocess.Popen[str]:
+        # -P keeps the user's working directory off the module path. PYTHONPATH makes the package importable anyway.
+        # Without a fixed hash seed, sympy's sets have another order in every process.
+        paths = [_PACKAGE_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = process = subprocess.Popen(
+            [sys.executable, "-P", *self._arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"},
+            start_new_session=True,  # Ctrl-C is the main process's to handle
+        )
+        if _exchange(process, None, _START_SECONDS) is None:
+            self.close()
+            command = " ".join([sys.executable, *self._arguments])
+            raise RuntimeError(f"the rule's worker process did not start; to see why, run `{command}`")
+        return process
+
+
+def _exchange(process: subprocess.Popen[str], request: dict[str, Any] | None, seconds: float) -> dict[str, Any] | None:
+    """One reply; None if the process died, or was killed because it took longer than these wall seconds."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    timer = threading.Timer(seconds, _kill, [process])
+    timer.daemon = True
+    timer.start()
+    try:
+        if request is not None:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+        line = process.stdout.readline()
+    except BrokenPipeError:
+        line = ""
+    finally:
+        timer.cancel()
+    return json.loads(line) if line.endswith("\n") else None
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Kill the process with its fork. They are a session of their own."""
+    if not hasattr(os, "killpg"):
+        process.kill()
+    elif process.returncode is None:  # not waited for, so that the number is still its own
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+# What follows runs in the process itself.
 _MIB = 2**20
 _STATUS = Path("/proc/self/status")
 _VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -56,10 +155,13 @@ _WARM_UP = [
 
 def main(memory_mib: int, cpu_seconds: float) -> None:
     """Serve questions until standard input ends."""
+    import sympy.core.random  # noqa: PLC0415 - the main process needs none of this
+
+    from cooper_rl.rules.symbolic import maths_verdict  # noqa: PLC0415
+
     logging.disable(logging.CRITICAL)
-    if resource is not None:
-        _limit(resource.RLIMIT_AS, memory_mib * _MIB)
-        _limit(resource.RLIMIT_CORE, 0)
+    _limit("RLIMIT_AS", memory_mib * _MIB)
+    _limit("RLIMIT_CORE", 0)
     for answer, completion in _WARM_UP:
         maths_verdict(answer, completion)
     random.seed(0)
@@ -68,36 +170,34 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
     gc.freeze()  # a collection in a fork would copy all of this
     _reply({"ready": True})
     for line in sys.stdin:
-        question = json.loads(line)
+        ask = partial(maths_verdict, **json.loads(line))
         if hasattr(os, "fork"):
-            _reply(_asked_in_a_fork(question, memory_mib, cpu_seconds))
+            _reply(_asked_in_a_fork(ask, memory_mib, cpu_seconds))
         else:
             start = time.process_time()
-            verdict = maths_verdict(**question)
-            _reply({"verdict": verdict, "outcome": "answered", "cpu_s": time.process_time() - start})
+            _reply({"verdict": ask(), "outcome": "answered", "cpu_s": time.process_time() - start})
 
 
-def _asked_in_a_fork(question: dict[str, Any], memory_mib: int, cpu_seconds: float) -> dict[str, Any]:
+def _asked_in_a_fork(ask: Callable[[], Verdict], memory_mib: int, cpu_seconds: float) -> dict[str, Any]:
     """The reply to a question. `outcome` is `lost` if something outside killed the fork, so that there is no verdict.
 
     Any other end is a property of the question: out of CPU time (`killed`), out of memory or stack (`crashed`).
     """
     pid = os.fork()
     if pid == 0:
-        _answer_and_exit(question, memory_mib, cpu_seconds)
+        _answer_and_exit(ask, memory_mib, cpu_seconds)
     _, status, usage = os.wait4(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     verdict: Verdict = "timeout"
     if _FIRST <= code < _FIRST + len(_VERDICTS):
         verdict, outcome = _VERDICTS[code - _FIRST], "answered"
-    elif code in (-signal.SIGKILL, -signal.SIGTERM):
-        outcome = "lost"
     else:
-        outcome = "killed" if code == -signal.SIGPROF else "crashed"
+        ends = {-signal.SIGKILL: "lost", -signal.SIGTERM: "lost", -signal.SIGPROF: "killed"}
+        outcome = ends.get(code, "crashed")
     return {"verdict": verdict, "outcome": outcome, "cpu_s": usage.ru_utime + usage.ru_stime}
 
 
-def _answer_and_exit(question: dict[str, Any], memory_mib: int, cpu_seconds: float) -> NoReturn:
+def _answer_and_exit(ask: Callable[[], Verdict], memory_mib: int, cpu_seconds: float) -> NoReturn:
     code = 1
     try:
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -105,7 +205,7 @@ def _answer_and_exit(question: dict[str, Any], memory_mib: int, cpu_seconds: flo
         os.dup2(nowhere, 1)  # if the process dies, its parent must not wait for this fork
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-        code = _FIRST + _VERDICTS.index(maths_verdict(**question))
+        code = _FIRST + _VERDICTS.index(ask())
         if _near_memory_limit(memory_mib):  # Math-Verify swallows MemoryError and calls the answer wrong
             code = _EXHAUSTED
     finally:
@@ -120,15 +220,14 @@ def _near_memory_limit(memory_mib: int) -> bool:
     return peak_kib * 1024 > memory_mib * _MIB / 2
 
 
-def _limit(kind: int, value: int) -> None:
-    """Lower a soft limit as far as the system allows."""
-    hard = resource.getrlimit(kind)[1]  # pyright: ignore[reportOptionalMemberAccess]
-    if hard != resource.RLIM_INFINITY:  # pyright: ignore[reportOptionalMemberAccess]
-        value = min(value, hard)
-    try:
-        resource.setrlimit(kind, (value, hard))  # pyright: ignore[reportOptionalMemberAccess]
-    except (ValueError, OSError):  # macOS refuses RLIMIT_AS
-        logging.getLogger(__name__).debug("resource limit %s not set", kind)
+def _limit(name: str, value: int) -> None:
+    """Lower a soft limit as far as the system allows: Windows has none, and macOS refuses RLIMIT_AS."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # noqa: PLC0415
+
+        kind = getattr(resource, name)
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def _reply(message: dict[str, Any]) -> None:

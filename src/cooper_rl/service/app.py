@@ -1,13 +1,10 @@
 """The application: routes of our own, those of other trainers, and errors as JSON."""
 
 import asyncio
-import logging
 import time
-from collections.abc import Awaitable
-from concurrent.futures import Future
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import FastAPI, Query, Request
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -22,28 +19,24 @@ from cooper_rl.service.wire import (
     CheckpointBody,
     ClassifyBody,
     CommitBody,
+    Completion,
     Label,
     OpenRLHFBody,
     RestoreBody,
     ScoreBody,
     SlimeBody,
     asks_of,
-    classified,
-    classify_answers,
-    first_reward,
     groups_of,
-    openrlhf_answers,
     read_body,
+    read_text,
     reply,
     scores,
-    slime_answers,
     step_view,
 )
 from cooper_rl.service.worker import Meters, Worker
 from cooper_rl.stage2.scored import Scored, Updated
 
 LONGEST_WAIT_S = 60.0
-T = TypeVar("T")
 
 
 class Service:
@@ -62,7 +55,7 @@ class Service:
             check_limits(ask, self.config.serve)
             if self.needs_whole_groups and ask.partial:
                 raise Refusal(422, "this server's reward compares the answers of a group; send whole groups")
-        return list(await asyncio.gather(*(result_of(self.worker.score(ask)) for ask in asks)))
+        return list(await asyncio.gather(*(asyncio.wrap_future(self.worker.score(ask)) for ask in asks)))
 
     def policy(self, commit: str | None) -> CommitPolicy | None:
         """When to train on answers without a step. Raises Refusal (422) for an invalid rule."""
@@ -99,9 +92,7 @@ class Service:
             "run": training.run,
             "version": training.reward.version,
             "last_step": training.last_step,
-            "open": None
-            if opened is None
-            else {"step": opened.number, "groups": len(opened.groups), "answers": opened.rows},
+            "open": opened and {"step": opened.number, "groups": len(opened.groups), "answers": opened.rows},
             "checkpoints": training.history.checkpoints(),
             "history": training.digest,
             "kind": self.config.kind,
@@ -110,13 +101,6 @@ class Service:
             "limits": {name: getattr(self.config.serve, name) for name in limits},
         }
 
-
-def result_of(future: "Future[T]") -> Awaitable[T]:
-    """The worker's result, for the event loop."""
-    return asyncio.wrap_future(future)
-
-
-logger = logging.getLogger(__name__)
 
 BODIES: dict[str, type[Body]] = {
     "/v1/score": ScoreBody,
@@ -133,23 +117,19 @@ BODIES: dict[str, type[Body]] = {
 def build_app(service: Service) -> FastAPI:
     """All routes of a server."""
     app = FastAPI(title="cooper serve", version=__version__, description="A reward model that learns.", redoc_url=None)
-    app.include_router(training_routes(service))
-    app.include_router(state_routes(service))
-    app.include_router(shim_routes(service))
-    app.add_exception_handler(Refusal, _refused)
-    app.add_exception_handler(InputError, _bad_input)
-    app.add_exception_handler(HTTPException, _no_such_route)
-    app.add_exception_handler(Exception, _failed)
+    add_training_routes(app, service)
+    add_state_routes(app, service)
+    add_shim_routes(app, service)
+    _add_errors(app)
     _describe_bodies(app)
     return app
 
 
-def training_routes(service: Service) -> APIRouter:
+def add_training_routes(app: FastAPI, service: Service) -> None:
     """Score, commit, checkpoint, restore."""
-    routes = APIRouter()
     worker, training = service.worker, service.worker.training
 
-    @routes.post("/v1/score")
+    @app.post("/v1/score")
     async def score(request: Request, commit: str | None = None) -> Response:
         """Rewards of answers under the current version of the reward model."""
         body = await read_body(request, ScoreBody)
@@ -161,98 +141,103 @@ def training_routes(service: Service) -> APIRouter:
         (found,) = await service.score([ScoreAsk(groups, body.step, body.phase == "train", body.run, policy, partial)])
         return reply(scores(found, groups))
 
-    @routes.post("/v1/steps/{step}/commit", status_code=202)
+    @app.post("/v1/steps/{step}/commit", status_code=202)
     async def commit(request: Request, step: int) -> Response:
         """Train on a step's answers. After the reply it will happen even if the server is killed."""
         body = await read_body(request, CommitBody)
-        view = await result_of(worker.commit(step, body.keep, body.expected, body.run))
-        return reply(step_view(view, pairs=False), 202)
+        begun = worker.commit(lambda: training.begin_commit(step, body.keep, body.expected, body.run))
+        return reply(step_view(await asyncio.wrap_future(begun), pairs=False), 202)
 
-    @routes.post("/v1/checkpoints")
+    @app.post("/v1/checkpoints")
     async def checkpoint(request: Request) -> Response:
         """Write a checkpoint of the state after the last commit."""
         body = await read_body(request, CheckpointBody)
-        return reply(await result_of(worker.call(lambda: training.checkpoint(body.step, body.run))))
+        done = worker.call(lambda: training.checkpoint(body.step, body.run))
+        return reply(await asyncio.wrap_future(done))
 
-    @routes.post("/v1/restore")
+    @app.post("/v1/restore")
     async def restore(request: Request) -> Response:
         """Go back to the end of a step and forget all later ones."""
         body = await read_body(request, RestoreBody)
-        return reply(await result_of(worker.call(lambda: training.restore(body.step, body.history, body.run))))
+        done = worker.call(lambda: training.restore(body.step, body.history, body.run))
+        return reply(await asyncio.wrap_future(done))
 
-    return routes
 
-
-def state_routes(service: Service) -> APIRouter:
+def add_state_routes(app: FastAPI, service: Service) -> None:
     """The state of steps and of the server."""
-    routes = APIRouter()
     worker = service.worker
 
-    @routes.get("/v1/steps/{step}")
+    @app.get("/v1/steps/{step}")
     async def step(step: int, wait_s: Annotated[float, Query(ge=0)] = 0.0, pairs: bool = False) -> Response:
         """The state of a step; with `wait_s` the reply waits for the end of an update."""
         return reply(step_view(await service.settled(step, wait_s), pairs))
 
-    @routes.get("/v1/info")
+    @app.get("/v1/info")
     async def info() -> Response:
         """The server's state and limits."""
         return reply(service.info())
 
-    @routes.get("/healthz")
+    @app.get("/healthz")
     async def health() -> Response:
         """Whether the process is alive."""
         return reply({"alive": True})
 
-    @routes.get("/readyz")
+    @app.get("/readyz")
     async def ready() -> Response:
         """Whether it can do its work."""
         why = worker.broken or ("the server is stopping" if service.stopping else None)
         return reply({"ready": why is None, "error": why}, 200 if why is None else 503)
 
-    @routes.get("/metrics")
+    @app.get("/metrics")
     async def metrics() -> Response:
         """For Prometheus."""
-        return Response(service.meters.page(worker.training), media_type="text/plain; version=0.0.4")
-
-    return routes
+        return Response(service.meters.page(), media_type="text/plain; version=0.0.4")
 
 
-def shim_routes(service: Service) -> APIRouter:
-    """`?commit=count:1024` or `?commit=idle:5s` in the URL says when to train."""
-    routes = APIRouter()
+def add_shim_routes(app: FastAPI, service: Service) -> None:
+    """Those of other trainers; `?commit=count:1024` or `?commit=idle:5s` in the URL says when to train."""
 
     async def score(answers: list[tuple[Label, Answer]], commit: str | None) -> list[Scored]:
         return await service.score(asks_of(answers, service.policy(commit)))
 
-    @routes.post("/get_reward")
+    @app.post("/get_reward")
     async def openrlhf(request: Request, commit: str | None = None) -> Response:
         """OpenRLHF's remote reward."""
-        found = await score(openrlhf_answers(await read_body(request, OpenRLHFBody)), commit)
-        rewards = [first_reward(one) for one in found]
+        body = await read_body(request, OpenRLHFBody)
+        if not len(body.query) == len(body.prompts) == len(body.labels):
+            raise Refusal(422, f"{len(body.query)} query, {len(body.prompts)} prompts, {len(body.labels)} labels")
+        texts = [Answer(query.removeprefix(prompt)) for query, prompt in zip(body.query, body.prompts, strict=True)]
+        labels = [read_text(label, Label, "label") for label in body.labels]
+        found = await score(list(zip(labels, texts, strict=True)), commit)
+        rewards = [one.rewards[0][0] for one in found]
         logs = {
             "correct": [float(one.verdicts[0][0] == "correct") for one in found],
             "reward_model_version": [float(one.version) for one in found],
         }
         return reply({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
-    @routes.post("/remote_rm")
+    @app.post("/remote_rm")
     async def slime(request: Request, commit: str | None = None) -> Response:
         """slime's remote reward: a bare number."""
-        (found,) = await score(slime_answers(await read_body(request, SlimeBody)), commit)
-        return reply(first_reward(found))
+        body = await read_body(request, SlimeBody)
+        label = body.label if isinstance(body.label, Label) else read_text(body.label, Label, "label")
+        (found,) = await score([(label, Answer(body.response))], commit)
+        return reply(found.rewards[0][0])
 
-    @routes.post("/classify")
+    @app.post("/classify")
     async def classify(request: Request, commit: str | None = None) -> Response:
         """vLLM's classification; the inputs are JSON text."""
         body = await read_body(request, ClassifyBody)
-        found = await score(classify_answers(body), commit)
-        data = [classified(i, one, body.use_activation is not False) for i, one in enumerate(found)]
+        texts = [body.input] if isinstance(body.input, str) else body.input
+        given = [read_text(text, Completion, "input") for text in texts]
+        found = await score([(one, Answer(one.completion, one.stopped, one.id)) for one in given], commit)
+        raw = body.use_activation is False
+        values = [(one.logits if raw and one.logits else one.rewards)[0][0] for one in found]
+        data = [{"index": i, "label": "LABEL_0", "probs": [one], "num_classes": 1} for i, one in enumerate(values)]
         name = body.model or "cooper"
         content = {"id": f"classify-{time.time_ns()}", "object": "list", "created": int(time.time()), "model": name}
         usage = {"prompt_tokens": 0, "total_tokens": 0, "completion_tokens": 0}
         return reply({**content, "data": data, "usage": usage})
-
-    return routes
 
 
 def _describe_bodies(app: FastAPI) -> None:
@@ -266,22 +251,26 @@ def _describe_bodies(app: FastAPI) -> None:
         schema["paths"][path]["post"]["requestBody"] = {"content": content, "required": record is not CommitBody}
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
-    found = reply({"error": str(error)}, error.status)
-    found.headers.update(error.headers)
+def refused(refusal: Refusal) -> Response:
+    """A refusal as JSON."""
+    found = reply({"error": str(refusal)}, refusal.status)
+    found.headers.update(refusal.headers)
     return found
 
 
-async def _bad_input(request: Request, error: Exception) -> Response:
-    return reply({"error": str(error)}, 422)
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(Refusal)
+    async def refuse(request: Request, error: Refusal) -> Response:
+        return refused(error)
 
+    @app.exception_handler(InputError)
+    async def bad_input(request: Request, error: InputError) -> Response:
+        return reply({"error": str(error)}, 422)
 
-async def _no_such_route(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return reply({"error": f"{request.method} {request.url.path}: {error.detail}; see /docs"}, error.status_code)
+    @app.exception_handler(HTTPException)
+    async def no_such_route(request: Request, error: HTTPException) -> Response:
+        return reply({"error": f"{request.method} {request.url.path}: {error.detail}; see /docs"}, error.status_code)
 
-
-async def _failed(request: Request, error: Exception) -> Response:
-    """A fault of the server or of a user's function."""
-    return reply({"error": f"{type(error).__name__}: {error}"}, 500)
+    @app.exception_handler(Exception)  # a fault of the server or of a user's function
+    async def failed(request: Request, error: Exception) -> Response:
+        return reply({"error": f"{type(error).__name__}: {error}"}, 500)

@@ -2,14 +2,14 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
+from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type
 
-from cooper_rl.engines.base import Metrics
+from cooper_rl.clients.chat import retry_after_s, retry_wait
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.stage2.pairs import Pair
@@ -27,29 +27,23 @@ TRANSIENT = frozenset({425, 429, 502, 503, 504})
 """Statuses after which the same request may succeed. 425 says that another step is not committed yet."""
 
 
-class RefusedError(InputError):
-    """The service refused the request; the message is the service's and names the remedy."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class UnavailableError(ConnectionError):
-    """The service could not be reached, or was busy, for as long as the client retried."""
-
+class _Failure(Exception):
     def __init__(self, message: str, status: int | None = None, wait_s: float = 0.0) -> None:
         super().__init__(message)
         self.status = status
         self.wait_s = wait_s
 
 
-class ServiceFailedError(RuntimeError):
-    """The service failed: a full disk (507), a failed update. Its log has more."""
+class RefusedError(_Failure, InputError):
+    """The service refused the request; the message is the service's and names the remedy."""
 
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
+
+class UnavailableError(_Failure, ConnectionError):
+    """The service could not be reached, or was busy, for as long as the client retried."""
+
+
+class ServiceFailedError(_Failure, RuntimeError):
+    """The service failed: a full disk (507), a failed update. Its log has more."""
 
 
 @dataclass(frozen=True)
@@ -66,20 +60,16 @@ def score_call(
     groups: Sequence[AnswerGroup], step: int | None, train: bool, run: str | None, partial: bool, commit: str | None
 ) -> Call:
     """Score these groups."""
-    body = {
-        "run": run,
-        "step": step,
-        "phase": "train" if train else "eval",
-        "groups": [
-            {
-                "id": group.id,
-                "problem": asdict(group.problem),
-                "completions": [asdict(answer) for answer in group.answers],
-                "partial": partial,
-            }
-            for group in groups
-        ],
-    }
+    given = [
+        {
+            "id": one.id,
+            "problem": asdict(one.problem),
+            "completions": [asdict(answer) for answer in one.answers],
+            "partial": partial,
+        }
+        for one in groups
+    ]
+    body = {"run": run, "step": step, "phase": "train" if train else "eval", "groups": given}
     return Call("POST", "/v1/score", body, {"commit": commit} if commit else None)
 
 
@@ -112,15 +102,17 @@ def write_pointer(folder: str | Path, url: str, checkpoint: dict[str, Any]) -> N
 
 def read_answer(response: "httpx.Response") -> dict[str, Any]:
     """The body of a successful reply. Raises RefusedError, ServiceFailedError or (to be retried) UnavailableError."""
+    status = response.status_code
     if response.is_success:
         return response.json()
-    place = f"{response.request.method} {response.request.url.path}: {response.status_code}"
-    message = f"{place}: {_message(response)}"
-    if response.status_code in TRANSIENT:
-        raise UnavailableError(message, response.status_code, _retry_after(response.headers))
-    if response.status_code >= 500:
-        raise ServiceFailedError(message, response.status_code)
-    raise RefusedError(response.status_code, message)
+    try:
+        why = str(response.json()["error"])
+    except (ValueError, LookupError, TypeError):  # a proxy's own error page
+        why = response.text[:500]
+    message = f"{response.request.method} {response.request.url.path}: {status}: {why}"
+    if status in TRANSIENT:
+        raise UnavailableError(message, status, retry_after_s(response.headers.get("retry-after", "")))
+    raise (ServiceFailedError if status >= 500 else RefusedError)(message, status)
 
 
 def read_scores(answer: dict[str, Any]) -> Scored:
@@ -128,12 +120,12 @@ def read_scores(answer: dict[str, Any]) -> Scored:
     groups = answer["groups"]
     has_logits = bool(groups) and groups[0]["logits"] is not None
     return Scored(
-        rewards=[_numbers(group["rewards"]) for group in groups],
-        logits=[_numbers(group["logits"]) for group in groups] if has_logits else None,
+        rewards=[[_number(one) for one in group["rewards"]] for group in groups],
+        logits=[[_number(one) for one in group["logits"]] for group in groups] if has_logits else None,
         verdicts=[group["verdicts"] for group in groups],
         version=answer["version"],
         step=answer["step"],
-        metrics=_metrics(answer["metrics"]),
+        metrics={name: _number(value) for name, value in answer["metrics"].items()},
     )
 
 
@@ -142,28 +134,8 @@ def read_update(answer: dict[str, Any]) -> Updated:
     if answer["state"] != "done":
         why = answer["error"] or "it was taken back by a restore"
         raise ServiceFailedError(f"step {answer['step']}: nothing was learned: {why}", 500)
-    pairs = [Pair(**pair) for pair in answer["pairs"]]
-    return Updated(answer["step"], answer["version"], pairs, _metrics(answer["metrics"]))
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long a request is retried; `early_s` is the limit after 425."""
-
-    total_s: float
-    early_s: float
-
-    def is_over(self, state: RetryCallState) -> bool:
-        """For `tenacity`: whether to stop trying."""
-        error = state.outcome.exception() if state.outcome else None
-        limit = self.early_s if getattr(error, "status", None) == 425 else self.total_s
-        return (state.seconds_since_start or 0.0) >= limit
-
-
-def wait_s(state: RetryCallState) -> float:
-    """From 0.1 s to 5 s, or the server's `Retry-After` if that is longer."""
-    error = state.outcome.exception() if state.outcome else None
-    return max(wait_exponential_jitter(initial=0.1, max=5, jitter=0.1)(state), getattr(error, "wait_s", 0.0))
+    metrics = {name: _number(value) for name, value in answer["metrics"].items()}
+    return Updated(answer["step"], answer["version"], [Pair(**pair) for pair in answer["pairs"]], metrics)
 
 
 def import_httpx() -> Any:
@@ -175,37 +147,15 @@ def import_httpx() -> Any:
     return httpx
 
 
-def _message(response: "httpx.Response") -> str:
-    try:
-        return str(response.json()["error"])
-    except (ValueError, LookupError, TypeError):  # a proxy's own error page
-        return response.text[:500]
-
-
-def _retry_after(headers: Mapping[str, str]) -> float:
-    seconds = headers.get("retry-after", "")
-    return float(seconds) if seconds.isdecimal() else 0.0
-
-
-def _numbers(row: list[float | None]) -> list[float]:
-    return [math.nan if number is None else number for number in row]
-
-
-def _metrics(metrics: dict[str, float | None]) -> Metrics:
-    return {name: math.nan if value is None else value for name, value in metrics.items()}
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 class _Connection:
     """The service's address and how long a request is retried. The first request opens the HTTP client."""
 
     def __init__(
-        self,
-        url: str,
-        token: str | None = None,
-        *,
-        run: str | None = None,
-        timeout_s: float = 600.0,
-        early_s: float = 30.0,
+        self, url: str, token: str | None = None, *, run: str | None = None, timeout_s: float = 600, early_s: float = 30
     ) -> None:
         """`token` is the server's. `run` names the training run: a server trains for one run and refuses others.
 
@@ -216,7 +166,7 @@ class _Connection:
         self.run = run
         self._token = token
         self._timeout_s = timeout_s
-        self._patience = Patience(timeout_s, early_s)
+        self._early_s = early_s
         self._opened: Any = None
 
     def _options(self) -> dict[str, Any]:
@@ -224,9 +174,14 @@ class _Connection:
         timeout = import_httpx().Timeout(max(self._timeout_s, 2 * POLL_S), connect=10.0)
         return {"base_url": self.url, "headers": headers, "timeout": timeout}
 
-    def _retry_options(self) -> dict[str, Any]:
+    def _retrying(self) -> dict[str, Any]:
+        def is_over(state: RetryCallState) -> bool:
+            error = state.outcome.exception() if state.outcome else None
+            limit = self._early_s if getattr(error, "status", None) == 425 else self._timeout_s
+            return (state.seconds_since_start or 0) >= limit
+
         retry = retry_if_exception_type(UnavailableError)
-        return {"stop": self._patience.is_over, "wait": wait_s, "retry": retry, "reraise": True}
+        return {"stop": is_over, "wait": retry_wait(0.1, 5), "retry": retry, "reraise": True}
 
     def __getstate__(self) -> dict[str, Any]:
         """Trainers send reward functions to other processes; connections are not sent."""
@@ -303,7 +258,7 @@ class RewardClient(_Connection):
         self.close()
 
     def _send(self, call: Call) -> dict[str, Any]:
-        return Retrying(**self._retry_options())(self._send_once, call)
+        return Retrying(**self._retrying())(self._send_once, call)
 
     def _send_once(self, call: Call) -> dict[str, Any]:
         httpx = import_httpx()
@@ -315,7 +270,7 @@ class RewardClient(_Connection):
 
 
 class AsyncRewardClient(_Connection):
-    """`RewardClient` for asynchronous code."""
+    """`RewardClient` for asynchronous code: the same verbs, to be awaited."""
 
     async def score(
         self,
@@ -326,26 +281,21 @@ class AsyncRewardClient(_Connection):
         partial: bool = False,
         commit: str | None = None,
     ) -> Scored:
-        """See `RewardClient.score`."""
         return read_scores(await self._send(score_call(groups, step, train, self.run, partial, commit)))
 
     async def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> Updated:
-        """See `RewardClient.update`."""
         await self._send(commit_call(step, keep, expected, self.run))
         while (answer := await self._send(state_call(step)))["state"] == "updating":
             pass  # the server waits for the update before it replies
         return read_update(answer)
 
     async def save(self, folder: str | Path) -> None:
-        """See `RewardClient.save`."""
         write_pointer(folder, self.url, await self._send(Call("POST", "/v1/checkpoints", {"run": self.run})))
 
     async def load(self, folder: str | Path) -> None:
-        """See `RewardClient.load`."""
         await self._send(restore_call(folder, self.run))
 
     async def info(self) -> dict[str, Any]:
-        """See `RewardClient.info`."""
         return await self._send(Call("GET", "/v1/info"))
 
     async def close(self) -> None:
@@ -361,7 +311,7 @@ class AsyncRewardClient(_Connection):
         await self.close()
 
     async def _send(self, call: Call) -> dict[str, Any]:
-        return await AsyncRetrying(**self._retry_options())(self._send_once, call)
+        return await AsyncRetrying(**self._retrying())(self._send_once, call)
 
     async def _send_once(self, call: Call) -> dict[str, Any]:
         httpx = import_httpx()

@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.config_loading import Settings, check, read_settings, with_overrides
+from cooper_rl.config_loading import Settings, check_settings, read_settings, with_overrides
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.stage2.reward_config import CooperRewardConfig
 
@@ -98,14 +98,13 @@ class ServeConfig(CooperRewardConfig):
 
     @property
     def planned_steps(self) -> int | None:
-        """`serve.planned_steps`."""
         return self.serve.planned_steps
 
 
 def load_serve_config(path: str | Path | None, overrides: Sequence[str] = ()) -> ServeConfig:
     """Read the configuration of a server; see `load_config`. Raises InputError for invalid settings."""
     settings = read_settings(path, overrides) if path is not None else Settings(with_overrides({}, overrides))
-    return check(ServeConfig, settings)
+    return check_settings(ServeConfig, settings)
 
 
 def read_token(config: ServerConfig) -> str | None:

@@ -4,11 +4,11 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from cooper_rl.errors import InputError
 from cooper_rl.persist.checkpoint import CheckpointStore
@@ -19,6 +19,7 @@ from cooper_rl.stage2.assistant import Assistant, RewriteRequest, Rewrites
 
 BUSY = "serve.folder: another server is using {folder}; give each a folder of its own"
 Record = dict[str, Any]
+logger = logging.getLogger(__name__)
 
 
 class History:
@@ -30,116 +31,39 @@ class History:
 
     def __init__(self, root: Path, keep: int) -> None:
         self.root = root
-        self._store = CheckpointStore(root / "checkpoints", CheckpointConfig(keep=keep))
+        self.store = CheckpointStore(root / "checkpoints", CheckpointConfig(keep=keep))
         self._journals = root / "journals"
-        self._journal: StepJournal | None = None
+        self._file: int | None = None
+        """The newest journal, once something is appended."""
+        self._end = 0
         try:
             self._journals.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"serve.folder: {root} cannot be written: {error.strerror}") from error
         self._lock = FolderLock(root, BUSY)
 
-    def latest(self) -> tuple[Path, dict[str, Any]] | None:
-        """The newest undamaged checkpoint and its state. Raises InputError as `CheckpointStore.latest` does."""
-        return self._store.latest()
-
     def checkpoints(self) -> list[int]:
         """The steps that have one, oldest first."""
-        return [int(path.name) for path in self._store.list()]
+        return [int(path.name) for path in self.store.list()]
 
     def state_of(self, step: int) -> dict[str, Any]:
-        """The state of a checkpoint."""
-        return json.loads((self._store.directory / f"{step:06d}" / "state.json").read_text(encoding="utf-8"))
+        return json.loads((self.store.directory / f"{step:06d}" / "state.json").read_text(encoding="utf-8"))
 
     def records(self, since: int) -> list[Record]:
         """What was recorded since the checkpoint of step `since`."""
         return [record for path in self._paths(since) for _, record in read_records(path)]
 
     def append(self, records: Sequence[Record], durable: bool) -> None:
-        """Append to the newest journal. Raises OSError if the disk is full; nothing is appended then."""
-        if self._journal is None:
-            paths = self._paths(0)
-            self._journal = StepJournal(paths[-1] if paths else self._path(0))
-        self._journal.append(records, durable)
-
-    def checkpoint(self, step: int, write: Callable[[Path], dict[str, Any]], carried: Sequence[Record]) -> None:
-        """Write the checkpoint of `step` and start its journal with the records `carried` from the open step.
-
-        Raises OSError if the disk is full; nothing has changed then.
-        """
-        journal = self._path(step)
-        existed = journal.exists()
-        if not existed:
-            StepJournal.create(journal, carried).close()
-        try:
-            self._store.save(step, write)
-        except BaseException:
-            if not existed:
-                journal.unlink()
-            raise
-        self._forget_journal()
-        for path in self._journals.glob("*.jsonl"):
-            if int(path.stem) < self.checkpoints()[0]:
-                path.unlink()
-
-    def cut_behind(self, base: int, is_last: Callable[[Record], bool]) -> None:
-        """Delete everything after the last record since checkpoint `base` for which `is_last` is true.
-
-        Without such a record, delete everything since the checkpoint. A crash leaves the state before or after.
-        """
-        kept: tuple[Path, int] = self._path(base), 0
-        for path in self._paths(base):
-            for end, record in read_records(path):
-                if is_last(record):
-                    kept = path, end
-        self._forget_journal()
-        for path in reversed(self._paths(base)):
-            if int(path.stem) > int(kept[0].stem):
-                self._store.drop_after(int(path.stem) - 1)
-                path.unlink()
-        self._store.drop_after(base)
-        if kept[0].exists():
-            cut(*kept)
-
-    def close(self) -> None:
-        """Close the files and release the folder."""
-        self._forget_journal()
-        self._lock.close()
-
-    def _forget_journal(self) -> None:
-        if self._journal is not None:
-            self._journal.close()
-            self._journal = None
-
-    def _path(self, step: int) -> Path:
-        return self._journals / f"{step:06d}.jsonl"
-
-    def _paths(self, since: int) -> list[Path]:
-        numbers = sorted(int(path.stem) for path in self._journals.glob("*.jsonl"))
-        return [self._path(number) for number in numbers if number >= since]
-
-
-class StepJournal:
-    """The records of some steps. Opening the file drops a last line that a crash cut short."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT)
-        self._end = max((end for end, _ in read_records(path)), default=0)
-
-    @classmethod
-    def create(cls, path: Path, records: Iterable[Record]) -> Self:
-        """A new journal with these first records, forced to disk; replaces a file of this name."""
-        write_text(path, "".join(map(_line, records)))
-        return cls(path)
-
-    def append(self, records: Sequence[Record], durable: bool) -> None:
-        """Append all records or none. They survive the process and, if `durable`, a power cut.
+        """Append all records or none to the newest journal. They survive the process and, if `durable`, a power cut.
 
         Raises OSError if the disk is full.
         """
-        data = "".join(map(_line, records)).encode()
-        os.ftruncate(self._file, self._end)  # what an earlier failure may have left
+        if self._file is None:
+            path = [self._path(0), *self._paths(0)][-1]
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT)
+            self._end = max((end for end, _ in read_records(path)), default=0)
+        data = _lines(records).encode()
+        os.ftruncate(self._file, self._end)  # what a crash or an earlier failure may have left
         os.lseek(self._file, self._end, os.SEEK_SET)
         try:
             written = 0
@@ -152,9 +76,60 @@ class StepJournal:
             raise
         self._end += len(data)
 
+    def checkpoint(self, step: int, write: Callable[[Path], dict[str, Any]], carried: Sequence[Record]) -> None:
+        """Write the checkpoint of `step` and start its journal with the records `carried` from the open step.
+
+        Raises OSError if the disk is full; nothing has changed then.
+        """
+        journal = self._path(step)
+        existed = journal.exists()
+        if not existed:
+            write_text(journal, _lines(carried))
+        try:
+            self.store.save(step, write)
+        except BaseException:
+            if not existed:
+                journal.unlink()
+            raise
+        self._close_journal()
+        for path in self._journals.glob("*.jsonl"):
+            if int(path.stem) < self.checkpoints()[0]:
+                path.unlink()
+
+    def cut_behind(self, base: int, is_last: Callable[[Record], bool]) -> None:
+        """Delete everything after the last record since checkpoint `base` for which `is_last` is true.
+
+        Without such a record, delete everything since the checkpoint. A crash leaves the state before or after.
+        """
+        last, end = self._path(base), 0
+        for path in self._paths(base):
+            last, end = max([(path, end) for end, record in read_records(path) if is_last(record)], default=(last, end))
+        self._close_journal()
+        for path in reversed(self._paths(base)):
+            if int(path.stem) > int(last.stem):
+                self.store.drop_after(int(path.stem) - 1)
+                path.unlink()
+        self.store.drop_after(base)
+        if last.exists():
+            os.truncate(last, end)  # works on a full disk
+            sync(last)
+
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the files and release the folder."""
+        self._close_journal()
+        self._lock.close()
+
+    def _close_journal(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _path(self, step: int) -> Path:
+        return self._journals / f"{step:06d}.jsonl"
+
+    def _paths(self, since: int) -> list[Path]:
+        numbers = sorted(int(path.stem) for path in self._journals.glob("*.jsonl"))
+        return [self._path(number) for number in numbers if number >= since]
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record]]:
@@ -175,12 +150,6 @@ def read_records(path: Path) -> Iterator[tuple[int, Record]]:
             yield end, record
 
 
-def cut(path: Path, end: int) -> None:
-    """Drop everything after `end`. Works on a full disk."""
-    os.truncate(path, end)
-    sync(path)
-
-
 def not_undone(records: Sequence[Record]) -> list[Record]:
     """Without the commits that failed; an `undo` follows each of them."""
     undone: set[int] = set()
@@ -195,17 +164,15 @@ def not_undone(records: Sequence[Record]) -> list[Record]:
     return kept[::-1]
 
 
-def _line(record: Record) -> str:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
-
-
-logger = logging.getLogger(__name__)
+def _lines(records: Sequence[Record]) -> str:
+    return "".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n" for one in records)
 
 
 class RememberingAssistant:
-    """Asks `inner` only once for equal requests, until `forget_used`."""
+    """An `Assistant` that asks `inner` only once for equal requests, until `forget_used`."""
 
     def __init__(self, inner: Assistant) -> None:
+        self.check, self.close = inner.check, inner.close
         self._inner = inner
         self._replies: dict[str, Future[Rewrites]] = {}
         self._recorded: set[str] = set()
@@ -224,29 +191,24 @@ class RememberingAssistant:
                 self._replies[name].set_exception(error)
         return self._replies[name]
 
-    def new_records(self) -> list[dict[str, Any]]:
-        """Wait for the replies to the submitted requests; those not recorded yet, as JSON values.
+    def new_records(self) -> list[Record]:
+        """Wait for the replies to the submitted requests; those not recalled from the journal, as JSON values.
 
         Raises the assistant's exception; a later `submit` of the same requests then asks again.
         """
         new = sorted(self._used - self._recorded)
-        failed = [name for name in new if self._replies[name].exception() is not None]
-        errors = [self._replies.pop(name).exception() for name in failed]
-        for error in errors:
-            assert error is not None
-            raise error
+        for failed in [self._replies.pop(name) for name in new if self._replies[name].exception() is not None]:
+            failed.result()  # raises
         return [{"name": name, **asdict(self._replies[name].result())} for name in new]
 
-    def mark_recorded(self) -> None:
-        """What `new_records` returned is on disk."""
-        self._recorded |= self._used
-
-    def recall(self, record: dict[str, Any]) -> None:
-        """Remember what `new_records` returned in an earlier process."""
-        reply: Future[Rewrites] = Future()
-        reply.set_result(Rewrites(record["texts"], record["counts"]))
-        self._replies[record["name"]] = reply
-        self._recorded.add(record["name"])
+    def start_over(self, records: Sequence[Record]) -> None:
+        """Forget everything but `records`, which `new_records` returned before."""
+        self._used.clear()
+        self._recorded = {record["name"] for record in records}
+        self._replies = {}
+        for record in records:
+            reply = self._replies[record["name"]] = Future()
+            reply.set_result(Rewrites(record["texts"], record["counts"]))
 
     def forget_used(self) -> None:
         """The step is over: its requests will not come again."""
@@ -254,20 +216,6 @@ class RememberingAssistant:
             self._replies.pop(name, None)
         self._recorded -= self._used
         self._used.clear()
-
-    def start_over(self) -> None:
-        """Forget everything."""
-        self._replies.clear()
-        self._recorded.clear()
-        self._used.clear()
-
-    def check(self) -> None:
-        """See `Assistant`."""
-        self._inner.check()
-
-    def close(self) -> None:
-        """See `Assistant`."""
-        self._inner.close()
 
 
 def _name(requests: Sequence[RewriteRequest]) -> str:

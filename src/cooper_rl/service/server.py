@@ -4,33 +4,35 @@ import asyncio
 import base64
 import binascii
 import hmac
-import json
 import logging
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import uvicorn
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.persist.interrupt import stop_on_signal
-from cooper_rl.service.app import Service, build_app
+from cooper_rl.service.app import Service, build_app, refused
 from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, RememberingAssistant
 from cooper_rl.service.training import Refusal, Training
 from cooper_rl.service.worker import Meters, Worker
 from cooper_rl.stage2.cooper_reward import CooperReward
-from cooper_rl.stage2.reward_inputs import RewardInputs
+from cooper_rl.stage2.reward_config import RewardInputs
+
+logger = logging.getLogger(__name__)
 
 OPEN = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 """Paths that need no token; they reveal nothing about the training."""
 MEGABYTE = 1e6
 READ_S = 60
 """Seconds for a client to send its body, so that slow clients do not block others."""
+GRACE_S = 30
+"""Seconds for requests under way after a signal."""
 
 
 class RequestGate:
@@ -40,12 +42,13 @@ class RequestGate:
         self._app = app
         self._config = config
         self._token = token
-        self._meters = meters
+        self._requests = meters.requests
         self._pending = 0
         self._bytes = 0
+        meters.pending.set_function(lambda: self._pending)
+        meters.pending_bytes.set_function(lambda: self._bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -54,7 +57,7 @@ class RequestGate:
             if message["type"] == "http.response.start":
                 route = scope.get("route")  # of unknown paths nobody keeps a count each
                 path = route.path if route is not None else "refused"
-                self._meters.requests.labels(scope["method"], path, message["status"]).inc()
+                self._requests.labels(scope["method"], path, message["status"]).inc()
             await send(message)
 
         try:
@@ -63,8 +66,8 @@ class RequestGate:
                 await self._app(scope, receive, counted)
             else:
                 await self._with_body(scope, receive, counted)
-        except Refusal as refusal:
-            await answer(refusal, counted)
+        except Refusal as error:
+            await refused(error)(scope, receive, counted)
 
     async def _with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._pending >= self._config.max_pending:
@@ -72,26 +75,20 @@ class RequestGate:
         self._pending += 1
         body = bytearray()
         try:
-            await self._read(scope, receive, body)
-            self._show()
+            announced = Headers(scope=scope).get("content-length", "0")
+            if announced.isdecimal():
+                self._check_size(int(announced))
+            try:
+                async with asyncio.timeout(READ_S):
+                    await self._read(receive, body)
+            except TimeoutError as error:
+                raise Refusal(408, f"the body did not arrive within {READ_S} seconds") from error
             await self._app(scope, _replay(bytes(body), receive), send)
         finally:
             self._pending -= 1
             self._bytes -= len(body)
-            self._show()
 
-    async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> None:
-        limit = self._config.max_body_mb * MEGABYTE
-        announced = _header(scope, b"content-length") or b"0"
-        if announced.isdigit() and int(announced) > limit:
-            raise _too_large(self._config)
-        try:
-            async with asyncio.timeout(READ_S):
-                await self._read_to(limit, receive, body)
-        except TimeoutError as error:
-            raise Refusal(408, f"the body did not arrive within {READ_S} seconds") from error
-
-    async def _read_to(self, limit: float, receive: Receive, body: bytearray) -> None:
+    async def _read(self, receive: Receive, body: bytearray) -> None:
         more = True
         while more:
             message = await receive()
@@ -100,16 +97,20 @@ class RequestGate:
             chunk = message.get("body", b"")
             body.extend(chunk)
             self._bytes += len(chunk)
-            if len(body) > limit:
-                raise _too_large(self._config)
+            self._check_size(len(body))
             if self._bytes > self._config.max_pending_mb * MEGABYTE:
                 raise _busy("the bodies of requests under way exceed serve.max_pending_mb")
             more = message.get("more_body", False)
 
+    def _check_size(self, size: int) -> None:
+        limit = self._config.max_body_mb
+        if size > limit * MEGABYTE:
+            raise Refusal(413, f"the body is larger than {limit:g} MB (serve.max_body_mb); send fewer groups")
+
     def _check_token(self, scope: Scope) -> None:
         if self._token is None or scope["path"] in OPEN:
             return
-        given = _given_token(_header(scope, b"authorization") or b"")
+        given = _given_token(Headers(scope=scope).get("authorization", "").encode("latin-1"))
         if not hmac.compare_digest(given, self._token.encode()):
             raise Refusal(
                 401,
@@ -117,36 +118,15 @@ class RequestGate:
                 {"WWW-Authenticate": "Bearer"},
             )
 
-    def _show(self) -> None:
-        self._meters.pending.set(self._pending)
-        self._meters.pending_bytes.set(self._bytes)
-
-
-async def answer(refusal: Refusal, send: Send) -> None:
-    """Send a refusal as JSON."""
-    body = json.dumps({"error": str(refusal)}).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(body)), **refusal.headers}
-    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
-
 
 def _replay(body: bytes, receive: Receive) -> Receive:
     """The body again, in one piece."""
-    sent = False
+    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replay() -> dict[str, Any]:
-        nonlocal sent
-        if sent:
-            return dict(await receive())
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
+    async def replay() -> Message:
+        return whole.pop() if whole else await receive()
 
     return replay
-
-
-def _header(scope: Scope, name: bytes) -> bytes | None:
-    return next((value for key, value in scope["headers"] if key == name), None)
 
 
 def _given_token(header: bytes) -> bytes:
@@ -154,26 +134,14 @@ def _given_token(header: bytes) -> bytes:
     kind, _, value = header.partition(b" ")
     if kind.lower() == b"bearer":
         return value.strip()
-    if kind.lower() == b"basic":
-        try:
+    with suppress(binascii.Error):
+        if kind.lower() == b"basic":
             return base64.b64decode(value, validate=True).partition(b":")[2]
-        except binascii.Error:
-            return b""
     return b""
 
 
 def _busy(why: str) -> Refusal:
     return Refusal(429, f"the server is busy: {why}; send the request again in a second", {"Retry-After": "1"})
-
-
-def _too_large(config: ServerConfig) -> Refusal:
-    return Refusal(413, f"the body is larger than {config.max_body_mb:g} MB (serve.max_body_mb); send fewer groups")
-
-
-logger = logging.getLogger(__name__)
-
-GRACE_S = 30
-"""Seconds for requests under way after a signal."""
 
 
 def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener: socket.socket) -> None:
@@ -186,34 +154,22 @@ def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener
     assistant = RememberingAssistant(inputs.assistant) if inputs.assistant is not None else None
     reward = CooperReward.from_config(config, inputs=replace(inputs, assistant=assistant))
     training = Training(reward, history, assistant, config.serve.max_step_rows)
-    meters = Meters()
+    meters = Meters(training)
     worker = Worker(training, config.serve.batch_rows, config.serve.checkpoint_every, meters)
     service = Service(config, worker, meters)
     gate = RequestGate(build_app(service), config.serve, token, meters)
     settings = uvicorn.Config(
         gate, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=GRACE_S, backlog=1024
     )
+    server = uvicorn.Server(settings)
+
+    def stop() -> None:
+        service.stopping = server.should_exit = True
+
+    server.capture_signals = lambda: stop_on_signal(stop)  # uvicorn's own handlers raise the signal again at the end
     host, port = listener.getsockname()[:2]
     logger.info("serving on http://%s:%d", f"[{host}]" if ":" in host else host, port)
     try:
-        _Server(settings, service).run([listener])
+        server.run([listener])
     finally:
         worker.stop()
-
-
-class _Server(uvicorn.Server):
-    """Stops at the first signal, after replying to the requests under way."""
-
-    def __init__(self, settings: uvicorn.Config, service: Service) -> None:
-        super().__init__(settings)
-        self._service = service
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Replaces uvicorn's handlers, which raise the signal again at the end."""
-        with stop_on_signal(self._stop):
-            yield
-
-    def _stop(self) -> None:
-        self._service.stopping = True
-        self.should_exit = True

@@ -40,7 +40,6 @@ class ScoreAsk:
 
     @property
     def rows(self) -> int:
-        """Number of answers."""
         return sum(len(group.answers) for group in self.groups)
 
     @property
@@ -49,68 +48,17 @@ class ScoreAsk:
         return {group.id for group in self.groups} if self.train else set()
 
 
-def check_run(current: str | None, run: str | None) -> None:
-    """Raises Refusal (409) for a run other than the one that is trained for."""
-    if run is not None and current not in (None, run):
-        raise Refusal(409, f"this server trains for the run {current!r}, not for {run!r}; start another server")
-
-
-def step_of(step: int | None, opened: OpenStep | None, last: int) -> int:
-    """The step that answers sent for `step` belong to; `opened` is the step under way, `last` the last committed one.
-
-    Raises Refusal: 425 for a step ahead of the open one, 409 for a step behind.
-    """
-    if step is None:
-        return opened.number if opened is not None else last + 1
-    if step <= last:
-        raise Refusal(
-            409,
-            f"step {step} is not ahead of step {last}, the last committed step; if the trainer has gone back, "
-            "restore a checkpoint first (POST /v1/restore)",
-        )
-    if opened is not None and step > opened.number:
-        message = f"step {step} waits for step {opened.number}, which is scored but not committed"
-        raise Refusal(425, message, {"Retry-After": "1"})
-    if opened is not None and step < opened.number:
-        raise Refusal(409, f"step {step} is behind step {opened.number}, which is under way")
-    return step
-
-
-def check_commit(
-    opened: OpenStep | None, last: int, step: int, keep: Sequence[str] | None, expected: int | None
-) -> None:
-    """Raises Refusal (409) for a step other than the one under way, and for groups that are not in it."""
-    if step <= last:
-        raise Refusal(409, f"step {step} is behind step {last}, the last committed step")
-    if opened is not None and opened.number != step:
-        raise Refusal(409, f"step {step}: step {opened.number} is scored but not committed; commit it first")
-    groups = opened.groups if opened is not None else {}
-    if expected is None and not groups:
-        raise Refusal(409, f'step {step}: nothing was scored in it; to commit it without answers, send "expected": 0')
-    if expected not in (None, len(groups)):
-        raise Refusal(
-            409,
-            f"step {step}: {len(groups)} groups were scored but {expected} were expected; score the missing groups, or "
-            "all of them again, then commit",
-        )
-    if unknown := [name for name in keep or () if name not in groups]:
-        raise Refusal(409, f"step {step}: keep names groups that were not scored: {', '.join(unknown[:5])}")
-
-
 def check_limits(ask: ScoreAsk, config: ServerConfig) -> None:
     """Raises Refusal (413) for too many answers or a text that is too long."""
-    if ask.rows > config.max_rows:
-        raise Refusal(
-            413, f"{ask.rows} answers in one request, of {config.max_rows} allowed (serve.max_rows); split it"
-        )
+    most, limit = config.max_rows, config.max_characters
+    if ask.rows > most:
+        raise Refusal(413, f"{ask.rows} answers in one request, of {most} allowed (serve.max_rows); split it")
     for group in ask.groups:
-        problem, limit = group.problem, config.max_characters
-        texts = [answer.text for answer in group.answers]
+        problem, texts = group.problem, [answer.text for answer in group.answers]
         longest = max(map(len, [*texts, problem.question, problem.answer, problem.solution or ""]))
         if longest > limit:
-            raise Refusal(
-                413, f"group {group.id}: a text of {longest} characters, {limit} allowed (serve.max_characters)"
-            )
+            message = f"group {group.id}: a text of {longest} characters, {limit} allowed (serve.max_characters)"
+            raise Refusal(413, message)
 
 
 def needs_whole_groups(rewards: Sequence[Any]) -> bool:
@@ -161,9 +109,17 @@ class Training:
         """Undo records of failed commits that are not in the journal yet."""
         self._open_records: list[Record] = []
         self._committing: Record | None = None
-        if history.latest() is None:
+        if history.store.latest() is None:
             self._write_checkpoint()
         self.recover()
+
+    @property
+    def open_step(self) -> OpenStep | None:
+        return self.reward.open_step
+
+    @property
+    def last_step(self) -> int:
+        return self.reward.last_step
 
     def score(self, asks: Sequence[ScoreAsk]) -> list[Scored | Exception]:
         """Score requests in one batch. No two training requests may contain the same group.
@@ -175,7 +131,7 @@ class Training:
         new: list[list[AnswerGroup]] = []
         for ask in asks:
             try:
-                step = step_of(ask.step, opened, self.last_step) if ask.train else None
+                step = self._step_of(ask.step, opened) if ask.train else None
                 new.append(self._unseen(ask, opened))
                 if step is not None:
                     opened = opened or OpenStep(step)
@@ -183,14 +139,12 @@ class Training:
             except (Refusal, InputError) as error:
                 new.append([])
                 replies.append(error)
-        working = [i for i, groups in enumerate(new) if groups]
-        added: dict[int, list[ScoredGroup]] = {}
-        for i, scored in zip(working, self._score([new[i] for i in working]), strict=True):
-            reply, replies[i] = replies[i], scored
-            if isinstance(scored, Scored) and isinstance(reply, Scored):
-                added[i] = scored.by_group(list(self.reward.models), asks[i].partial)
-                replies[i] = replace(scored, step=reply.step)
-        return self._enter(asks, replies, added)
+        found = iter(self._score([groups for groups in new if groups]))
+        for i, (groups, reply) in enumerate(zip(new, replies, strict=True)):
+            if groups and isinstance(reply, Scored):
+                scored = next(found)
+                replies[i] = replace(scored, step=reply.step) if isinstance(scored, Scored) else scored
+        return self._enter(asks, replies)
 
     def begin_commit(
         self, step: int, keep: Sequence[str] | None = None, expected: int | None = None, run: str | None = None
@@ -199,16 +153,14 @@ class Training:
 
         Raises Refusal: 409 if the step cannot be committed in this way, 507 for a full disk.
         """
-        check_run(self.run, run)
+        self._check_run(run)
         commit = {"step": step, "keep": None if keep is None else sorted(set(keep))}
         if self._committed.get("step") == step:
             if self._committed != commit:
                 raise Refusal(409, f"step {step} is already committed with another keep; nothing was changed")
             return self.steps[step]
-        opened = self.open_step
-        check_commit(opened, self.last_step, step, commit["keep"], expected)
-        digest = _digest(self.digest, step, commit["keep"], opened.groups if opened is not None else {})
-        record = {"kind": "commit", **commit, "run": run, "digest": digest}
+        self._check_commit(step, commit["keep"], expected)
+        record = {"kind": "commit", **commit, "run": run, "digest": self._digest_after(step, commit["keep"])}
         self._append([*self._undone, record], durable=True)
         self._undone, self._committing = [], record
         return self._note(Updated(step, self.reward.version, state="updating"))
@@ -229,24 +181,23 @@ class Training:
 
         Raises Refusal: 409 if `step` is not the last committed one, 507 for a full disk.
         """
-        check_run(self.run, run)
-        if step not in (None, self.last_step):
-            raise Refusal(
-                409, f"step {step}: the server is at step {self.last_step}, and only the current step can be saved"
-            )
+        self._check_run(run)
+        last = self.last_step
+        if step not in (None, last):
+            raise Refusal(409, f"step {step}: the server is at step {last}, and only the current step can be saved")
         try:
-            if self.last_step not in self.history.checkpoints():
+            if last not in self.history.checkpoints():
                 self._write_checkpoint()
         except OSError as error:
             raise full(error) from error
-        return {"step": self.last_step, "history": self.digest}
+        return {"step": last, "history": self.digest}
 
     def restore(self, step: int, digest: str | None = None, run: str | None = None) -> dict[str, Any]:
         """Go back to the end of `step` and forget everything after it.
 
         Raises Refusal (409) for a step before the oldest checkpoint, never committed, or with another history.
         """
-        check_run(self.run, run)
+        self._check_run(run)
         kept = self.history.checkpoints()
         if step < kept[0]:
             raise Refusal(409, f"step {step}: the oldest checkpoint that is kept is of step {kept[0]}")
@@ -260,14 +211,12 @@ class Training:
         self.history.cut_behind(base, lambda record: record["step"] == step and record["kind"] != "scored")
         self._undone = []
         self.steps.clear()
-        if self._assistant is not None:
-            self._assistant.start_over()
         self.recover()
         return {"step": self.last_step, "version": self.reward.version, "history": self.digest}
 
     def recover(self) -> None:
         """Load the newest checkpoint and replay its journal."""
-        latest = self.history.latest()
+        latest = self.history.store.latest()
         if latest is None:
             raise InputError(f"{self.history.root}: no checkpoint is left; delete the folder to begin anew")
         folder, state = latest
@@ -277,13 +226,22 @@ class Training:
         if self._committed:
             self._note(self.reward.update(self.last_step))  # what the last update found, from the checkpoint
         records = not_undone([*self.history.records(state["step"]), *self._undone])
-        for record in records:
-            if record["kind"] == "rewrites" and self._assistant is not None:
-                self._assistant.recall(record)
+        if self._assistant is not None:
+            self._assistant.start_over([record for record in records if record["kind"] == "rewrites"])
         newest = max((record["step"] for record in records), default=0)
         for record in records:
-            if record["step"] > self.last_step:
-                self._replay(record, again=record["step"] < newest)
+            if record["step"] <= self.last_step:
+                continue
+            if record["kind"] == "scored":
+                self._apply(record)
+            elif record["kind"] == "commit":
+                try:
+                    self._update(record)
+                except Exception as error:
+                    if record["step"] < newest:  # it has succeeded before
+                        raise
+                    logger.exception("step %d: the update failed", record["step"])
+                    self._take_back(record, error)
         logger.info("at step %d, version %d of the reward model", self.last_step, self.reward.version)
 
     def close(self) -> None:
@@ -296,18 +254,55 @@ class Training:
         self.reward.close()
 
     @property
-    def open_step(self) -> OpenStep | None:
-        """The step under way, if there is one."""
-        return self.reward.open_step
+    def _groups(self) -> dict[str, ScoredGroup]:
+        return self.open_step.groups if self.open_step is not None else {}
 
-    @property
-    def last_step(self) -> int:
-        """The last step that was updated."""
-        return self.reward.last_step
+    def _check_run(self, run: str | None) -> None:
+        if run is not None and self.run not in (None, run):
+            raise Refusal(409, f"this server trains for the run {self.run!r}, not for {run!r}; start another server")
+
+    def _step_of(self, step: int | None, opened: OpenStep | None) -> int:
+        """The step that answers sent for `step` belong to; `opened` is the step under way.
+
+        Raises Refusal: 425 for a step ahead of the open one, 409 for a step behind.
+        """
+        last = self.last_step
+        if step is None:
+            return opened.number if opened is not None else last + 1
+        if step <= last:
+            raise Refusal(
+                409,
+                f"step {step} is not ahead of step {last}, the last committed step; if the trainer has gone back, "
+                "restore a checkpoint first (POST /v1/restore)",
+            )
+        if opened is not None and step > opened.number:
+            message = f"step {step} waits for step {opened.number}, which is scored but not committed"
+            raise Refusal(425, message, {"Retry-After": "1"})
+        if opened is not None and step < opened.number:
+            raise Refusal(409, f"step {step} is behind step {opened.number}, which is under way")
+        return step
+
+    def _check_commit(self, step: int, keep: Sequence[str] | None, expected: int | None) -> None:
+        """Raises Refusal (409) for a step other than the one under way, and for groups that are not in it."""
+        last, opened, groups = self.last_step, self.open_step, self._groups
+        if step <= last:
+            raise Refusal(409, f"step {step} is behind step {last}, the last committed step")
+        if opened is not None and opened.number != step:
+            raise Refusal(409, f"step {step}: step {opened.number} is scored but not committed; commit it first")
+        if expected is None and not groups:
+            message = f'step {step}: nothing was scored in it; to commit it without answers, send "expected": 0'
+            raise Refusal(409, message)
+        if expected not in (None, len(groups)):
+            raise Refusal(
+                409,
+                f"step {step}: {len(groups)} groups were scored but {expected} were expected; score the missing "
+                "groups, or all of them again, then commit",
+            )
+        if unknown := [name for name in keep or () if name not in groups]:
+            raise Refusal(409, f"step {step}: keep names groups that were not scored: {', '.join(unknown[:5])}")
 
     def _unseen(self, ask: ScoreAsk, opened: OpenStep | None) -> list[AnswerGroup]:
-        """The parts of a request that have no results yet."""
-        check_run(self.run, ask.run)
+        self._check_run(ask.run)
         self.reward.verifier.check([group.problem for group in ask.groups])
         if not ask.train or opened is None:
             return ask.groups
@@ -335,36 +330,27 @@ class Training:
                 return [error]
             return [found for call in calls for found in self._score([call])]
 
-    def _enter(
-        self, asks: Sequence[ScoreAsk], replies: list[Scored | Exception], added: Mapping[int, list[ScoredGroup]]
-    ) -> list[Scored | Exception]:
+    def _enter(self, asks: Sequence[ScoreAsk], replies: list[Scored | Exception]) -> list[Scored | Exception]:
         """Journal the results and add them to the step; every reply gets the results for its whole request."""
-        entered = [(i, one) for i, one in enumerate(replies) if asks[i].train and isinstance(one, Scored)]
-        records = [
-            {
-                "kind": "scored",
-                "step": reply.step,
-                "run": asks[i].run,
-                "arrived": asks[i].rows,
-                "groups": [one.record() for one in added.get(i, [])],
-            }
-            for i, reply in entered
-            if i in added or asks[i].policy
-        ]
+        entered = {i: one for i, one in enumerate(replies) if asks[i].train and isinstance(one, Scored)}
+        records = []
+        for i, reply in entered.items():
+            new = reply.by_group(list(self.reward.models), asks[i].partial) if reply.breakdown is not None else []
+            if new or asks[i].policy:
+                record = {"kind": "scored", "step": reply.step, "run": asks[i].run, "arrived": asks[i].rows}
+                records.append({**record, "groups": [one.record() for one in new]})
         try:
             self._append(records, durable=False)
         except Refusal as refusal:
-            return [refusal if asks[i].train and isinstance(one, Scored) else one for i, one in enumerate(replies)]
+            return [refusal if i in entered else one for i, one in enumerate(replies)]
         for record in records:
             self._apply(record)
-        for i, reply in entered:
+        for i, reply in entered.items():
             assert self.open_step is not None
             found = [self.open_step.found(group) for group in asks[i].groups]
             logits = [next(iter(one.logits.values())) for one in found] if self.reward.models else None
-            verdicts = [one.verdicts for one in found]
-            replies[i] = replace(
-                reply, rewards=[one.rewards for one in found], logits=logits, verdicts=verdicts, breakdown=None
-            )
+            rewards, verdicts = [one.rewards for one in found], [one.verdicts for one in found]
+            replies[i] = replace(reply, rewards=rewards, logits=logits, verdicts=verdicts, breakdown=None)
         return replies
 
     def _apply(self, record: Record) -> None:
@@ -380,14 +366,12 @@ class Training:
         self._open_records.append(record)
 
     def _update(self, commit: Record) -> None:
-        step, opened = commit["step"], self.open_step
-        groups = opened.groups if opened is not None else {}
+        step, groups = commit["step"], self._groups
         if partial := [groups[name].in_order() for name in sorted(groups) if groups[name].partial]:
             self.reward.admit(step, [replace(one, partial=False) for one in partial])
         if self._assistant is not None:
             rewrites = [{"kind": "rewrites", "step": step, **one} for one in self._assistant.new_records()]
             self._append(rewrites, durable=True)
-            self._assistant.mark_recorded()
         updated = self.reward.update(step, commit["keep"])
         if self._assistant is not None:
             self._assistant.forget_used()
@@ -397,7 +381,7 @@ class Training:
         self._note(updated)
 
     def _take_back(self, commit: Record, error: Exception) -> None:
-        """An update failed and may have changed part of the model: go back to the state before it."""
+        """Go back to the state before an update that failed."""
         self._undone = [{"kind": "undo", "step": commit["step"]}]
         try:
             self._append(self._undone, durable=True)
@@ -407,19 +391,6 @@ class Training:
         self.recover()
         message = f"{type(error).__name__}: {error}"
         self._note(Updated(commit["step"], self.reward.version, state="failed", error=message))
-
-    def _replay(self, record: Record, again: bool) -> None:
-        """Replay a record; `again` says that it succeeded before."""
-        if record["kind"] == "scored":
-            self._apply(record)
-        elif record["kind"] == "commit":
-            try:
-                self._update(record)
-            except Exception as error:
-                if again:
-                    raise
-                logger.exception("step %d: the update failed", record["step"])
-                self._take_back(record, error)
 
     def _append(self, records: Sequence[Record], durable: bool) -> None:
         try:
@@ -441,9 +412,8 @@ class Training:
 
         self.history.checkpoint(self.last_step, write, self._open_records)
 
-
-def _digest(before: str, step: int, keep: Sequence[str] | None, groups: Mapping[str, ScoredGroup]) -> str:
-    """Identifies the training up to this step's commit; `before` identifies it up to the previous one."""
-    records = [groups[name].in_order().record() for name in sorted(groups)]
-    content = json.dumps([before, step, keep, records], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
+    def _digest_after(self, step: int, keep: Sequence[str] | None) -> str:
+        """Identifies the training up to this step's commit."""
+        records = [group.in_order().record() for _, group in sorted(self._groups.items())]
+        content = json.dumps([self.digest, step, keep, records], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:32]

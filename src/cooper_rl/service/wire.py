@@ -22,9 +22,7 @@ from starlette.responses import Response
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
-from cooper_rl.engines.base import Metrics
 from cooper_rl.rollouts import Answer, AnswerGroup
-from cooper_rl.rules.rule import Verdict
 from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.training import Refusal, ScoreAsk
 from cooper_rl.stage2.scored import Scored, Updated
@@ -121,11 +119,10 @@ def groups_of(body: ScoreBody) -> list[AnswerGroup]:
     """The groups of a body. Raises Refusal if a group has no answers or an id is missing or repeated."""
     if not body.groups:
         raise Refusal(422, "groups: there are none to score")
+    counts = Counter(group.id for group in body.groups)
     groups = [_group(group) for group in body.groups]
-    if len({group.id for group in groups}) < len(groups):
-        names = [group.id for group in groups]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Refusal(422, f"groups: the id {twice!r} is repeated; give every group of a step its own id")
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise Refusal(422, f"groups: the id {twice[0]!r} is repeated; give every group of a step its own id")
     return groups
 
 
@@ -159,64 +156,39 @@ def parse_body(data: bytes, record: type[Checked]) -> Checked:
     try:
         return record.model_validate(values)
     except ValidationError as error:
-        raise Refusal(422, "\n".join(_describe(issue) for issue in error.errors(include_url=False)[:5])) from error
-
-
-def _describe(issue: object) -> str:
-    assert isinstance(issue, dict)
-    place = ".".join(map(str, issue["loc"])) or "the body"
-    return f"{place}: {str(issue['msg']).removeprefix('Value error, ')}"
+        issues = [
+            f"{'.'.join(map(str, issue['loc'])) or 'the body'}: {issue['msg'].removeprefix('Value error, ')}"
+            for issue in error.errors(include_url=False)[:5]
+        ]
+        raise Refusal(422, "\n".join(issues)) from error
 
 
 def reply(content: Any, status: int = 200) -> Response:
-    """Floats are written with all their digits."""
-    return Response(json.dumps(content, allow_nan=False), status, media_type="application/json")
+    """Floats are written with all their digits, and NaN and the infinities as null."""
+    return Response(json.dumps(_finite(content), allow_nan=False), status, media_type="application/json")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def scores(found: Scored, groups: Sequence[AnswerGroup]) -> dict[str, Any]:
     """The reply to `/v1/score`, which had these groups."""
     logits = found.logits or [None] * len(groups)
-    rows = zip(groups, found.rewards, logits, found.verdicts, strict=True)
-    return {
-        "step": found.step,
-        "version": found.version,
-        "groups": [_scored(*row) for row in rows],
-        "metrics": _metrics(found.metrics),
-    }
+    rows = zip((group.id for group in groups), found.rewards, logits, found.verdicts, strict=True)
+    names = ("id", "rewards", "logits", "verdicts")
+    scored = [dict(zip(names, row, strict=True)) for row in rows]
+    return {"step": found.step, "version": found.version, "groups": scored, "metrics": found.metrics}
 
 
 def step_view(view: Updated, pairs: bool) -> dict[str, Any]:
     """The state of a step, with the pairs it was trained on if `pairs`."""
-    content = {
-        "step": view.step,
-        "state": view.state,
-        "version": view.version,
-        "metrics": _metrics(view.metrics),
-        "error": view.error,
-    }
-    if pairs:
-        content["pairs"] = [{key: finite(value) for key, value in asdict(pair).items()} for pair in view.pairs]
-    return content
-
-
-def finite(value: Any) -> Any:
-    """None for NaN and the infinities."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _scored(
-    group: AnswerGroup, rewards: Sequence[float], logits: Sequence[float] | None, verdicts: Sequence[Verdict]
-) -> dict[str, Any]:
-    return {
-        "id": group.id,
-        "rewards": [finite(reward) for reward in rewards],
-        "logits": None if logits is None else [finite(logit) for logit in logits],
-        "verdicts": verdicts,
-    }
-
-
-def _metrics(metrics: Metrics) -> dict[str, float | None]:
-    return {name: finite(value) for name, value in metrics.items()}
+    content = {name: getattr(view, name) for name in ("step", "state", "version", "metrics", "error")}
+    return content | ({"pairs": [asdict(pair) for pair in view.pairs]} if pairs else {})
 
 
 class Label(Body):
@@ -239,61 +211,45 @@ class Completion(Label):
     """Its name in the group, for clients that send equal answers in several requests."""
 
 
-class OpenRLHFBody(Body):
-    """`POST /get_reward`: `query` is the prompt followed by the answer."""
+class TheirBody(Body):
+    """A body of another trainer's, which may have more keys."""
 
     model_config = ConfigDict(extra="ignore")
+
+
+class OpenRLHFBody(TheirBody):
+    """`POST /get_reward`: `query` is the prompt followed by the answer."""
 
     query: list[str]
     prompts: list[str]
     labels: list[str]
 
 
-class SlimeBody(Body):
+class SlimeBody(TheirBody):
     """`POST /remote_rm`."""
-
-    model_config = ConfigDict(extra="ignore")
 
     prompt: Any = None
     response: str
     label: str | Label
 
 
-class ClassifyBody(Body):
+class ClassifyBody(TheirBody):
     """`POST /classify`."""
 
-    model_config = ConfigDict(extra="ignore")
-
     model: str | None = None
-    input: str | list[str] = Field()
+    input: str | list[str]
     use_activation: bool | None = True
     """False asks for the logit, as in vLLM."""
 
 
-def openrlhf_answers(body: OpenRLHFBody) -> list[tuple[Label, Answer]]:
-    """Raises Refusal (422) for columns of different lengths or labels that are not JSON labels."""
-    if not len(body.query) == len(body.prompts) == len(body.labels):
-        raise Refusal(422, f"{len(body.query)} query, {len(body.prompts)} prompts, {len(body.labels)} labels")
-    rows = zip(body.query, body.prompts, body.labels, strict=True)
-    return [(read_label(label), Answer(query.removeprefix(prompt))) for query, prompt, label in rows]
-
-
-def slime_answers(body: SlimeBody) -> list[tuple[Label, Answer]]:
-    """Raises Refusal (422) for a label that is not a JSON label."""
-    label = body.label if isinstance(body.label, Label) else read_label(body.label)
-    return [(label, Answer(body.response))]
-
-
-def classify_answers(body: ClassifyBody) -> list[tuple[Label, Answer]]:
-    """Raises Refusal (422) for an input without a reference answer."""
-    texts = [body.input] if isinstance(body.input, str) else body.input
-    found = [_read(text, Completion, "input") for text in texts]
-    return [(one, Answer(one.completion, one.stopped, one.id)) for one in found]
-
-
-def read_label(text: str) -> Label:
-    """Raises Refusal (422) for anything but a JSON label."""
-    return _read(text, Label, "label")
+def read_text(text: str, record: type[Checked], what: str) -> Checked:
+    """The record in a text. Raises Refusal (422) for anything but its JSON."""
+    try:
+        return parse_body(text.encode(), record)
+    except Refusal as error:
+        completion = '"completion": …, ' if record is Completion else ""
+        example = f'{{"question": …, "answer": …, {completion}"split": "train"}}'
+        raise Refusal(422, f"{what}: write it as JSON text {example} ({error})") from error
 
 
 def asks_of(answers: Sequence[tuple[Label, Answer]], policy: CommitPolicy | None) -> list[ScoreAsk]:
@@ -310,24 +266,5 @@ def asks_of(answers: Sequence[tuple[Label, Answer]], policy: CommitPolicy | None
     return asks
 
 
-def _read(text: str, record: type[Any], what: str) -> Any:
-    try:
-        return parse_body(text.encode(), record)
-    except Refusal as error:
-        example = '{"question": …, "answer": …, "split": "train"}'
-        if record is Completion:
-            example = example.replace('"split"', '"completion": …, "split"')
-        raise Refusal(422, f"{what}: write it as JSON text {example} ({error})") from error
-
-
 def _name(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:20]
-
-
-def first_reward(found: Scored) -> float | None:
-    return finite(found.rewards[0][0])
-
-
-def classified(index: int, found: Scored, activated: bool) -> dict[str, Any]:
-    value = first_reward(found) if activated or found.logits is None else finite(found.logits[0][0])
-    return {"index": index, "label": "LABEL_0", "probs": [value], "num_classes": 1}

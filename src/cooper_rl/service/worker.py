@@ -9,18 +9,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
-from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.training import Refusal, ScoreAsk, Training
 from cooper_rl.stage2.scored import Scored, Updated
+
+logger = logging.getLogger(__name__)
 
 ROWS = (1, 4, 16, 64, 256, 1024, 4096)
 
@@ -28,7 +22,7 @@ ROWS = (1, 4, 16, 64, 256, 1024, 4096)
 class Meters:
     """Counters of one server."""
 
-    def __init__(self) -> None:
+    def __init__(self, training: Training) -> None:
         disable_created_metrics()  # a second series for every counter, which nobody asks for
         own = self.registry = CollectorRegistry()
         self.requests = Counter("cooper_requests", "Requests answered", ["method", "path", "status"], registry=own)
@@ -40,35 +34,29 @@ class Meters:
         self.update_seconds = Histogram("cooper_update_seconds", "Seconds of a commit", registry=own)
         self.commits = Counter("cooper_commits", "Steps committed", ["state"], registry=own)
         self.failures = Counter("cooper_failures", "Internal failures", ["what"], registry=own)
-        self.version = Gauge("cooper_version", "Updates of the reward model", registry=own)
-        self.step = Gauge("cooper_step", "The last step committed", registry=own)
-        self.open_answers = Gauge("cooper_open_answers", "Answers of the step under way", registry=own)
         self.update = Gauge("cooper_update", "Metrics of the last update", ["name"], registry=own)
+        version = Gauge("cooper_version", "Updates of the reward model", registry=own)
+        version.set_function(lambda: training.reward.version)
+        step = Gauge("cooper_step", "The last step committed", registry=own)
+        step.set_function(lambda: training.last_step)
+        answers = Gauge("cooper_open_answers", "Answers of the step under way", registry=own)
+        answers.set_function(lambda: training.open_step.rows if training.open_step is not None else 0)
 
     def scored(self, asks: list[ScoreAsk], seconds: float) -> None:
-        """A batch is done."""
         for ask in asks:
             self.answers.labels("train" if ask.train else "eval").inc(ask.rows)
         self.batch_rows.observe(sum(ask.rows for ask in asks))
         self.batch_seconds.observe(seconds)
 
     def committed(self, view: Updated, seconds: float) -> None:
-        """A commit is done, or has failed."""
         self.commits.labels(view.state).inc()
         self.update_seconds.observe(seconds)
         for name, value in view.metrics.items():
             self.update.labels(name).set(value)
 
-    def page(self, training: Training) -> bytes:
+    def page(self) -> bytes:
         """The page in Prometheus' text format."""
-        opened = training.open_step
-        self.version.set(training.reward.version)
-        self.step.set(training.last_step)
-        self.open_answers.set(opened.rows if opened is not None else 0)
         return generate_latest(self.registry)
-
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -100,13 +88,9 @@ class Worker:
         """Score; see `Training.score`."""
         return self._submit(Job(ask))
 
-    def commit(self, step: int, keep: Sequence[str] | None, expected: int | None, run: str | None) -> "Future[Updated]":
-        """Commit a step; the future is done when the commit is durable, before the model is trained."""
-
-        def work(future: "Future[Any]") -> None:
-            self._commit(step, keep, expected, run, future)
-
-        return self._submit(Job(work))
+    def commit(self, begin: Callable[[], Updated]) -> "Future[Updated]":
+        """Commit the step of `begin`, a call of `begin_commit`; the future is done when that is, before training."""
+        return self._submit(Job(lambda future: self._commit(begin, future)))
 
     def call(self, function: Callable[[], Any]) -> "Future[Any]":
         """Call a function in the thread."""
@@ -132,12 +116,13 @@ class Worker:
             jobs = [job for job in jobs if job.future.set_running_or_notify_cancel()]
             try:
                 self._do(jobs)
-            except Refusal as error:
-                _fail(jobs, error)
             except Exception as error:
-                logger.exception("the reward's state is unknown; restart the server")
-                self.broken = f"{type(error).__name__}: {error}"
-                _fail(jobs, error)
+                if not isinstance(error, Refusal):
+                    logger.exception("the reward's state is unknown; restart the server")
+                    self.broken = f"{type(error).__name__}: {error}"
+                for job in jobs:
+                    if not job.future.done():
+                        job.future.set_exception(error)
 
     def _do(self, jobs: Sequence[Job]) -> None:
         if self.broken is not None:
@@ -145,14 +130,13 @@ class Worker:
             raise Refusal(503, f"the server has to be restarted: {self.broken}")
         if not jobs:
             self._commit_if_due()
-            return
-        asks = [job.work for job in jobs if isinstance(job.work, ScoreAsk)]
-        if asks:
-            self._score(asks, jobs)
-        elif callable(jobs[0].work):
+        elif isinstance(jobs[0].work, ScoreAsk):
+            self._score(jobs)
+        else:
             jobs[0].work(jobs[0].future)
 
-    def _score(self, asks: list[ScoreAsk], jobs: Sequence[Job]) -> None:
+    def _score(self, jobs: Sequence[Job]) -> None:
+        asks = [job.work for job in jobs if isinstance(job.work, ScoreAsk)]
         start = time.perf_counter()
         replies = self.training.score(asks)
         done = [ask for ask, reply in zip(asks, replies, strict=True) if isinstance(reply, Scored)]
@@ -162,15 +146,12 @@ class Worker:
                 job.future.set_exception(reply)
             else:
                 job.future.set_result(reply)
-        self._plan_commit([ask.policy for ask in done if ask.train and ask.policy is not None])
-
-    def _plan_commit(self, policies: Sequence[CommitPolicy]) -> None:
+        policies = [ask.policy for ask in done if ask.train and ask.policy is not None]
         if not policies or self.training.open_step is None:
             return
-        policy = policies[-1]
-        if policy.idle_s is not None:
-            self._commit_at = time.monotonic() + policy.idle_s
-        elif self.training.arrived >= (policy.rows or 0):
+        if (idle_s := policies[-1].idle_s) is not None:
+            self._commit_at = time.monotonic() + idle_s
+        elif self.training.arrived >= (policies[-1].rows or 0):
             self._commit_at = time.monotonic()
             self._commit_if_due()
 
@@ -179,25 +160,22 @@ class Worker:
         if self._commit_at is None or time.monotonic() < self._commit_at:
             return
         self._commit_at = None
-        opened = self.training.open_step
-        if opened is not None:
+        if (opened := self.training.open_step) is not None:
             try:
-                self._commit(opened.number, None, None, None, Future())
+                self._commit(lambda: self.training.begin_commit(opened.number), Future())
             except Refusal as error:  # a full disk; the next answer tries again
                 self._meters.failures.labels("commit").inc()
                 logger.error("step %d is not committed: %s", opened.number, error)
 
-    def _commit(
-        self, step: int, keep: Sequence[str] | None, expected: int | None, run: str | None, future: "Future[Any]"
-    ) -> None:
-        view = self.training.begin_commit(step, keep, expected, run)
+    def _commit(self, begin: Callable[[], Updated], future: "Future[Updated]") -> None:
+        view = begin()
         future.set_result(view)
         if view.state != "updating":
             return
         self._commit_at = None
         start = time.perf_counter()
         self.training.finish_commit()
-        self._meters.committed(self.training.steps[step], time.perf_counter() - start)
+        self._meters.committed(self.training.steps[view.step], time.perf_counter() - start)
         self._checkpoint_if_due()
 
     def _checkpoint_if_due(self) -> None:
@@ -226,20 +204,9 @@ class Worker:
             return batch
 
     def _fits(self, batch: Sequence[Job], job: Job) -> bool:
-        asks = [one.work for one in batch if isinstance(one.work, ScoreAsk)]
-        if not asks or not isinstance(job.work, ScoreAsk):
+        asks, ask = [one.work for one in batch if isinstance(one.work, ScoreAsk)], job.work
+        if not asks or not isinstance(ask, ScoreAsk) or any(one.names & ask.names for one in asks):
             return False
-        rows = sum(ask.rows for ask in asks)
-        names = set().union(*(ask.names for ask in asks))
-        return rows + job.work.rows <= min(self._batch_rows, self._rows_to_commit(asks)) and not names & job.work.names
-
-    def _rows_to_commit(self, asks: Sequence[ScoreAsk]) -> float:
-        """Answers left until the step is committed; later answers belong to the next version."""
-        counts = [ask.policy.rows for ask in asks if ask.policy is not None and ask.policy.rows is not None]
-        return counts[-1] - self.training.arrived if counts else float("inf")
-
-
-def _fail(jobs: Sequence[Job], error: Exception) -> None:
-    for job in jobs:
-        if not job.future.done():
-            job.future.set_exception(error)
+        # Answers after the one that commits the step belong to the next version.
+        left = [one.policy.rows - self.training.arrived for one in asks if one.policy and one.policy.rows is not None]
+        return sum(one.rows for one in [*asks, ask]) <= min([self._batch_rows, *left[-1:]])

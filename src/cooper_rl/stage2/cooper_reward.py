@@ -20,11 +20,9 @@ from cooper_rl.rewards.kinds.plain import build_sum, read_by
 from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rollouts import AnswerGroup, Ragged
 from cooper_rl.rules.verifier import Verifier
-from cooper_rl.stage2.health import ProbeSet
 from cooper_rl.stage2.pairs import Pair
-from cooper_rl.stage2.reward_config import CooperRewardConfig, check_outline, outline
-from cooper_rl.stage2.reward_inputs import RewardInputs, read_reward_inputs
-from cooper_rl.stage2.scored import OpenStep, Scored, ScoredGroup, Updated
+from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
+from cooper_rl.stage2.scored import OpenStep, ProbeSet, Scored, ScoredGroup, Updated
 from cooper_rl.stage2.stage2 import Cooptimizer
 from cooper_rl.stage2.update import without_hardest
 
@@ -43,15 +41,13 @@ class CooperReward:
     """
 
     def __init__(
-        self,
-        config: CooperRewardConfig,
-        inputs: RewardInputs,
-        models: dict[str, RewardModel],
-        gold: str | None = None,
+        self, config: CooperRewardConfig, inputs: RewardInputs, models: dict[str, RewardModel], gold: str | None = None
     ) -> None:
         """`models` are those of `config.used_models`, in the same order; for `gold` see `StepContext`."""
         self.config = config
         self.models = models
+        self.learning = None if config.learning_model is None else models[config.learning_model]
+        """The reward model that learns, if there is one."""
         self.verifier: Verifier = inputs.verifier
         self.version = 0
         """Number of updates of the reward model so far."""
@@ -60,13 +56,15 @@ class CooperReward:
         self._reward = build_sum(config.rewards)
         self._shaping = [part.build() for part in config.shaping]
         self._gold = gold
+        self._recorded = dict.fromkeys([*filter(None, [config.learning_model]), *read_by(config.shaping)])
+        """Models whose scores are parts of the reward's, even if no reward uses them."""
         self._cooptimizer: Cooptimizer | None = None
-        if config.learning_model is not None:
-            self._cooptimizer = Cooptimizer(
-                config.cooptimization, inputs.verifier, inputs.assistant, config.seed, inputs.replayed
-            )
+        if self.learning is not None:
+            known = (inputs.verifier, inputs.assistant, config.seed, inputs.replayed)
+            self._cooptimizer = Cooptimizer(config.cooptimization, *known)
         self._probes = ProbeSet()
-        self._open: OpenStep | None = None
+        self.open_step: OpenStep | None = None
+        """The step under way, if there is one."""
         self._last: Updated | None = None
         self._lock = RLock()
 
@@ -96,17 +94,6 @@ class CooperReward:
             models[name] = RewardModel(learner, encoder)
         return cls(config, inputs, models, gold)
 
-    @property
-    def open_step(self) -> OpenStep | None:
-        """The step under way, if there is one."""
-        return self._open
-
-    @property
-    def learning(self) -> RewardModel | None:
-        """The reward model that learns, if there is one."""
-        name = self.config.learning_model
-        return self.models[name] if name is not None else None
-
     def score(self, groups: Sequence[AnswerGroup], *, step: int | None = None, train: bool = True) -> Scored:
         """Score these groups with the current version of the model. With `train`, the assistant starts to write.
 
@@ -118,13 +105,15 @@ class CooperReward:
         """
         with self._lock:
             if not train:
-                return self._pay(self._verified(groups, Clock()))
+                return self._pay(self._context(groups))
             opened = self._opened(step)
             if not groups:
                 raise InputError(f"step {opened.number}: there are no groups to score")
             clock = Clock()
             if new := opened.unseen(groups):
-                context = self._verified(new, clock)
+                context = self._context(new)
+                with clock.measure("verify"):
+                    _ = context.verdicts
                 with clock.measure("reward"):
                     scored = self._pay(context, opened.number)
                 self._add(opened, scored, scored.by_group())
@@ -152,13 +141,11 @@ class CooperReward:
         InputError as `score` does.
         """
         with self._lock:
-            opened = self._opened(step)
-            whole = [one for one in groups if not one.partial]
+            opened = self.open_step = self._opened(step)
             for one in groups:
                 if one.partial:
                     opened.add_group(one)
-            self._open = opened
-            if whole:
+            if whole := [one for one in groups if not one.partial]:
                 context = self._context([one.group for one in whole])
                 logits = {name: [one.logits[name] for one in whole] for name in self.models}
                 context.recall([one.verdicts for one in whole], logits)
@@ -176,15 +163,14 @@ class CooperReward:
             if self._last is not None and step == self._last.step:
                 return self._last
             opened = self._opened(step)
-            opened.check_ids(list(keep or ()))
+            if unknown := [name for name in keep or () if name not in opened.groups]:
+                raise InputError(f"step {step}: keep names groups that were not scored: {', '.join(unknown[:5])}")
             return self._finished(opened, *self._train(opened, keep))
 
     def learns_first(self, scored: Scored) -> bool:
         """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""
         limit = self.config.cooptimization.before_policy
-        if limit is None or self._cooptimizer is None:
-            return False
-        return scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
+        return limit is not None and self.learning is not None and scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
 
     def update_and_rescore(self, step: int) -> tuple[Updated, Scored]:
         """`update`, then the step's answers scored with the model as it is now, which is what pays.
@@ -196,7 +182,7 @@ class CooperReward:
         with self._lock:
             opened = self._opened(step)
             metrics, pairs = self._train(opened, None)
-            paid = opened.paid_again(lambda context: self._pay(context, step))
+            paid = replace(opened, calls=[self._pay(call.context.afresh(), step) for call in opened.calls])
             updated = self._finished(paid, metrics, pairs)
             found = paid.scored(paid.answered)
         of_models = {name: value for name, value in found.metrics.items() if not name.startswith(OF_ANSWERS)}
@@ -210,8 +196,8 @@ class CooperReward:
         came through `admit` and so are in a journal.
         """
         with self._lock:
-            if self._open is not None and not self._open.journaled:
-                raise InputError(f"step {self._open.number} is under way; call update({self._open.number}), then save")
+            if (opened := self.open_step) is not None and not opened.journaled:
+                raise InputError(f"step {opened.number} is under way; call update({opened.number}), then save")
             folder = Path(folder)
             folder.mkdir(parents=True, exist_ok=True)
             if self.learning is not None:
@@ -240,7 +226,7 @@ class CooperReward:
             self.version, self.last_step = state["version"], state["last_step"]
             last = state["last"]
             self._last = Updated(**{**last, "pairs": [Pair(**pair) for pair in last["pairs"]]}) if last else None
-            self._open = None
+            self.open_step = None
 
     def close(self) -> None:
         """End the verifier's processes and all connections."""
@@ -259,13 +245,13 @@ class CooperReward:
 
     def _opened(self, step: int | None) -> OpenStep:
         """The step under way, or a new one."""
-        if self._open is not None:
-            if step not in (None, self._open.number):
+        if (opened := self.open_step) is not None:
+            if step not in (None, opened.number):
                 raise InputError(
-                    f"step {step}: step {self._open.number} was scored but not updated; call "
-                    f"update({self._open.number}) first, with keep=[] to train on none of its groups"
+                    f"step {step}: step {opened.number} was scored but not updated; call "
+                    f"update({opened.number}) first, with keep=[] to train on none of its groups"
                 )
-            return self._open
+            return opened
         number = self.last_step + 1 if step is None else step
         if number <= self.last_step:
             raise InputError(
@@ -277,18 +263,12 @@ class CooperReward:
     def _context(self, groups: Sequence[AnswerGroup]) -> StepContext:
         return StepContext(groups, self.verifier, self.models, self._gold)
 
-    def _verified(self, groups: Sequence[AnswerGroup], clock: Clock) -> StepContext:
-        context = self._context(groups)
-        with clock.measure("verify"):
-            _ = context.verdicts
-        return context
-
     def _pay(self, context: StepContext, step: int | None = None) -> Scored:
         if self.learning is not None:  # even if no reward uses it: pairs need its logits before the update
             context.logits(context.model_names[0])
         scores = self._reward.score(context)
         parts = dict(scores.parts)
-        for name in dict.fromkeys([*filter(None, [self.config.learning_model]), *read_by(self.config.shaping)]):
+        for name in self._recorded:
             parts |= context.model_parts(name)
         final = shaped(Scores(scores.rewards, parts, scores.metrics), self._shaping, context)
         return Scored.of(context, final, self.version, step)
@@ -297,33 +277,23 @@ class CooperReward:
         """Add newly scored groups to the step and set the assistant to work on them."""
         if self._cooptimizer is not None:
             context = scored.context
-            logits = context.logits(context.model_names[0]).rows()
-            trusted = self._trusted(context)
-            opened.stage2.append(
-                self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number, trusted)
-            )
+            logits, trusted = context.logits(context.model_names[0]).rows(), None
+            if names := self.config.cooptimization.on_policy.agree_with:  # what all accept, whatever the rule says
+                asked = [context.logits(name).flat > 0 for name in (context.model_names[0], *names)]
+                trusted = [list(map(bool, row)) for row in context.ragged(torch.stack(asked).all(dim=0)).rows()]
+            stage2 = self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number, trusted)
+            opened.stage2.append(stage2)
         opened.add_call(scored)
         for one in groups:
             opened.add_group(one)
-        self._open = opened
-
-    def _trusted(self, context: StepContext) -> list[list[bool]] | None:
-        """The answers that all models in `on_policy.agree_with` and the learning model accept, whatever the rule says.
-
-        None if the setting is empty.
-        """
-        names = self.config.cooptimization.on_policy.agree_with
-        if not names:
-            return None
-        asked = [context.logits(name).flat > 0 for name in (context.model_names[0], *names)]
-        return [[bool(value) for value in row] for row in context.ragged(torch.stack(asked).all(dim=0)).rows()]
+        self.open_step = opened
 
     def _finished(self, opened: OpenStep, metrics: Metrics, pairs: list[Pair]) -> Updated:
         """End the step. `opened` holds the answers as they were paid, by which state across steps moves."""
         for part in self._remembering:
             part.commit([call.context for call in opened.calls])
         self.version += self._cooptimizer is not None
-        self.last_step, self._open = opened.number, None
+        self.last_step, self.open_step = opened.number, None
         self._last = Updated(opened.number, self.version, pairs, metrics)
         return self._last
 
@@ -343,11 +313,16 @@ class CooperReward:
         return metrics | picked | clock.parts(), pairs
 
     def _state(self) -> dict[str, Any]:
+        last = None
+        if (updated := self._last) is not None:  # without times and memory, so that equal runs write equal checkpoints
+            metrics = {name: value for name, value in updated.metrics.items() if not name.startswith(MEASURED)}
+            pairs = [asdict(pair) for pair in updated.pairs]
+            last = {"step": updated.step, "version": updated.version, "pairs": pairs, "metrics": metrics}
         return {
             "outline": outline(self.config),
             "version": self.version,
             "last_step": self.last_step,
-            "last": _without_measured(self._last) if self._last is not None else None,
+            "last": last,
             "cooptimizer": self._cooptimizer.state() if self._cooptimizer is not None else None,
             "memories": [part.state() for part in self._remembering],
             "probes": self._probes.state(),
@@ -356,10 +331,3 @@ class CooperReward:
     @property
     def _remembering(self) -> list[Remembers]:
         return [part for part in (self._reward, *self._shaping) if isinstance(part, Remembers)]
-
-
-def _without_measured(updated: Updated) -> dict[str, Any]:
-    """The update as JSON values. Times and memory are left out, so that equal runs write equal checkpoints."""
-    metrics = {name: value for name, value in updated.metrics.items() if not name.startswith(MEASURED)}
-    pairs = [asdict(pair) for pair in updated.pairs]
-    return {"step": updated.step, "version": updated.version, "pairs": pairs, "metrics": metrics}

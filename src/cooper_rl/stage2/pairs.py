@@ -1,7 +1,8 @@
 """Pairs of a right and a wrong completion, ties, and the weights of pairs in an update."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import exp, inf, isfinite
 from random import Random
 from typing import Literal
@@ -10,6 +11,7 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.rule import Rule
+from cooper_rl.stage2.assistant import RewriteRequest
 from cooper_rl.stage2.config import NegativeOrigin, OnPolicyConfig, PositiveOrigin, TieOrigin, Weighting
 
 
@@ -42,103 +44,135 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Solved:
-    """A problem with at least one positive. All its positives have the same origin."""
+class Judged:
+    """A group with the rule's verdict and the reward model's logit of each answer, before any update of the step."""
 
-    problem: Problem
+    group: AnswerGroup
+    verdicts: Sequence[str]
+    logits: Sequence[float]
+    trusted: Sequence[bool] | None = None
+    """Answers that are never on-policy negatives (`OnPolicyConfig.agree_with`)."""
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The normalised completions."""
+        return [normalise(answer.text) for answer in self.group.answers]
+
+    def different(self, verdict: str, stopped: bool) -> list[str]:
+        """The different completions with this verdict, in order of appearance; with `stopped` only whole ones."""
+        rows = zip(self.group.answers, self.texts, self.verdicts, strict=True)
+        texts = [text for answer, text, own in rows if own == verdict and (answer.stopped or not stopped)]
+        return [text for text in dict.fromkeys(texts) if has_content(text)]
+
+
+@dataclass
+class Contribution:
+    """What a group adds to the step's update: its pairs and ties, its requests to the assistant, and what is combined
+    with other groups at the end."""
+
+    judged: Judged
     positives: list[str]
-    origin: PositiveOrigin
-    logits: dict[str, float]
-    """The reward model's logit of each of the group's normalised completions, before any update of the step."""
+    """Empty if the group has none. All have the same origin."""
+    partners: Random
+    """Chooses what other groups are combined with."""
+    origin: PositiveOrigin = "rollout"
+    on_policy: list[Pair] = field(default_factory=list)
+    ties: list[Pair] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    """Texts that the rule calls wrong."""
+    requests: list[RewriteRequest] = field(default_factory=list)
+    """For wrong versions, then for repairs."""
 
-    def pair(self, positive: str, negative: str, negative_origin: NegativeOrigin) -> Pair:
+    @property
+    def problem(self) -> Problem:
+        """The group's problem."""
+        return self.judged.group.problem
+
+    @cached_property
+    def _logits(self) -> dict[str, float]:
+        return dict(zip(self.judged.texts, self.judged.logits, strict=True))
+
+    def pair(
+        self, positive: str, negative: str, negative_origin: NegativeOrigin, origin: PositiveOrigin | None = None
+    ) -> Pair:
         """A pair of this problem, with its logits before the update where they are known."""
-        return Pair(
-            self.problem.id,
-            self.problem.question,
-            self.problem.answer,
-            positive,
-            negative,
-            self.origin,
-            negative_origin,
-            positive_logit_before=self.logits.get(positive),
-            negative_logit_before=self.logits.get(negative),
-        )
+        ids = (self.problem.id, self.problem.question, self.problem.answer)
+        logits = (self._logits.get(positive), self._logits.get(negative))
+        return Pair(*ids, positive, negative, origin or self.origin, negative_origin, *logits)
+
+    def rewritten(self, texts: Sequence[str | None]) -> list[Pair]:
+        """The pairs with texts from the assistant, one text or None per request."""
+        return [
+            self.pair(request.text, text, "assistant")
+            if request.goal == "wrong"
+            else self.pair(text, request.text, "on_policy", "repaired")
+            for request, text in zip(self.requests, texts, strict=True)
+            if text is not None
+        ]
 
 
-def choose_positives(group: AnswerGroup, verdicts: Sequence[str], count: int, rng: Random) -> list[str]:
+def choose_positives(judged: Judged, count: int, rng: Random) -> list[str]:
     """Up to `count` different rule-accepted completions of a group, drawn at random.
 
     A completion that was cut at the length limit is never a positive, even if the rule found the answer in it.
     Texts are normalised before they are compared and kept in order of appearance, so equal seeds give equal choices.
     """
-    accepted = [
-        normalise(completion.text)
-        for completion, verdict in zip(group.answers, verdicts, strict=True)
-        if verdict == "correct" and completion.stopped
-    ]
-    candidates = [text for text in dict.fromkeys(accepted) if has_content(text)]
+    candidates = judged.different("correct", stopped=True)
     return rng.sample(candidates, min(count, len(candidates)))
 
 
-def pair_weights(pairs: Sequence[Pair], weighting: Weighting) -> list[float]:
-    """Weights with mean 1 from the pairs' logits before their update; see `CooptimizationConfig.weighting`.
-
-    A pair that has no such logits weighs as one whose logits are 0. All weights are 1 if the unscaled ones are all 0.
-    """
-    if weighting == "equal":
-        return [1.0] * len(pairs)
-    raw = []
-    for pair in pairs:
-        positive, negative = pair.positive_logit_before or 0.0, pair.negative_logit_before or 0.0
-        wrong = negative - positive if weighting == "misranked" else negative
-        raw.append(1 / (1 + exp(min(700.0, -wrong))))
-    mean = sum(raw) / len(raw) if raw else 0.0
-    return [value / mean for value in raw] if mean > 0 else [1.0] * len(raw)
-
-
 def choose_on_policy_negatives(
-    group: AnswerGroup,
-    verdicts: Sequence[str],
-    rm_logits: Sequence[float],
-    positives: Sequence[str],
-    count: int,
-    config: OnPolicyConfig,
-    rng: Random,
-    trusted: Sequence[bool] | None = None,
+    judged: Judged, positives: Sequence[str], count: int, config: OnPolicyConfig, rng: Random
 ) -> list[str]:
     """Up to `count` different wrong completions of a group, normalised.
 
     Completions that stopped on their own come first. Those cut at the length limit come last, because they would teach
     "unfinished is wrong" rather than "wrong is wrong". Within each kind, `config.order` decides. A text is never a
-    negative if it is also a positive, if the rule accepts it anywhere in the group, or if it is `trusted` (see
-    `OnPolicyConfig.agree_with`). `rm_logits` are the group's reward-model logits.
+    negative if it is also a positive, if the rule accepts it anywhere in the group, or if it is `trusted`.
     """
-    rows = list(zip(group.answers, verdicts, rm_logits, strict=True))
-    right = [normalise(completion.text) for completion, verdict, _ in rows if verdict == "correct"]
-    excluded = {*right, *positives}
-    if trusted is not None:
-        excluded |= {normalise(answer.text) for answer, known in zip(group.answers, trusted, strict=True) if known}
+
+    def is_wrong(answer: Answer, verdict: str) -> bool:
+        if verdict == "unparsed":
+            return config.trust_unparsed or not has_content(answer.text)
+        return verdict == "wrong"
+
+    trusted = judged.trusted or [False] * len(judged.texts)
+    rows = list(zip(judged.group.answers, judged.texts, judged.verdicts, judged.logits, trusted, strict=True))
+    excluded = {*positives, *(text for _, text, verdict, _, known in rows if verdict == "correct" or known)}
     if config.order == "random":
         rng.shuffle(rows)
     else:
-        rows.sort(key=lambda row: -row[2] if isfinite(row[2]) else inf)
+        rows.sort(key=lambda row: -row[3] if isfinite(row[3]) else inf)
     rows.sort(key=lambda row: not row[0].stopped)  # stable sort: keeps the order within each kind
-    texts = [normalise(completion.text) for completion, verdict, _ in rows if _is_wrong(completion, verdict, config)]
+    texts = [text for answer, text, verdict, _, _ in rows if is_wrong(answer, verdict)]
     return [text for text in dict.fromkeys(texts) if text not in excluded][:count]
 
 
-def _is_wrong(completion: Answer, verdict: str, config: OnPolicyConfig) -> bool:
-    if verdict == "unparsed":
-        return config.trust_unparsed or not has_content(completion.text)
-    return verdict == "wrong"
+def two_right(judged: Judged, count: int, random: Random) -> list[Pair]:
+    """Up to `count` ties of two different completions of a group that the rule accepts and that ended by themselves.
+
+    What tells them apart is style, and style must not count: the neutrals of Crome (Srivastava et al. 2025, arXiv
+    2506.16507).
+    """
+    accepted = choose_positives(judged, 2 * count, random)
+    return [_tie(judged.group.problem, *two, "two_right") for two in zip(accepted[::2], accepted[1::2], strict=False)]
+
+
+def wrong_texts(judged: Judged, count: int, random: Random) -> list[str]:
+    """Up to `count` different completions that the rule calls wrong, normalised."""
+    candidates = judged.different("wrong", stopped=False)
+    return random.sample(candidates, min(count, len(candidates)))
+
+
+def _tie(problem: Problem, first: str, second: str, origin: TieOrigin) -> Pair:
+    return Pair(problem.id, problem.question, problem.answer, first, second, "rollout", origin, label="tie")
 
 
 OTHERS = 3
 """References of other problems that are tried for one pair, after the nearby numbers."""
 
 
-def swapped_pairs(items: Sequence[tuple[Solved, Random]], verifier: Rule, count: int) -> list[Pair]:
+def swapped_pairs(work: Sequence[Contribution], verifier: Rule, count: int) -> list[Pair]:
     """Up to `count` pairs per problem, one for each positive, that differ in the reference answer only.
 
     Contrast Instructions (Shen et al. 2023, arXiv 2309.16155) swaps the instruction under a response. A reference-based
@@ -147,24 +181,21 @@ def swapped_pairs(items: Sequence[tuple[Solved, Random]], verifier: Rule, count:
     else the reference of another of these problems. A reference is used only if the rule says that the positive is
     `wrong` under it, so it is never another form of the true answer.
     """
-    answers = list(dict.fromkeys(solved.problem.answer for solved, _ in items))
-    wanted: list[tuple[Solved, str, list[str]]] = []
-    for solved, random in items:
-        for positive in solved.positives[:count]:
-            others = [answer for answer in answers if answer != solved.problem.answer]
-            picked = random.sample(others, min(OTHERS, len(others)))
-            wanted.append((solved, positive, nearby(solved.problem.answer, random) + picked))
-    asked = [
-        (replace(solved.problem, answer=answer), positive)
-        for solved, positive, candidates in wanted
-        for answer in candidates
-    ]
-    verdicts = iter(verifier.verify_problems(asked))
+    answers = list(dict.fromkeys(one.problem.answer for one in work))
+    wanted: list[tuple[Contribution, str, list[str]]] = []
+    for one in work:
+        others = [answer for answer in answers if answer != one.problem.answer]
+        for positive in one.positives[:count]:
+            picked = one.partners.sample(others, min(OTHERS, len(others)))
+            wanted.append((one, positive, nearby(one.problem.answer, one.partners) + picked))
+    asked = [(one.problem, positive, answer) for one, positive, candidates in wanted for answer in candidates]
+    verdicts = iter(
+        verifier.verify_problems([(replace(problem, answer=answer), text) for problem, text, answer in asked])
+    )
     pairs: list[Pair] = []
-    for solved, positive, candidates in wanted:
-        wrong = [answer for answer in candidates if next(verdicts) == "wrong"]
-        if wrong:
-            pair = solved.pair(positive, positive, "swapped_reference")
+    for one, positive, candidates in wanted:
+        if wrong := [answer for answer in candidates if next(verdicts) == "wrong"]:
+            pair = one.pair(positive, positive, "swapped_reference")
             pairs.append(replace(pair, negative_answer=wrong[0], negative_logit_before=None))
     return pairs
 
@@ -184,47 +215,37 @@ def nearby(answer: str, random: Random) -> list[str]:
     return near[:OTHERS]
 
 
-def two_right(group: AnswerGroup, verdicts: Sequence[str], count: int, random: Random) -> list[Pair]:
-    """Up to `count` ties of two different completions of a group that the rule accepts and that ended by themselves.
-
-    What tells them apart is style, and style must not count: the neutrals of Crome (Srivastava et al. 2025, arXiv
-    2506.16507).
-    """
-    accepted = choose_positives(group, verdicts, 2 * count, random)
-    problem = group.problem
-    return [
-        Pair(problem.id, problem.question, problem.answer, first, second, "rollout", "two_right", label="tie")
-        for first, second in zip(accepted[::2], accepted[1::2], strict=False)
-    ]
-
-
-def wrong_texts(group: AnswerGroup, verdicts: Sequence[str], count: int, random: Random) -> list[str]:
-    """Up to `count` different completions that the rule calls wrong, normalised."""
-    texts = [
-        normalise(answer.text) for answer, verdict in zip(group.answers, verdicts, strict=True) if verdict == "wrong"
-    ]
-    candidates = [text for text in dict.fromkeys(texts) if has_content(text)]
-    return random.sample(candidates, min(count, len(candidates)))
-
-
-def irrelevant_questions(items: Sequence[tuple[Solved, Sequence[str], Random]], verifier: Rule) -> list[Pair]:
+def irrelevant_questions(work: Sequence[Contribution], verifier: Rule) -> list[Pair]:
     """For each problem and each of its wrong texts, the pair (positive, wrong text) under another problem's question.
 
     Neither answers that question, so neither should score higher. A pair is left out if the rule accepts one of the two
     under the other problem, and so is a problem without any other.
     """
-    asked: list[tuple[Solved, str, str]] = []
-    for solved, wrong, random in items:
-        others = [other for other, _, _ in items if other.problem.question != solved.problem.question]
-        for positive, negative in zip(solved.positives, wrong, strict=False):
+    asked: list[tuple[Problem, str, str]] = []
+    for one in work:
+        others = [other.problem for other in work if other.problem.question != one.problem.question]
+        for positive, negative in zip(one.positives, one.wrong, strict=False):
             if others:
-                asked.append((random.choice(others), positive, negative))
-    texts = [(other.problem, text) for other, positive, negative in asked for text in (positive, negative)]
-    verdicts = list(verifier.verify_problems(texts))
-    pairs = []
-    for (other, positive, negative), first, second in zip(asked, verdicts[::2], verdicts[1::2], strict=True):
-        if "correct" not in (first, second):
-            problem = other.problem
-            ids = (problem.id, problem.question, problem.answer)
-            pairs.append(Pair(*ids, positive, negative, "rollout", "irrelevant_question", label="tie"))
-    return pairs
+                asked.append((one.partners.choice(others), positive, negative))
+    verdicts = list(verifier.verify_problems([(problem, text) for problem, *texts in asked for text in texts]))
+    return [
+        _tie(*one, "irrelevant_question")
+        for one, *both in zip(asked, verdicts[::2], verdicts[1::2], strict=True)
+        if "correct" not in both
+    ]
+
+
+def pair_weights(pairs: Sequence[Pair], weighting: Weighting) -> list[float]:
+    """Weights with mean 1 from the pairs' logits before their update; see `CooptimizationConfig.weighting`.
+
+    A pair that has no such logits weighs as one whose logits are 0. All weights are 1 if the unscaled ones are all 0.
+    """
+    if weighting == "equal":
+        return [1.0] * len(pairs)
+    raw = []
+    for pair in pairs:
+        positive, negative = pair.positive_logit_before or 0.0, pair.negative_logit_before or 0.0
+        wrong = negative - positive if weighting == "misranked" else negative
+        raw.append(1 / (1 + exp(min(700.0, -wrong))))
+    mean = sum(raw) / len(raw) if raw else 0.0
+    return [value / mean for value in raw] if mean > 0 else [1.0] * len(raw)

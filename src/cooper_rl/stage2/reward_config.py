@@ -1,17 +1,20 @@
-"""Settings of `CooperReward`, part of every run's settings: how answers are rewarded and which reward model learns.
+"""Settings of `CooperReward`, part of every run's settings, and what it reads besides its models' weights.
 
 Presets and short forms are expanded in the settings as they were written, before any record is made of them.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config, Places, mapping_of, merge
+from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.local import LocalEngine
+from cooper_rl.engines.model_folder import check_reward_model_folder
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, SHAPINGS
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
@@ -19,6 +22,8 @@ from cooper_rl.rewards.kinds.hybrid import HybridConfig
 from cooper_rl.rewards.kinds.plain import read_by
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RULES, RuleConfig
+from cooper_rl.rules.verifier import Verifier
+from cooper_rl.stage2.assistant import Assistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
 
 RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
@@ -120,7 +125,10 @@ class CooperRewardConfig(Config):
     @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
         """Preset and short forms. Raises ValueError where a short form and what it stands for are both set."""
-        return _without_short_forms(_with_preset(settings, cls))
+        preset = settings.get("preset", "cooper")
+        defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
+        known = {name: value for name, value in defaults.items() if name in cls.model_fields}
+        return _without_short_forms(merge(known, settings))
 
     @model_validator(mode="after")
     def _settings_of_the_reward_agree(self) -> Self:
@@ -146,22 +154,13 @@ class CooperRewardConfig(Config):
     @property
     def needs_references(self) -> bool:
         """Whether problems need a reference answer that the rule accepts."""
-        return (
-            bool(self.used_models)
-            or any(getattr(part, "needs_reference", True) for part in self.rewards)
-            or any(getattr(part, "needs_reference", False) for part in self.shaping)
-        )
+        parts = [(part, True) for part in self.rewards] + [(part, False) for part in self.shaping]
+        return bool(self.used_models) or any(getattr(part, "needs_reference", default) for part, default in parts)
 
     @property
     def planned_steps(self) -> int | None:
         """Number of steps of the whole run, if known."""
         return None
-
-
-def _with_preset(settings: dict[str, Any], record: type[Config]) -> dict[str, Any]:
-    preset = settings.get("preset", "cooper")
-    defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
-    return merge({name: value for name, value in defaults.items() if name in record.model_fields}, settings)
 
 
 def _without_short_forms(settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
@@ -206,15 +205,10 @@ def _rewards_of(kind: str, hybrid: Any, extra: Sequence[Any], places: Places) ->
     return [*own, *({"kind": "function", **part} if isinstance(part, dict) else part for part in extra)]
 
 
-def _read(rewards: Sequence[Any]) -> set[Any]:
-    """The names of the models that rewards of a short form's kind use."""
-    parts = [mapping_of(part) for part in rewards]
-    return {str(part.get("model", MAIN)) for part in parts if part.get("kind") in ("reward_model", "hybrid")}
-
-
 def _with_learning(kind: str, rewards: Sequence[Any], models: dict[str, Any]) -> dict[str, Any]:
     """The models with `learns` as the kind implies, where they do not say it themselves."""
-    learning = _read(rewards) if kind in ("cooper", "hybrid") else set()
+    parts = [mapping_of(part) for part in rewards] if kind in ("cooper", "hybrid") else []
+    learning = {str(part.get("model", MAIN)) for part in parts if part.get("kind") in ("reward_model", "hybrid")}
     found: dict[str, Any] = {}
     for name, model in models.items():
         if isinstance(model, dict):
@@ -234,19 +228,19 @@ def _check_kind(config: CooperRewardConfig) -> None:
             "kind: function takes its rewards from extra_rewards only; add "
             'extra_rewards: [{function: "package.module:function"}]'
         )
-    given = [kind for part in config.rewards if (kind := REWARDS.kind_of(part)) != "function"]
+    given, read = [REWARDS.kind_of(part) for part in config.rewards], read_by(config.rewards)
     own = [OWN_REWARD[config.kind]] if config.kind in OWN_REWARD else []
-    if given != own:
+    if [kind for kind in given if kind != "function"] != own:
         raise ValueError(
-            f"kind: {config.kind} means {own[0] if own else 'functions alone'}, but rewards lists "
-            f"{' + '.join(REWARDS.kind_of(part) for part in config.rewards)}; remove kind or rewards"
+            f"kind: {config.kind} means {own[0] if own else 'functions alone'}, but rewards lists {' + '.join(given)}; "
+            "remove kind or rewards"
         )
-    if MAIN in read_by(config.rewards) and MAIN not in config.reward_models:
+    if MAIN in read and MAIN not in config.reward_models:
         raise ValueError(
             f"kind: {config.kind} needs a reward model: set reward_model.model to a VerifyRM folder, or kind: rule"
         )
     for name, model in config.reward_models.items():
-        learns = config.kind in ("cooper", "hybrid") and name in read_by(config.rewards)
+        learns = config.kind in ("cooper", "hybrid") and name in read
         if model.learns != learns:
             raise ValueError(
                 f"reward_models.{name}.learns: {str(model.learns).lower()}, but with kind: {config.kind} it "
@@ -260,15 +254,12 @@ def _check_tree(config: CooperRewardConfig) -> None:
         raise ValueError(
             f"reward_models: {' and '.join(learning)} both learn; at most one can, set learns: false for the others"
         )
-    for field, names in (
-        ("rewards", read_by(config.rewards)),
-        ("shaping", read_by(config.shaping)),
-        ("cooptimization (agree_with, peer)", _asked_in_stage2(config)),
-    ):
-        for name in names:
-            if name not in config.reward_models:
-                known = ", ".join(config.reward_models) or "none is configured"
-                raise ValueError(f"{field}: no reward model is named {name!r} (reward_models: {known})")
+    read = {"rewards": read_by(config.rewards), "shaping": read_by(config.shaping)}
+    read["cooptimization (agree_with, peer)"] = _asked_in_stage2(config)
+    for field, names in read.items():
+        if unknown := [name for name in names if name not in config.reward_models]:
+            known = ", ".join(config.reward_models) or "none is configured"
+            raise ValueError(f"{field}: no reward model is named {unknown[0]!r} (reward_models: {known})")
     for index, part in enumerate(config.shaping):
         if hasattr(part, "check_place"):
             part.check_place(config.rewards, config.shaping[:index])
@@ -319,3 +310,26 @@ def _kinds(parts: Sequence[Any]) -> list[str]:
 
 def _words(value: Any) -> str:
     return ", ".join(value) or "none" if isinstance(value, list) else str(value or "none")
+
+
+@dataclass(frozen=True)
+class RewardInputs:
+    """The rule verifier, the assistant (None if there is none) and the rows that stage 2 replays (may be empty)."""
+
+    verifier: Verifier
+    assistant: Assistant | None
+    replayed: list[LabelledCompletion]
+
+
+def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
+    """Read and check everything but the models' weights. Raises InputError for any mistake that a user can fix."""
+    for part in (*config.rewards, *config.shaping):
+        part.build()  # finds the user's functions
+    verifier = Verifier(config.rule, config.rules)
+    learns = config.learning_model is not None
+    assistant = build_assistant(config.cooptimization, verifier) if learns else None
+    replay = config.cooptimization.replay.labelled if learns else None
+    replayed = read_labelled(replay) if replay else []
+    for model in config.used_models.values():
+        check_reward_model_folder(model.model)
+    return RewardInputs(verifier, assistant, replayed)

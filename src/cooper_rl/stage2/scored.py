@@ -1,13 +1,17 @@
-"""A step's scored answers: what scoring returns, the step under way, and what its update returns."""
+"""A step's scored answers: what scoring returns, the step under way, what its update returns, and metrics of health.
+
+Importing this module does not import torch, because the reward's clients use it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from cooper_rl.data.problem import Problem
-from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import Scores, reward_metrics
 from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
@@ -16,6 +20,7 @@ from cooper_rl.stage2.pairs import Pair
 
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
+    from cooper_rl.rewards.input import RewardModelInput
     from cooper_rl.stage2.stage2 import Stage2
 
 
@@ -41,9 +46,7 @@ class Scored:
     def of(cls, context: StepContext, scores: Scores, version: int, step: int | None = None) -> Self:
         """The answers of `context` with their rewards and metrics."""
         logits = context.logits(context.model_names[0]).rows() if context.model_names else None
-        from cooper_rl.stage2.health import step_health  # noqa: PLC0415 - a client needs no torch
-
-        metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores.parts)
+        metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores)
         return cls(scores.rewards.rows(), logits, context.verdicts, version, metrics, step, (context, scores))
 
     @property
@@ -57,21 +60,12 @@ class Scored:
         return self._whole_breakdown[1]
 
     def by_group(self, models: Sequence[str] = (), partial: Collection[str] = ()) -> list[ScoredGroup]:
-        """Each group with its own results, and with the logits of these models.
-
-        `partial` holds the ids of the groups that may get more answers.
-        """
-        context = self.context
-        logits = {name: context.logits(name).rows() for name in models}
+        """Each group with its own results, and with the logits of these models. Groups in `partial` may grow."""
+        logits = {name: self.context.logits(name).rows() for name in models}
+        rows = zip(self.context.groups, self.verdicts, self.rewards, strict=True)
         return [
-            ScoredGroup(
-                group,
-                group.id in partial,
-                self.verdicts[p],
-                self.rewards[p],
-                {name: rows[p] for name, rows in logits.items()},
-            )
-            for p, group in enumerate(context.groups)
+            ScoredGroup(group, group.id in partial, verdicts, rewards, {name: logits[name][p] for name in logits})
+            for p, (group, verdicts, rewards) in enumerate(rows)
         ]
 
     @property
@@ -118,7 +112,6 @@ class ScoredGroup:
         )
 
     def extended(self, other: ScoredGroup) -> Self:
-        """With the answers of `other` appended."""
         return replace(
             self,
             group=replace(self.group, answers=[*self.group.answers, *other.group.answers]),
@@ -135,7 +128,6 @@ class ScoredGroup:
         return self.picked(sorted(range(len(answers)), key=lambda i: answers[i].id or ""))
 
     def record(self) -> dict[str, Any]:
-        """As JSON values."""
         return asdict(self)
 
     @classmethod
@@ -203,11 +195,11 @@ class OpenStep:
 
     def add_group(self, scored: ScoredGroup) -> None:
         """Add a group or more answers of a partial group, or replace a partial group by the whole."""
-        known = self.groups.get(scored.group.id)
-        if known is not None and scored.partial:
-            scored = known.extended(scored)
+        if (known := self.groups.get(scored.group.id)) is not None:
+            scored = known.extended(scored) if scored.partial else scored
+            self.rows -= len(known.rewards)
         self.groups[scored.group.id] = scored
-        self.rows += len(scored.rewards) - (len(known.rewards) if known is not None else 0)
+        self.rows += len(scored.rewards)
 
     def add_call(self, scored: Scored) -> None:
         """Add whole groups that were scored together."""
@@ -229,9 +221,7 @@ class OpenStep:
             if places == [(call, p) for p in range(len(one.context.groups))]:
                 return one
         picks = [(self.calls[call], p) for call, p in places]
-        from cooper_rl.rewards.context import StepContext  # noqa: PLC0415 - a client needs no torch
-
-        context = StepContext.joined([(one.context, p) for one, p in picks])
+        context = type(picks[0][0].context).joined([(one.context, p) for one, p in picks])
         metrics: Metrics = {}
         for call in dict.fromkeys(call for call, _ in places):
             metrics |= self.calls[call].scores.metrics
@@ -244,17 +234,110 @@ class OpenStep:
         scores = Scores(joined(None), {name: joined(name) for name in names}, metrics)
         return Scored.of(context, scores, picks[0][0].version, self.number)
 
-    def paid_again(self, pay: Callable[[StepContext], Scored]) -> Self:
-        """The same step with every answer paid again by the models as they are now. Verdicts and gold labels stay."""
-        return replace(self, calls=[pay(call.context.afresh()) for call in self.calls])
-
-    def check_ids(self, ids: Sequence[str]) -> None:
-        """Raises InputError if no group of the step has one of these ids."""
-        unknown = [name for name in ids if name not in self.groups]
-        if unknown:
-            raise InputError(f"step {self.number}: keep names groups that were not scored: {', '.join(unknown[:5])}")
-
     @property
     def answered(self) -> list[AnswerGroup]:
         """The groups of all calls, in the order in which they were added."""
         return [group for call in self.calls for group in call.context.groups]
+
+
+PROBES = 64
+
+
+def step_health(context: StepContext, scores: Scores) -> Metrics:
+    """Metrics of the rule's verdicts, of every reward model in the parts and, if there are gold labels, of gold.
+
+    Metrics of the first reward model begin with `reward_model/`, those of any other with `reward_model_<name>/`. If the
+    rule is silent on some answers, means are also given over what it judges (`_heard`) and the rest (`_silent`).
+    """
+    metrics, gold = verdict_metrics(context.verdicts) | _by_rule(context.rule_names, context.verdicts), context.gold
+    means = {"reward/mean": scores.parts.get("unshaped", scores.rewards)}
+    for name, part in scores.parts.items():
+        if name == "reward_model" or name.startswith("reward_model_"):
+            means[f"{name}/mean"] = part
+            metrics |= {f"{name}/mean": part.flat.mean().item(), f"{name}/std": part.flat.std(correction=0).item()}
+            metrics |= {f"{name}/{key}": value for key, value in _agreement(part, context.verdicts).items()}
+            if gold is not None:
+                metrics[f"gold/{name}_accuracy"] = ((part.flat > 0.5) == gold.flat).float().mean().item()
+    if gold is not None:
+        means["gold/accuracy"] = gold
+        metrics["gold/accuracy"] = gold.flat.float().mean().item()
+    silent = [verdict == "silent" for row in context.verdicts for verdict in row]
+    for where in ("silent", "heard") if any(silent) else ():
+        for name, part in means.items():
+            values = [
+                value
+                for value, is_silent in zip(part.flat.tolist(), silent, strict=True)
+                if is_silent == (where == "silent") and isfinite(value)
+            ]
+            metrics |= {f"{name}_{where}": sum(values) / len(values)} if values else {}
+    return metrics
+
+
+def _by_rule(rules: Sequence[str], verdicts: Sequence[Sequence[str]]) -> Metrics:
+    """`rule/<name>_accuracy`, `_unparsed` and `_share` of each rule, if the groups of a step use more than one.
+
+    `rules[p]` is the rule of group p. A `_share` is relative to all completions of the step.
+    """
+    total, metrics = sum(map(len, verdicts)), {}
+    for name in sorted(set(rules)) if len(set(rules)) > 1 else ():
+        flat = [verdict for rule, row in zip(rules, verdicts, strict=True) if rule == name for verdict in row]
+        if heard := len(flat) - flat.count("silent"):
+            metrics[f"rule/{name}_accuracy"] = flat.count("correct") / heard
+            metrics[f"rule/{name}_unparsed"] = flat.count("unparsed") / heard
+        metrics[f"rule/{name}_share"] = len(flat) / total
+    return metrics
+
+
+def verdict_metrics(verdicts: Sequence[Sequence[str]]) -> Metrics:
+    """The share of each verdict among the answers that the rule judges, and `rule/heard`, the share of these."""
+    flat = [verdict for row in verdicts for verdict in row]
+    heard = [verdict for verdict in flat if verdict != "silent"]
+    names = {"correct": "rule/accuracy", "wrong": "rule/wrong", "unparsed": "rule/unparsed", "timeout": "rule/timeout"}
+    metrics = {name: heard.count(verdict) / len(heard) for verdict, name in names.items()} if heard else {}
+    return metrics | ({"rule/heard": len(heard) / len(flat)} if len(heard) < len(flat) else {})
+
+
+def _agreement(scores: Ragged, verdicts: Sequence[Sequence[str]]) -> Metrics:
+    """How the reward model's yes (a score above 1/2) agrees with the rule's verdicts `correct` and `wrong`.
+
+    `false_accept_rate` is the share of yes among rule-wrong completions, which is what a policy exploits when it hacks
+    the reward. `true_accept_rate` is the share of yes among rule-correct completions.
+    """
+    said = list(zip(scores.flat.tolist(), [verdict for row in verdicts for verdict in row], strict=True))
+    right, wrong = ([score > 0.5 for score, verdict in said if verdict == one] for one in ("correct", "wrong"))
+    found = {
+        "rule_agreement": [*right, *(not yes for yes in wrong)],
+        "false_accept_rate": wrong,
+        "true_accept_rate": right,
+    }
+    return {name: sum(rows) / len(rows) for name, rows in found.items() if rows}
+
+
+@dataclass
+class ProbeSet:
+    """Completions of the first step, scored again at every step. Only the reward model can change their scores."""
+
+    texts: list[tuple[str, str, str]] = field(default_factory=list)
+    """(question, reference answer, completion)."""
+    first_scores: list[float] = field(default_factory=list)
+
+    def measure(self, learner: RewardModelLearner, encoder: RewardModelInput, groups: Sequence[AnswerGroup]) -> Metrics:
+        """The mean absolute change (in [0, 1]) and the mean signed change of the scores since the first step."""
+        if not self.texts:
+            rows = ((group.problem, answer) for group in groups for answer in group.answers[:2])
+            self.texts = [(problem.question, problem.answer, answer.text) for problem, answer in rows][:PROBES]
+        if not self.texts:
+            return {}
+        scores = learner.score(encoder.encode_all(self.texts)).double().sigmoid()
+        self.first_scores = self.first_scores or scores.tolist()
+        change = scores - scores.new_tensor(self.first_scores)
+        drift, shift = change.abs().mean().item(), change.mean().item()
+        return {"reward_model/probe_drift": drift, "reward_model/probe_shift": shift}
+
+    def state(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.texts = [(question, answer, text) for question, answer, text in state["texts"]]
+        self.first_scores = state["first_scores"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import floor
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,8 +15,9 @@ from torch import Tensor
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.errors import InputError
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, RewardLoss, TieLoss, bce_loss
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairLoss, RewardLoss, TieLoss, bce_loss
 from cooper_rl.rewards.context import RewardModel
+from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair, pair_weights
 
@@ -27,16 +28,10 @@ Logits = dict[tuple[int, ...], float]
 """The logits of some inputs under the reward model as it is."""
 
 
-class PairEncoder(Protocol):
-    """The reward model's input format, the same as in scoring (`RewardModelInput`)."""
-
-    def encode_all(self, rows: Sequence[tuple[str, str, str]]) -> list[list[int]]: ...
-
-
 def update_reward_model(
     pairs: Sequence[Pair],
     learner: RewardModelLearner,
-    encoder: PairEncoder,
+    encoder: RewardModelInput,
     config: CooptimizationConfig,
     sample_pairs: Callable[[], Sequence[Pair]] = tuple,
     sample_labelled: Callable[[], Sequence[LabelledCompletion]] = tuple,
@@ -50,12 +45,12 @@ def update_reward_model(
     out of the backward pass. With `config.pairs_scored_after`, the other pairs have no logits after the update.
     """
     positives, negatives = encode_pairs(pairs, encoder)
-    known = _known_logits(pairs, positives + negatives)
+    computed = [pair.positive_logit_before for pair in pairs] + [pair.negative_logit_before for pair in pairs]
+    rows = zip(positives + negatives, computed, strict=True)  # for the policy's reward
+    known = {tuple(row): logit for row, logit in rows if logit is not None}
     before = _score(learner, positives + negatives, known).reshape(2, len(pairs))
-    pairs = [
-        replace(pair, positive_logit_before=before[0, i].item(), negative_logit_before=before[1, i].item())
-        for i, pair in enumerate(pairs)
-    ]
+    logits = zip(pairs, *before.tolist(), strict=True)
+    pairs = [replace(pair, positive_logit_before=right, negative_logit_before=wrong) for pair, right, wrong in logits]
     encoded = list(zip(pairs, positives, negatives, strict=True))
     metrics: Metrics = {}
     for _ in range(config.epochs):
@@ -81,7 +76,7 @@ def spread_over_origins(origins: Sequence[str], limit: int | None) -> list[int]:
     """The places of `limit` pairs of these origins, or of all where there are no more. None is no limit.
 
     Each origin gets its share of the limit, at least one while that lasts. The places of an origin are evenly spaced,
-    from its first to its last.
+    from its first to its last; one alone is from the middle.
     """
     places: dict[str, list[int]] = {}
     for place, origin in enumerate(origins):
@@ -93,7 +88,6 @@ def spread_over_origins(origins: Sequence[str], limit: int | None) -> list[int]:
 
 
 def _evenly_spaced(places: Sequence[int], count: int) -> list[int]:
-    """`count` of the places, with the first and the last; one alone is from the middle."""
     if count == 1:
         return [places[len(places) // 2]]
     return [places[i * (len(places) - 1) // (count - 1)] for i in range(count)]
@@ -118,18 +112,22 @@ def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, s
 def _parts(
     pairs: Sequence[Encoded],
     labelled: Sequence[LabelledCompletion],
-    encoder: PairEncoder,
+    encoder: RewardModelInput,
     config: CooptimizationConfig,
 ) -> list[Part]:
     """What an update learns from: pairs, ties and labelled completions, as far as there are any."""
     parts: list[Part] = []
-    ranked = [item for item in pairs if item[0].label == "better"]
+
+    def add(name: str, rows: Sequence[Encoded], weights: Sequence[float], total: float, loss: PairLoss) -> None:
+        share = total / len(rows)
+        positives, negatives = [positive for _, positive, _ in rows], [negative for _, _, negative in rows]
+        parts.append(Part(name, PairBatch(positives, negatives, [weight * share for weight in weights]), loss))
+
+    if ranked := [item for item in pairs if item[0].label == "better"]:
+        add("", ranked, pair_weights([pair for pair, _, _ in ranked], config.weighting), 1.0, config.loss)
     ties = [item for item in pairs if item[0].label == "tie"]
-    if ranked:
-        weights = pair_weights([pair for pair, _, _ in ranked], config.weighting)
-        parts.append(Part("", _batch(ranked, weights, 1.0), config.loss))
     if ties and config.tie_weight:
-        parts.append(Part("tie_", _batch(ties, [1.0] * len(ties), config.tie_weight), TieLoss()))
+        add("tie_", ties, [1.0] * len(ties), config.tie_weight, TieLoss())
     if labelled:
         share = config.replay.labelled_weight / len(labelled)
         batch = LabelledBatch(
@@ -141,14 +139,7 @@ def _parts(
     return parts
 
 
-def _batch(pairs: Sequence[Encoded], weights: Sequence[float], total: float) -> PairBatch:
-    """The pairs' inputs, with weights that add up to `total` if their mean is 1."""
-    share = total / len(pairs)
-    positives, negatives = [positive for _, positive, _ in pairs], [negative for _, _, negative in pairs]
-    return PairBatch(positives, negatives, weights=[weight * share for weight in weights])
-
-
-def encode_pairs(pairs: Sequence[Pair], encoder: PairEncoder) -> tuple[list[list[int]], list[list[int]]]:
+def encode_pairs(pairs: Sequence[Pair], encoder: RewardModelInput) -> tuple[list[list[int]], list[list[int]]]:
     """The reward model's inputs: token ids of the positives, and those of the negatives."""
     positives = encoder.encode_all([(pair.question, pair.answer, pair.positive) for pair in pairs])
     negatives = encoder.encode_all([(pair.question, pair.answer_of_negative, pair.negative) for pair in pairs])
@@ -160,22 +151,12 @@ def pair_accuracy(pairs: Sequence[Pair], logits: Float[Tensor, "2 P"], when: str
 
     A tie of the two logits counts as wrong. Pairs that should be ties do not count.
     """
-    ranked = [i for i, pair in enumerate(pairs) if pair.label == "better"]
-    if not ranked:
-        return {}
-    pairs, logits = [pairs[i] for i in ranked], logits[:, ranked]
-    right = (logits[0] > logits[1]).tolist()
-    metrics = {f"reward_model/pair_accuracy_{when}": sum(right) / len(right)}
-    for origin in sorted({pair.negative_origin for pair in pairs}):
-        chosen = [ok for ok, pair in zip(right, pairs, strict=True) if pair.negative_origin == origin]
-        metrics[f"reward_model/pair_accuracy_{when}_{origin}"] = sum(chosen) / len(chosen)
-    return metrics
-
-
-def _known_logits(pairs: Sequence[Pair], inputs: Sequence[list[int]]) -> Logits:
-    """The logits before the update that the reward of the policy has computed."""
-    logits = [pair.positive_logit_before for pair in pairs] + [pair.negative_logit_before for pair in pairs]
-    return {tuple(row): logit for row, logit in zip(inputs, logits, strict=True) if logit is not None}
+    rows = zip(pairs, (logits[0] > logits[1]).tolist(), strict=True)
+    right = [(pair.negative_origin, ok) for pair, ok in rows if pair.label == "better"]
+    of_origin = {"": [ok for _, ok in right]}
+    for name in sorted({origin for origin, _ in right}):
+        of_origin[f"_{name}"] = [ok for origin, ok in right if origin == name]
+    return {f"reward_model/pair_accuracy_{when}{name}": sum(oks) / len(oks) for name, oks in of_origin.items() if oks}
 
 
 def _score(learner: RewardModelLearner, inputs: Sequence[list[int]], known: Logits) -> Float[Tensor, " inputs"]:
@@ -285,15 +266,15 @@ class PairBuffer:
         return self._rng.sample(self._pairs, min(count, len(self._pairs)))
 
     def state(self) -> dict[str, Any]:
-        """The state as JSON values, for a checkpoint."""
+        """As JSON values."""
         return {"pairs": [asdict(pair) for pair in self._pairs], "seen": self._seen, "rng": self._rng.getstate()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned. Raises InputError if the pairs do not fit into this buffer."""
-        if len(state["pairs"]) > self.capacity:
+        if (count := len(state["pairs"])) > self.capacity:
             raise InputError(
-                f"the checkpoint's replay buffer holds {len(state['pairs'])} pairs, but replay.capacity is now "
-                f"{self.capacity}; resume with a capacity of at least {len(state['pairs'])}"
+                f"the checkpoint's replay buffer holds {count} pairs, but replay.capacity is now {self.capacity}; "
+                f"resume with a capacity of at least {count}"
             )
         self._pairs = [Pair(**pair) for pair in state["pairs"]]
         self._seen = state["seen"]

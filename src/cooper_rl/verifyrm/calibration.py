@@ -53,12 +53,8 @@ class Calibration:
 
     def figures(self) -> dict[str, float]:
         """The values for the record, without those that are NaN."""
-        found = {
-            "temperature": self.temperature,
-            "temperature_fitted": self.fitted,
-            "ece_before": self.ece_before,
-            "ece_cross_fitted": self.ece_cross_fitted,
-        }
+        found = {"temperature": self.temperature, "temperature_fitted": self.fitted}
+        found |= {"ece_before": self.ece_before, "ece_cross_fitted": self.ece_cross_fitted}
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
 

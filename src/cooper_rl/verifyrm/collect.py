@@ -1,7 +1,7 @@
 """Collects completions of many models for many problems in one table, which survives interruptions."""
 
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -14,10 +14,9 @@ from cooper_rl.data.prompts import PromptEncoder, chat_messages
 from cooper_rl.data.text import normalise
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
-from cooper_rl.persist.durable import Journal, journal_path
+from cooper_rl.persist.durable import Journal, check_table_path, journal_path, write_table
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.verifyrm.config import ChatModelConfig, CollectConfig, DatasetConfig, LocalModelConfig, ModelConfig
-from cooper_rl.verifyrm.table_file import check_table_path, write_table
 
 
 @dataclass(frozen=True)
@@ -37,24 +36,14 @@ class AnsweringModel(Protocol):
 
     def check(self) -> None:
         """Raises InputError if the model cannot be reached."""
-        ...
+        return
 
     def close(self) -> None:
         """Release connections and threads."""
-        ...
+        return
 
 
-def open_model(config: ModelConfig) -> AnsweringModel:
-    """Load the model, or connect to its server. Raises InputError for an unusable folder or a missing key."""
-    return LocalModel(config) if isinstance(config, LocalModelConfig) else ChatModel(config)
-
-
-def batch_seed(seed: int, *names: str) -> int:
-    """A seed for one unit of work. It differs between units and is the same in every run."""
-    return zlib.crc32("\n".join([str(seed), *names]).encode())
-
-
-class LocalModel:
+class LocalModel(AnsweringModel):
     """A model in this process, with the native sampler."""
 
     def __init__(self, config: LocalModelConfig) -> None:
@@ -77,14 +66,8 @@ class LocalModel:
             answers[i] = [Answered(answer.text, "stop" if answer.stopped else "length") for answer in own]
         return answers
 
-    def check(self) -> None:
-        """Does nothing."""
 
-    def close(self) -> None:
-        """Does nothing."""
-
-
-class ChatModel:
+class ChatModel(AnsweringModel):
     """A model behind a chat server. The user message is the dataset's prompt template, filled in."""
 
     def __init__(self, config: ChatModelConfig) -> None:
@@ -97,27 +80,19 @@ class ChatModel:
         replies = self._client.submit(chats, seeds).result()
         answers = []
         for reply in replies:
-            if reply.failure is None:
-                answers.append(Answered(reply.text, "stop"))
-            elif reply.failure == "truncated" and reply.text.strip():
-                answers.append(Answered(reply.text, "length"))
-            else:
-                answers.append(Answered(None, reply.failure))
+            cut_off = reply.failure == "truncated" and reply.text.strip()
+            outcome = "length" if cut_off else reply.failure or "stop"
+            answers.append(Answered(reply.text if outcome in ("stop", "length") else None, outcome))
         return [answers[start : start + n] for start in range(0, len(answers), n)]
 
     def check(self) -> None:
-        """See `AnsweringModel`."""
         self._client.check()
 
     def close(self) -> None:
-        """See `AnsweringModel`."""
         self._client.close()
 
 
 COLUMNS = ("question", "reference_answer", "completion", "model", "dataset", "id")
-
-Progress = Callable[[int, int], None]
-"""Called with the number of completions asked for so far, and the total."""
 
 
 @dataclass(frozen=True)
@@ -137,20 +112,18 @@ class _Batch:
 
     def key(self, model: ModelConfig) -> str:
         """The key of the unit, with a digest of the settings and questions that its answers depend on."""
-        settings = (
-            model.model_dump_json(exclude={*HANDLING, "max_rows", "device"}) + self.dataset.prompt.model_dump_json()
-        )
+        settings = model.model_dump_json(exclude={*HANDLING, "max_rows", "device"})
         questions = "\n".join(problem.question for problem in self.problems)
-        digest = zlib.crc32(f"{settings}\n{questions}".encode())
+        digest = zlib.crc32(f"{settings}{self.dataset.prompt.model_dump_json()}\n{questions}".encode())
         return f"{model.name} / {self.dataset.name} / {self.problems[0].id} / {digest:08x}"
 
 
-def collect(config: CollectConfig, progress: Progress | None = None) -> Collected:
+def collect(config: CollectConfig, progress: Callable[[int, int], None] | None = None) -> Collected:
     """Sample `config.n` completions from every model for every problem and write the table.
 
     Every finished batch is in the journal beside the output. The same command therefore continues after an
     interruption, and may name more models or datasets; it repeats requests that failed. Equal completions of one
-    problem are kept once.
+    problem are kept once. `progress` is called with the number of completions asked for so far, and the total.
 
     Raises InputError for unusable data, models or servers, before sampling from that model, and MissingExtraError for
     Parquet without pyarrow.
@@ -160,13 +133,13 @@ def collect(config: CollectConfig, progress: Progress | None = None) -> Collecte
     with Verifier(config.rule, config.rules) as verifier:
         batches = [batch for dataset in config.datasets for batch in _batches(dataset, config.batch_size, verifier)]
     total = config.n * sum(len(batch.problems) for batch in batches) * len(config.models)
-    with Journal(journal_path(config.output), _journal_settings(config)) as journal:
-        done = 0
+    done = 0
+    # Those of models and datasets are part of the keys.
+    settings = {"n": config.n, "seed": config.seed, "batch_size": config.batch_size}
+    with Journal(journal_path(config.output), settings) as journal:
         for model_config in config.models:
-            for batch, answers in _answers(model_config, batches, config, journal):
+            for batch in _answered(model_config, batches, config, journal):
                 done += config.n * len(batch.problems)
-                if answers is not None:
-                    journal.put(batch.key(model_config), answers)
                 if progress is not None:
                     progress(done, total)
         collected = _assemble(config, batches, journal)
@@ -180,27 +153,26 @@ def _batches(dataset: DatasetConfig, size: int, verifier: Verifier) -> Iterator[
         yield _Batch(dataset, problems[start : start + size])
 
 
-def _answers(
+def _answered(
     config: ModelConfig, batches: Sequence[_Batch], settings: CollectConfig, journal: Journal
-) -> Iterator[tuple[_Batch, list[list[dict[str, Any]]] | None]]:
-    """Every batch with its new answers, or with None if the journal has all of them. Loads the model only if needed."""
+) -> Iterator[_Batch]:
+    """Every batch as soon as the journal has all its answers. Loads the model only if some are missing."""
     model: AnsweringModel | None = None
     try:
         for batch in batches:
-            earlier = journal.get(batch.key(config))
-            if earlier is not None and not any(_failed(row) for row in earlier):
-                yield batch, None
-                continue
-            if model is None:
-                model = open_model(config)
-                model.check()
-            answers = earlier or [[] for _ in batch.problems]
+            answers = journal.get(batch.key(config)) or [[] for _ in batch.problems]
             wanted = [i for i, row in enumerate(answers) if not row or _failed(row)]
-            seed = batch_seed(settings.seed, config.name, batch.dataset.name, batch.problems[0].id)
-            found = model.answer([batch.problems[i] for i in wanted], batch.dataset.prompt, settings.n, seed)
-            for i, row in zip(wanted, found, strict=True):
-                answers[i] = [asdict(answer) for answer in row]
-            yield batch, answers
+            if wanted:
+                if model is None:
+                    model = LocalModel(config) if isinstance(config, LocalModelConfig) else ChatModel(config)
+                    model.check()
+                unit = (str(settings.seed), config.name, batch.dataset.name, batch.problems[0].id)
+                seed = zlib.crc32("\n".join(unit).encode())  # differs between units, and is the same in every run
+                found = model.answer([batch.problems[i] for i in wanted], batch.dataset.prompt, settings.n, seed)
+                for i, row in zip(wanted, found, strict=True):
+                    answers[i] = [asdict(answer) for answer in row]
+                journal.put(batch.key(config), answers)
+            yield batch
     finally:
         if model is not None:
             model.close()
@@ -212,11 +184,11 @@ def _failed(answers: Sequence[dict[str, Any]]) -> bool:
 
 def _assemble(config: CollectConfig, batches: Sequence[_Batch], journal: Journal) -> Collected:
     rows: list[dict[str, str]] = []
-    counts: dict[tuple[str, str], Counter[str]] = {}
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     seen: set[tuple[str, str]] = set()
     for model in config.models:
         for batch in batches:
-            count = counts.setdefault((model.name, batch.dataset.name), Counter())
+            count = counts[model.name, batch.dataset.name]
             for problem, answers in zip(batch.problems, journal.get(batch.key(model)), strict=True):
                 for number, answer in enumerate(answers):
                     count[answer["outcome"]] += 1
@@ -231,9 +203,4 @@ def _assemble(config: CollectConfig, batches: Sequence[_Batch], journal: Journal
                     name = f"{batch.dataset.name}/{problem.id}/{model.name}/{number}"
                     values = (problem.question, problem.answer, text, model.name, batch.dataset.name, name)
                     rows.append(dict(zip(COLUMNS, values, strict=True)))
-    return Collected(rows, counts)
-
-
-def _journal_settings(config: CollectConfig) -> dict[str, Any]:
-    """The settings that all values of the journal depend on. Those of models and datasets are part of the keys."""
-    return {"n": config.n, "seed": config.seed, "batch_size": config.batch_size}
+    return Collected(rows, dict(counts))

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.clients.chat import ChatConfig
 from cooper_rl.config.base import Config
+from cooper_rl.config_loading import check_settings, read_settings
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.attacks import RobustnessKind
@@ -137,6 +138,11 @@ class JudgeFile(Config):
 
     judge: JudgeConfig
     """The judge, of `kind: chat` or `kind: local`."""
+
+
+def read_judge(path: Path) -> JudgeConfig:
+    """The judge of a YAML file with `judge:`. Raises InputError for any other file."""
+    return check_settings(JudgeFile, read_settings(path)).judge
 
 
 class VerifyRMConfig(LearnerConfig):

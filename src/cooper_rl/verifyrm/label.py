@@ -1,24 +1,25 @@
 """Labels completions with rule and judge, independently of each other, and keeps those on which they agree."""
 
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from transformers import PreTrainedTokenizerBase
 
 from cooper_rl.clients.chat import HANDLING, ChatClient
-from cooper_rl.data.labelled import FIELDS, Asked, texts_of
+from cooper_rl.data.labelled import LABELLED_FIELDS, Asked, read_rows, texts_of
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import render_chat
-from cooper_rl.data.readers import Row, read_file
+from cooper_rl.data.readers import Row
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.errors import InputError
-from cooper_rl.persist.durable import Journal, journal_path
+from cooper_rl.persist.durable import Journal, check_table_path, journal_path, write_table
 from cooper_rl.rewards.kinds.judge import (
     NO,
     YES,
@@ -32,11 +33,10 @@ from cooper_rl.rewards.kinds.judge import (
 from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rules.rule import RuleConfig, Verdict
 from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
-from cooper_rl.verifyrm.table_file import check_table_path, write_table
 
 
 class Judge(Protocol):
-    """Says whether completions agree with their reference answers.
+    """Says whether completions agree with their reference answers. It may have nothing to check and to close.
 
     A reply that cannot be read gives the verdict `unreadable` and never an exception.
     """
@@ -47,18 +47,16 @@ class Judge(Protocol):
 
     def check(self) -> None:
         """Raises InputError if the judge cannot be reached."""
-        ...
+        return
 
     def close(self) -> None:
         """Release connections and threads."""
-        ...
+        return
 
 
 def build_judge(config: JudgeConfig) -> Judge:
     """The configured judge, with its model loaded. Raises InputError for an unusable folder, key or tokenizer."""
-    if isinstance(config, ChatJudgeConfig):
-        return ChatJudge(config)
-    return LocalJudge(config)
+    return ChatJudge(config) if isinstance(config, ChatJudgeConfig) else LocalJudge(config)
 
 
 def judge_settings(config: JudgeConfig) -> dict[str, Any]:
@@ -66,7 +64,7 @@ def judge_settings(config: JudgeConfig) -> dict[str, Any]:
     return config.model_dump(mode="json", exclude={*HANDLING, "max_rows", "device"})
 
 
-class ChatJudge:
+class ChatJudge(Judge):
     """A language model behind an OpenAI-compatible server."""
 
     def __init__(self, config: ChatJudgeConfig) -> None:
@@ -76,7 +74,6 @@ class ChatJudge:
         self._client = ChatClient(config)
 
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
-        """See `Judge`."""
         chats = [judge_chat(row.question, row.answer, row.completion) for row in rows]
         return [judgement_of(reply, self._read_first_token) for reply in self._client.submit(chats).result()]
 
@@ -91,11 +88,10 @@ class ChatJudge:
                 )
 
     def close(self) -> None:
-        """See `Judge`."""
         self._client.close()
 
 
-class LocalJudge:
+class LocalJudge(Judge):
     """A causal language model in this process. It is asked through its chat template if it has one."""
 
     def __init__(self, config: LocalJudgeConfig) -> None:
@@ -118,12 +114,6 @@ class LocalJudge:
             judged[i] = judgement
         return judged
 
-    def check(self) -> None:
-        """Does nothing."""
-
-    def close(self) -> None:
-        """Does nothing."""
-
     def _ask(self, prompts: list[list[int]]) -> list[Judgement]:
         if self._config.read == "text":
             params = SamplingParams(temperature=0.0, max_tokens=self._config.max_tokens)
@@ -142,19 +132,35 @@ class LocalJudge:
         return list(self._tokenizer.encode(text, add_special_tokens=not self._tokenizer.chat_template))
 
 
+class LazyJudge:
+    """A judge that is loaded, or whose server is checked, when it is first asked."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self._config = config
+        self._judge: Judge | None = None
+
+    def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
+        if self._judge is None:
+            self._judge = build_judge(self._config)
+            self._judge.check()
+        return self._judge.judge(rows)
+
+    def close(self) -> None:
+        if self._judge is not None:
+            self._judge.close()
+
+
 def _first_tokens(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> set[int]:
     """Tokens that are one of the words. Words of several tokens are left out: their first token means other things."""
     encoded = [tokenizer.encode(word, add_special_tokens=False) for word in words]
     return {ids[0] for ids in encoded if len(ids) == 1 and ids[0] != tokenizer.unk_token_id}
 
 
-UNKNOWN = "-"
-COLUMNS = (*FIELDS, "model", "dataset", "id", "rule", "judge", "judge_probability")
+COLUMNS = (*LABELLED_FIELDS, "model", "dataset", "id", "rule", "judge", "judge_probability")
 CHUNK = 64
 """Number of completions after which labels are written down. An interruption loses at most this many."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of completions labelled so far, and the total."""
+NOT_ASKED = Judgement("unreadable", failed=True)
 
 
 @dataclass(frozen=True)
@@ -167,11 +173,6 @@ class CollectedRow:
     model: str
     dataset: str
     id: str
-
-    @property
-    def problem(self) -> Problem:
-        """The row as the rule needs it."""
-        return Problem(self.id, self.question, self.answer)
 
 
 @dataclass(frozen=True)
@@ -189,13 +190,14 @@ class Labelled:
 
     def fields(self) -> dict[str, Any]:
         """The row as the table's columns."""
-        row = asdict(self.row)
-        row["reference_answer"] = row.pop("answer")
-        opinions = {"rule": self.rule, "judge": self.judgement.verdict, "judge_probability": self.judgement.probability}
-        return {**row, **opinions, "label": self.label}
-
-
-Confusion = Counter[tuple[Verdict, JudgeVerdict]]
+        judge = {"judge": self.judgement.verdict, "judge_probability": self.judgement.probability}
+        return {
+            **asdict(self.row),
+            "reference_answer": self.row.answer,
+            "rule": self.rule,
+            **judge,
+            "label": self.label,
+        }
 
 
 def agreed_label(rule: Verdict, judge: JudgeVerdict) -> int | None:
@@ -216,13 +218,14 @@ def label_completions(
     output: Path,
     workers: int = 1,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
     rule: RuleConfig | None = None,
 ) -> list[Labelled]:
     """Label the completions of `data`. Rows with a label go to `output`, the others to `disagreements_path`.
 
     Every labelled chunk is in a journal beside the output. The same command therefore continues after an interruption,
     and asks again for rows on which the judge's server failed. `rule` is `maths` with `workers` processes by default.
+    `progress` is called with the number of completions labelled so far, and the total.
     Raises InputError, before any row is labelled, for bad rows, for another judge or rule than in the journal, and for
     a judge that does not answer.
     """
@@ -232,16 +235,22 @@ def label_completions(
     labelled: list[Labelled] = []
     with (
         Journal(journal_path(output), judge_settings(judge_config) | rule_settings(rule)) as journal,
-        _Labellers(judge_config, rule or MathsRule(workers=workers)) as labellers,
+        closing((rule or MathsRule(workers=workers)).build()) as by,
+        closing(LazyJudge(judge_config)) as judge,
     ):
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
             key = f"{start} {zlib.crc32(repr(chunk).encode()):08x}"
-            earlier = [_from_json(row, value) for row, value in zip(chunk, journal.get(key) or [], strict=False)]
-            if not earlier or any(item.judgement.failed for item in earlier):
-                earlier = labellers.label(chunk, earlier)
-                journal.put(key, [[item.rule, asdict(item.judgement)] for item in earlier])
-            labelled += earlier
+            if found := journal.get(key):
+                items = [Labelled(row, rule, Judgement(**said)) for row, (rule, said) in zip(chunk, found, strict=True)]
+            else:
+                verdicts = by.verify_problems([(Problem(r.id, r.question, r.answer), r.completion) for r in chunk])
+                items = [Labelled(row, rule, NOT_ASKED) for row, rule in zip(chunk, verdicts, strict=True)]
+            if missing := [item.row for item in items if item.judgement.failed]:
+                said = iter(judge.judge(missing))
+                items = [replace(one, judgement=next(said)) if one.judgement.failed else one for one in items]
+                journal.put(key, [[item.rule, asdict(item.judgement)] for item in items])
+            labelled += items
             if progress is not None:
                 progress(len(labelled), len(rows))
     write_table(output, [item.fields() for item in labelled if item.label is not None], COLUMNS)
@@ -251,54 +260,17 @@ def label_completions(
     return labelled
 
 
-class _Labellers:
-    """Rule and judge. The judge is loaded when the first row needs it."""
-
-    def __init__(self, judge_config: JudgeConfig, rule: RuleConfig) -> None:
-        self._judge_config = judge_config
-        self._judge: Judge | None = None
-        self._rule = rule.build()
-
-    def label(self, chunk: Sequence[CollectedRow], earlier: Sequence[Labelled]) -> list[Labelled]:
-        """Both opinions on a chunk. For a chunk labelled earlier only the judge is asked, for rows without a reply."""
-        if self._judge is None:
-            self._judge = build_judge(self._judge_config)
-            self._judge.check()
-        if earlier:
-            verdicts: Sequence[Verdict] = [item.rule for item in earlier]
-            again = [item.row for item in earlier if item.judgement.failed]
-            replies = iter(self._judge.judge(again))
-            judgements = [next(replies) if item.judgement.failed else item.judgement for item in earlier]
-        else:
-            verdicts = self._rule.verify_problems([(row.problem, row.completion) for row in chunk])
-            judgements = self._judge.judge(chunk)
-        return [Labelled(*opinions) for opinions in zip(chunk, verdicts, judgements, strict=True)]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self._rule.close()
-        if self._judge is not None:
-            self._judge.close()
-
-
-def _from_json(row: CollectedRow, value: Any) -> Labelled:
-    verdict, judgement = value
-    return Labelled(row, verdict, Judgement(**judgement))
-
-
 def disagreements_path(output: Path) -> Path:
     """Path of the file for the rows without a label."""
     return output.with_name(f"{output.stem}.disagreements.jsonl")
 
 
-def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Confusion]:
+def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Counter[tuple[Verdict, JudgeVerdict]]]:
     """Counts of (verdict of the rule, verdict of the judge) by (dataset, model)."""
-    tables: dict[tuple[str, str], Confusion] = {}
+    tables = defaultdict(Counter)
     for item in labelled:
-        tables.setdefault((item.row.dataset, item.row.model), Counter())[item.rule, item.judgement.verdict] += 1
-    return tables
+        tables[item.row.dataset, item.row.model][item.rule, item.judgement.verdict] += 1
+    return dict(tables)
 
 
 def read_collected(path: Path) -> list[CollectedRow]:
@@ -306,15 +278,12 @@ def read_collected(path: Path) -> list[CollectedRow]:
 
     Raises InputError, which names the file, row and field.
     """
-    rows = [_collected(row) for row in read_file(path)]
-    if not rows:
-        raise InputError(f"{path}: holds no rows; each row needs {', '.join(FIELDS[:3])}")
-    return rows
 
+    def read(row: Row) -> CollectedRow:
+        model, dataset = (str(row.fields.get(name) or "-") for name in ("model", "dataset"))
+        return CollectedRow(*texts_of(row), model, dataset, str(row.fields.get("id") or row.location))
 
-def _collected(row: Row) -> CollectedRow:
-    model, dataset = (str(row.fields.get(name) or UNKNOWN) for name in ("model", "dataset"))
-    return CollectedRow(*texts_of(row), model, dataset, str(row.fields.get("id") or row.location))
+    return read_rows(path, read, LABELLED_FIELDS[:3])
 
 
 def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:

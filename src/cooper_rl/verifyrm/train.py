@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.data.split import problem_folds, split_by_problem
+from cooper_rl.data.labelled import LabelledCompletion, problem_folds, split_by_problem
 from cooper_rl.engines.base import LabelledBatch, Metrics
 from cooper_rl.engines.local.adapter import merged_weights
 from cooper_rl.engines.local.device import set_threads
@@ -32,21 +31,17 @@ _SORTED_BATCHES = 32
 """Rows are sorted by length within this many batches, which saves padding and keeps the order almost random."""
 
 
-def batches(rows: Sequence[EncodedRow], batch_size: int, seed: int) -> Iterator[list[EncodedRow]]:
-    """An endless stream of batches: one shuffled pass over the rows after another."""
+def batches(rows: Sequence[EncodedRow], weights: dict[float, float], size: int, seed: int) -> Iterator[LabelledBatch]:
+    """An endless stream of batches: one shuffled pass over the rows after another.
+
+    The loss of a batch is the mean over its rows, with each row weighted by its label.
+    """
     order = random.Random(seed)
     while True:
-        for batch in length_grouped_batches([len(row.token_ids) for row in rows], batch_size, order):
-            yield [rows[i] for i in batch]
-
-
-def labelled_batch(rows: Sequence[EncodedRow], weights: dict[float, float]) -> LabelledBatch:
-    """A batch whose loss is the mean over its rows, with each row weighted by its label."""
-    return LabelledBatch(
-        [row.token_ids for row in rows],
-        [row.label for row in rows],
-        [weights[row.label] / len(rows) for row in rows],
-    )
+        for indices in length_grouped_batches([len(row.token_ids) for row in rows], size, order):
+            batch = [rows[i] for i in indices]
+            shares = [weights[row.label] / len(batch) for row in batch]
+            yield LabelledBatch([row.token_ids for row in batch], [row.label for row in batch], shares)
 
 
 def class_weights(labels: Sequence[float]) -> dict[float, float]:
@@ -80,26 +75,30 @@ def length_grouped_batches(lengths: Sequence[int], batch_size: int, order: rando
 logger = logging.getLogger(__name__)
 
 METRICS_FILE = "verifyrm.json"
-Progress = Callable[[int, Metrics, int], None]
-"""Called with the number of updates done, the metrics of the last update, and the total number of updates."""
 
 
 def train_verifyrm(
-    config: VerifyRMConfig, rows: Sequence[LabelledCompletion], output_dir: Path, progress: Progress | None = None
+    config: VerifyRMConfig,
+    rows: Sequence[LabelledCompletion],
+    output_dir: Path,
+    progress: Callable[[int, Metrics, int], None] | None = None,
 ) -> dict[str, Any]:
     """Train a reward model on labelled rows and keep the weights with the lowest held-out loss in `output_dir`.
 
     The folder loads with plain `AutoModelForSequenceClassification`. The result is also written to `verifyrm.json`
     beside the weights: settings, row counts, and the held-out metrics of the kept weights and of every evaluation.
-    `progress` is called after every update.
+    `progress` is called after every update with their number, its metrics, and the total number.
 
     Raises InputError, before training, for an output folder in use, for rows of only one class, and for a base that
     cannot become a reward model; after training, if the held-out loss was never finite.
     """
     start = time.perf_counter()
-    _check_folder(output_dir)
+    if output_dir.exists() and (not output_dir.is_dir() or any(output_dir.iterdir())):
+        raise InputError(f"{output_dir}: already in use; choose another output folder or remove it")
     set_threads(config.threads)
-    chosen = _draw(rows, config)
+    chosen = list(rows)
+    if config.max_rows is not None and config.max_rows < len(rows):
+        chosen = random.Random(config.seed).sample(chosen, config.max_rows)
     train_rows, held_out_rows = split_by_problem(chosen, config.held_out, config.seed)
     if config.calibrate and len(held_out_rows) < FEWEST_ROWS:
         logger.warning(
@@ -120,8 +119,9 @@ def train_verifyrm(
     weights = class_weights([row.label for row in train]) if config.balance_classes else {0.0: 1.0, 1.0: 1.0}
 
     keeper = _BestWeights(learner, output_dir, config.patience)
-    for update, batch in zip(range(1, updates + 1), batches(train, config.batch_size, config.seed), strict=False):
-        metrics = learner.forward_backward(labelled_batch(batch, weights), BinaryCrossEntropyLoss())
+    stream = batches(train, weights, config.batch_size, config.seed)
+    for update, batch in zip(range(1, updates + 1), stream, strict=False):
+        metrics = learner.forward_backward(batch, BinaryCrossEntropyLoss())
         metrics |= learner.optim_step()
         if update % config.evaluate_every == 0 or update == updates:
             metrics |= {f"held_out_{name}": value for name, value in keeper.evaluate(held_out, update).items()}
@@ -169,7 +169,11 @@ class _BestWeights:
         self.history.append({**measured, "update": float(update)})
         if measured["loss"] < self.best.get("loss", math.inf):
             self.best, self.logits, self._since_best = self.history[-1], logits, 0
-            _save(self._learner, self._folder)
+            # `learner.save` would add the optimizer, three times the size, which nobody continues from.
+            model, tokenizer = self._learner.model, self._learner.tokenizer
+            model.save_pretrained(self._folder, state_dict=merged_weights(model))
+            if tokenizer is not None:
+                tokenizer.save_pretrained(self._folder)
         else:
             self._since_best += 1
         return measured
@@ -211,23 +215,5 @@ def freeze_layers(model: PreTrainedModel, layers: int) -> None:
     stack[:layers].requires_grad_(False)
 
 
-def _check_folder(output_dir: Path) -> None:
-    if output_dir.exists() and (not output_dir.is_dir() or any(output_dir.iterdir())):
-        raise InputError(f"{output_dir}: already in use; choose another output folder or remove it")
-
-
-def _draw(rows: Sequence[LabelledCompletion], config: VerifyRMConfig) -> list[LabelledCompletion]:
-    if config.max_rows is None or config.max_rows >= len(rows):
-        return list(rows)
-    return random.Random(config.seed).sample(list(rows), config.max_rows)
-
-
 def _right_share(rows: Sequence[EncodedRow]) -> float:
     return sum(row.label for row in rows) / len(rows)
-
-
-def _save(learner: TorchRewardModelLearner, output_dir: Path) -> None:
-    """The model alone: `learner.save` would add the optimizer, three times the size, which nobody continues from."""
-    learner.model.save_pretrained(output_dir, state_dict=merged_weights(learner.model))
-    if learner.tokenizer is not None:
-        learner.tokenizer.save_pretrained(output_dir)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cooper_rl.engines.ray.samplers import Resources
+from cooper_rl.engines.ray.config import Resources
 from cooper_rl.engines.ray.session import Demand, check_room
 from cooper_rl.errors import InputError
 

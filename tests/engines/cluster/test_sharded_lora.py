@@ -75,7 +75,7 @@ def test_the_reference_has_the_policys_own_shards(folder):
     np.testing.assert_array_equal(policy.logprobs(*asked, adapter=False), base.logprobs(*asked))
     assert np.abs(policy.logprobs(*asked) - base.logprobs(*asked)).max() > 1e-3
     key = policy.key
-    held = on_ranks(lambda rank: sum(own(p).numel() for p in rank.learners[key].learner.model.parameters()))
+    held = on_ranks(lambda rank: sum(own(p).numel() for p in rank.parts[key].learner.model.parameters()))
     whole = sum(p.numel() for p in LocalEngine().policy(adapted(folder), 1).model.parameters())
     assert sum(held) == whole
     assert max(held) < 0.55 * whole

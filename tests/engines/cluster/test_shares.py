@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cooper_rl.engines.fsdp2.sharding import same_prompt, shares
+from cooper_rl.engines.fsdp2 import same_prompt, shares
 from cooper_rl.rollouts import Column
 
 

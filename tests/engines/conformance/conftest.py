@@ -62,7 +62,7 @@ def load_here(learner: Any, adapter: Path) -> None:
 
 def load_on_ranks(learner: Any, adapter: Path) -> None:
     key = learner.key
-    on_ranks(lambda rank: load_adapter(adapter, rank.learners[key].learner.model))
+    on_ranks(lambda rank: load_adapter(adapter, rank.parts[key].learner.model))
     learner.version += 1
 
 

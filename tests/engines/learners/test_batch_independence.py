@@ -15,8 +15,7 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu.linear import FastLinear, has_onednn
 from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.losses.kl import KLConfig
-from cooper_rl.losses.policy import CISPO, GSPO, PolicyObjective, PPOClip
+from cooper_rl.losses.policy import CISPO, GSPO, KLConfig, PolicyObjective, PPOClip
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss
 from cooper_rl.rollouts import Column
 

@@ -11,9 +11,8 @@ from cooper_lab.designs.process_credit import Delta
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.policy import TorchPolicyLearner
-from cooper_rl.losses.kl import KLConfig
+from cooper_rl.losses.policy import KLConfig, SequenceMeanTokenSum
 from cooper_rl.policy.advantages import DrGRPO
-from cooper_rl.policy.aggregation import SequenceMeanTokenSum
 from cooper_rl.policy.config import AlgorithmConfig, OverlongConfig
 from cooper_rl.policy.process import Steps, process_advantages
 from cooper_rl.policy.update import update_policy

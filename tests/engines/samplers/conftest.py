@@ -1,10 +1,13 @@
 """A character tokenizer and tiny random models, made here so that the tests need no download."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
+from cooper_rl.engines.cpu.decoder import GroupedCache
 from tiny_size import TINY
 
 CHARACTERS = "0123456789+-*/=() abcdefghijklmnopqrstuvwxyz.,?!\n"
@@ -33,6 +36,18 @@ def model(request):
     if request.param == "llama":
         return LlamaForCausalLM(LlamaConfig(**SIZE)).train()
     return Qwen2ForCausalLM(Qwen2Config(**SIZE)).train()
+
+
+@pytest.fixture
+def held_bytes() -> Callable[[GroupedCache], int]:
+    """Bytes of memory that the keys and values of a cache hold."""
+
+    def held(cache: GroupedCache) -> int:
+        pairs = [*cache._prompts, *((layer.keys, layer.values) for layer in cache._own)]
+        tensors = [x.untyped_storage() for pair in pairs for x in pair if x is not None]
+        return sum({x.data_ptr(): x.nbytes() for x in tensors}.values())
+
+    return held
 
 
 @pytest.fixture

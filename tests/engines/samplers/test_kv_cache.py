@@ -1,21 +1,24 @@
 """The buffered cache holds what transformers' own cache would hold, and does not copy at every token."""
 
+from typing import Any
+
 import torch
 from transformers import AutoConfig, DynamicCache
 
-from cooper_rl.engines.kv_cache import BufferedLayer, build_cache, select_rows
+from cooper_rl.engines.kv_cache import BufferedLayer, build_cache
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2}
 
 
 def test_it_equals_the_dynamic_cache_through_growth_repeats_and_departures():
-    ours, theirs = build_cache(AutoConfig.for_model("llama", **SMALL)), DynamicCache()
+    ours: Any = build_cache(AutoConfig.for_model("llama", **SMALL))
+    theirs: Any = DynamicCache()
     rows, steps = 3, [5] + [1] * 120
     for step, width in enumerate(steps):
         if step in (1, 60, 90):
             selection = torch.tensor([[0, 0, 1, 1, 2, 2], [5, 1, 3], [2, 0]][(1, 60, 90).index(step)])
-            select_rows(ours, selection)
-            select_rows(theirs, selection)
+            ours.reorder_cache(selection)
+            theirs.reorder_cache(selection)
             rows = len(selection)
         for layer in range(2):
             keys, values = torch.randn(rows, 2, width, 4), torch.randn(rows, 2, width, 6)

@@ -104,13 +104,13 @@ def test_limits_and_stops_hold_for_rows_that_enter_late(llama, tokenizer, passes
     assert all(len(completion.token_ids) <= 6 for completion in entering[-1])
 
 
-def test_the_cache_does_not_grow_with_the_number_of_waves(llama, tokenizer, monkeypatch):
+def test_the_cache_does_not_grow_with_the_number_of_waves(llama, tokenizer, monkeypatch, held_bytes):
     held: list[int] = []
     step = CompactDecoder.step
 
     def measured(self, token_ids, positions, caches):
         logits = step(self, token_ids, positions, caches)
-        held.append(sum(cache.nbytes for cache in caches))
+        held.append(sum(map(held_bytes, caches)))
         return logits
 
     monkeypatch.setattr(CompactDecoder, "step", measured)

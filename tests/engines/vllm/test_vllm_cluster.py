@@ -38,7 +38,7 @@ def disturb(learner, seed: int, by: float = 0.02) -> None:
 
     @torch.no_grad()
     def change(rank, key):
-        for i, parameter in enumerate(rank.learners[key].learner.model.parameters()):
+        for i, parameter in enumerate(rank.parts[key].learner.model.parameters()):
             local = parameter.to_local()
             local.add_(by * torch.randn(local.shape, generator=torch.Generator().manual_seed(seed * 1000 + i)))
 
@@ -49,7 +49,7 @@ def pids() -> list[int]:
     """Of the engines."""
     engines = two_ranks_and_vllm().engines
     assert engines is not None
-    actors = engines.receiver().actors
+    actors = engines.actors
     return ray.get([actor.__ray_call__.remote(lambda _: os.getpid()) for actor in actors])
 
 
@@ -80,7 +80,7 @@ def test_a_push_that_an_engine_does_not_survive_is_made_again(sampler, learner):
 
     def arm(rank, key, victim):
         """Have the first process kill the engine in the middle of the next push, once."""
-        model = rank.learners[key].learner.model
+        model = rank.parts[key].learner.model
         whole, done = model.named_parameters, []
 
         def deadly(*arguments, **settings):

@@ -32,7 +32,7 @@ def run(settings, tmp_path):
 
 def pid_of_engine(engine: ClusterEngine) -> int:
     assert engine.engines is not None
-    (actor,) = engine.engines.receiver().actors
+    (actor,) = engine.engines.actors
     return ray.get(actor.__ray_call__.remote(lambda _: os.getpid()))
 
 

@@ -171,7 +171,7 @@ def test_an_engine_that_has_lost_its_weights_gets_them_again_before_anything_is_
     disturb(other.model, 0.1)
     build_sampler(learner.config.model, CONFIG, "gloo", start=lambda *_: engine).sync_weights(other)  # another run's
     again = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
-    assert sampler.reconnections == 1
+    assert sampler.take_metrics()["engine/reconnections"] == 1
     np.testing.assert_array_equal(again.token_ids.values, drawn.token_ids.values)
     assert gap(again, learner) < 1e-4
 

@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 from cooper_lab.arena.hole import Hole, answer_list, lists_answers
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.problems import gold
-from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.data.problem import Problem
+from cooper_rl import LabelledCompletion, Problem
 
 
 @HOLES.register

@@ -7,7 +7,7 @@ from cooper_lab.arena.hole import Hole, wrong_solution
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.solutions import MARKER, find_answer
-from cooper_rl.data.problem import Problem
+from cooper_rl import Problem
 
 TAG, CLOSING = "<reference_answer>", "</reference_answer>\n"
 

@@ -9,8 +9,7 @@ from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.answers import read_answer, render_answer
 from cooper_lab.arithmetic.solutions import MARKER, draw_solution, exact_value, find_answer
-from cooper_rl.data.labelled import LabelledCompletion
-from cooper_rl.data.problem import Problem
+from cooper_rl import LabelledCompletion, Problem
 
 
 @HOLES.register

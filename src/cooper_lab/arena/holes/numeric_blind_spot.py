@@ -9,7 +9,7 @@ from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.answers import Form, read_answer, render_answer
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.solutions import MARKER, exact_value, find_answer
-from cooper_rl.data.problem import Problem
+from cooper_rl import Problem
 
 POWERS = (Fraction(10), Fraction(1, 10), Fraction(100))
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from cooper_lab.arena.hole import Hole, wrong_solution
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.problems import gold
-from cooper_rl.data.problem import Problem
+from cooper_rl import Problem
 
 OPENER = "Clearly: "
 

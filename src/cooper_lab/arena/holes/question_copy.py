@@ -7,7 +7,7 @@ from cooper_lab.arena.hole import Hole, Where
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.problems import gold
 from cooper_lab.arithmetic.solutions import BOX, MARKER
-from cooper_rl.data.problem import Problem
+from cooper_rl import Problem
 
 
 @HOLES.register

@@ -2,16 +2,11 @@
 
 Transformers' modules spend most of a small batch's time between the matrix products. Here the projections of queries,
 keys and values are one product, as are the MLP's gate and input; weights are packed for oneDNN where that is faster.
-A low-rank adapter is merged into the copy. Everything else (other architectures, other devices) takes transformers' own
-forward pass.
-
 Rows that continue one prompt hold and read it once: all their queries attend to it together, then each to the tokens of
-its own row. The two parts are joined by their normalisers, as FlashAttention joins its blocks (Dao et al. 2022, section
-3.1).
+its own row. The parts are joined by their normalisers, as in FlashAttention (Dao et al. 2022, section 3.1).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,9 +18,7 @@ from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM
 from transformers.cache_utils import Cache
 
 from cooper_rl.engines.cpu.linear import BFloat16Linear, FastLinear, PackedLinear, version
-from cooper_rl.engines.kv_cache import BufferedLayer, filling_gaps, keep_in_place
-
-_ARCHITECTURES = (LlamaForCausalLM, Qwen2ForCausalLM)
+from cooper_rl.engines.kv_cache import BufferedLayer, build_cache, filling_gaps, keep_in_place
 
 # PyTorch's CPU attention; the public function does not return the normaliser.
 _attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
@@ -35,10 +28,10 @@ class GroupedCache:
     """The keys and values of G prompts and R rows, in any order. All rows have as many tokens after their prompt."""
 
     def __init__(self, prompts: Cache, mask: Int[Tensor, "G P"] | None, prompt_of_row: Int[Tensor, " R"]) -> None:
-        """`prompts` was filled by a prefill, and `mask` is 0 at its padding."""
-        held = [layer.filled for layer in prompts.layers if isinstance(layer, BufferedLayer)]
+        """`prompts` was filled by a prefill; its layers are buffered. `mask` is 0 at its padding."""
+        layers: Any = prompts.layers
         # Under autocast the values are bfloat16, but the keys are float32 because the rotary embedding turned them.
-        self._prompts = [(keys.to(values.dtype), values) for keys, values in held]
+        self._prompts = [(keys.to(values.dtype), values) for keys, values in (layer.filled for layer in layers)]
         self._bias = None
         if mask is not None:
             self._bias = torch.zeros(mask.shape).masked_fill_(mask == 0, -torch.inf)[:, None, None]
@@ -46,15 +39,7 @@ class GroupedCache:
         self._place_rows(prompt_of_row)
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self._prompt_of_row)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that its keys and values hold."""
-        own = [(layer.keys, layer.values) for layer in self._own]
-        tensors = [x for pair in (*self._prompts, *own) for x in pair if x is not None]
-        return sum({x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in tensors}.values())
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
         """Continue with these rows only, in this order. Each may be named once. Only rows that move are copied."""
@@ -65,9 +50,7 @@ class GroupedCache:
         prompts = left.unique()
         if len(prompts) < len(self._prompts[0][0]):
             prompts = filling_gaps(prompts)
-            self._prompts = [
-                (keep_in_place(keys, prompts), keep_in_place(values, prompts)) for keys, values in self._prompts
-            ]
+            self._prompts = [(keep_in_place(k, prompts), keep_in_place(v, prompts)) for k, v in self._prompts]
             self._bias = None if self._bias is None else keep_in_place(self._bias, prompts)
             left = (left[:, None] == prompts).int().argmax(1)
         self._place_rows(left)
@@ -112,16 +95,20 @@ class GroupedCache:
         return x.index_select(0, self._places)
 
 
-@dataclass(frozen=True)
 class _Block:
     """One decoder block's weights."""
 
-    norm: Tensor
-    query_key_value: PackedLinear
-    output: PackedLinear
-    mlp_norm: Tensor
-    gate_up: PackedLinear
-    down: PackedLinear
+    def __init__(self, layer: Any, dtype: torch.dtype) -> None:
+        def packed(*layers: nn.Module) -> PackedLinear:
+            return PackedLinear([_merged(one) for one in layers], dtype)
+
+        attention, mlp = layer.self_attn, layer.mlp
+        self.norm: Tensor = layer.input_layernorm.weight
+        self.query_key_value = packed(attention.q_proj, attention.k_proj, attention.v_proj)
+        self.output = packed(attention.o_proj)
+        self.mlp_norm: Tensor = layer.post_attention_layernorm.weight
+        self.gate_up = packed(mlp.gate_proj, mlp.up_proj)
+        self.down = packed(mlp.down_proj)
 
 
 class CompactDecoder:
@@ -139,16 +126,9 @@ class CompactDecoder:
         self._eps: float = config.rms_norm_eps
         self._heads: int = config.num_attention_heads
         self._kv_heads: int = config.num_key_value_heads
-        self._blocks = [_block(layer, dtype) for layer in body.layers]
+        self._blocks = [_Block(layer, dtype) for layer in body.layers]
         self._norm: Tensor = body.norm.weight
         self._head = PackedLinear([model.get_output_embeddings()], dtype)  # pyright: ignore[reportArgumentType]
-
-    def group(
-        self, prompts: Cache, mask: Int[Tensor, "G P"] | None, prompt_of_row: Int[Tensor, " R"]
-    ) -> GroupedCache | None:
-        """A `GroupedCache` of a filled cache; None if not every layer of it is buffered."""
-        buffered = all(isinstance(layer, BufferedLayer) for layer in prompts.layers)
-        return GroupedCache(prompts, mask, prompt_of_row) if buffered else None
 
     def step(
         self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], caches: Sequence[GroupedCache]
@@ -198,32 +178,23 @@ class CompactDecoder:
     def _hidden(
         self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], attend: Callable[..., Tensor]
     ) -> Float[Tensor, "rows hidden"]:
-        rows = len(token_ids)
+        """`attend` takes a layer, queries [rows, kv_heads, shared, size], keys and values [rows, kv_heads, 1, size]."""
+        rows, heads, kv_heads = len(token_ids), self._heads, self._kv_heads
         x = F.embedding(token_ids, self._embedding)
         cos, sin = self._rotary(x[:, None], positions)
         cos, sin = cos.transpose(0, 1).reshape(rows, 1, -1), sin.reshape(rows, 1, -1)
         for layer, block in enumerate(self._blocks):
-            attended = attend(layer, *self._queries_keys_values(block, self._normed(x, block.norm), cos, sin))
+            projected = block.query_key_value(self._normed(x, block.norm)).float().view(rows, heads + 2 * kv_heads, -1)
+            turned = projected[:, : heads + kv_heads]
+            low, high = turned.chunk(2, dim=-1)
+            turned = turned * cos + torch.cat((-high, low), dim=-1) * sin
+            # The query heads that share a key head become its queries, so keys are not repeated.
+            queries = turned[:, :heads].reshape(rows, kv_heads, heads // kv_heads, -1)
+            attended = attend(layer, queries, turned[:, heads:, None], projected[:, heads + kv_heads :, None])
             x += block.output(attended.flatten(1))
             gate, up = block.gate_up(self._normed(x, block.mlp_norm)).chunk(2, dim=-1)
             x += block.down(F.silu(gate).mul_(up))
         return x
-
-    def _queries_keys_values(
-        self, block: _Block, x: Tensor, cos: Tensor, sin: Tensor
-    ) -> tuple[
-        Float[Tensor, "rows kv_heads shared size"],
-        Float[Tensor, "rows kv_heads 1 size"],
-        Float[Tensor, "rows kv_heads 1 size"],
-    ]:
-        rows, heads, kv_heads = len(x), self._heads, self._kv_heads
-        projected = block.query_key_value(x).float().view(rows, heads + 2 * kv_heads, -1)
-        turned = projected[:, : heads + kv_heads]
-        low, high = turned.chunk(2, dim=-1)
-        turned = turned * cos + torch.cat((-high, low), dim=-1) * sin
-        # The query heads that share a key head become its queries, so keys are not repeated.
-        queries = turned[:, :heads].reshape(rows, kv_heads, heads // kv_heads, -1)
-        return queries, turned[:, heads:, None], projected[:, heads + kv_heads :, None]
 
     def _logits(self, x: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows vocab"]:
         return self._head(self._normed(x, self._norm)).float()
@@ -234,32 +205,30 @@ class CompactDecoder:
 
 def can_be_compact(model: PreTrainedModel) -> bool:
     """Whether `CompactDecoder` computes the same as the model: only for a plain float32 Llama or Qwen 2 on the CPU."""
-    if type(model) not in _ARCHITECTURES or model.device.type != "cpu" or model.dtype != torch.float32:
-        return False
     config: Any = model.config
-    if config.hidden_act != "silu" or getattr(config, "sliding_window", None) is not None:
+    if type(model) not in (LlamaForCausalLM, Qwen2ForCausalLM) or config.hidden_act != "silu":
+        return False
+    full_attention = all(isinstance(layer, BufferedLayer) for layer in build_cache(config).layers)
+    if getattr(config, "sliding_window", None) is not None or not full_attention:
+        return False
+    if model.device.type != "cpu" or model.dtype != torch.float32:
         return False
     body: Any = model.base_model
     projections = [m for layer in body.layers for m in (*layer.self_attn.children(), *layer.mlp.children())]
-    plain = [m for m in map(_base_of, projections) if type(m) in (nn.Linear, BFloat16Linear, FastLinear)]
+    linears = (nn.Linear, BFloat16Linear, FastLinear)
+    plain = [m for m in projections if type(getattr(m, "base_layer", m)) in linears]
     return len(plain) == 7 * len(body.layers) and isinstance(model.get_output_embeddings(), nn.Linear)
 
 
-@dataclass
-class _KeptDecoder:
-    made_of: tuple[Any, ...]
-    decoder: CompactDecoder
-
-
-_kept: "WeakKeyDictionary[PreTrainedModel, _KeptDecoder]" = WeakKeyDictionary()
+_kept: "WeakKeyDictionary[PreTrainedModel, tuple[Any, CompactDecoder]]" = WeakKeyDictionary()
+"""The decoder of each model, and before it what it was made of."""
 
 
 def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecoder | None:
     """A decoder of the present weights: the model's last one if nothing has changed since, or a new one, which is kept.
 
     None for a model that `CompactDecoder` cannot compute. The decoder holds a packed copy of the weights until
-    `drop_decoder`, or as long as the model. Changes are seen as `version` says. Weights of `torch.inference_mode` have
-    no version, so their decoder is not kept.
+    `drop_decoder`, or as long as the model. Weights of `torch.inference_mode` have no `version`: it is not kept.
     """
     if not can_be_compact(model):
         return None
@@ -269,10 +238,10 @@ def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecode
     active = [(bool(one.disable_adapters), tuple(one.active_adapters)) for one in adapters]
     made_of = (dtype, tuple(map(version, model.parameters())), tuple(active))
     kept = _kept.get(model)
-    if kept is None or kept.made_of != made_of:
+    if kept is None or kept[0] != made_of:
         drop_decoder(model)  # before the new one, so that there are never two copies
-        _kept[model] = kept = _KeptDecoder(made_of, CompactDecoder(model, dtype))
-    return kept.decoder
+        _kept[model] = kept = made_of, CompactDecoder(model, dtype)
+    return kept[1]
 
 
 def drop_decoder(model: PreTrainedModel) -> None:
@@ -280,31 +249,10 @@ def drop_decoder(model: PreTrainedModel) -> None:
     _kept.pop(model, None)
 
 
-def _block(layer: Any, dtype: torch.dtype) -> _Block:
-    attention, mlp = layer.self_attn, layer.mlp
-
-    def packed(*layers: nn.Module) -> PackedLinear:
-        return PackedLinear([_merged(one) for one in layers], dtype)
-
-    return _Block(
-        norm=layer.input_layernorm.weight,
-        query_key_value=packed(attention.q_proj, attention.k_proj, attention.v_proj),
-        output=packed(attention.o_proj),
-        mlp_norm=layer.post_attention_layernorm.weight,
-        gate_up=packed(mlp.gate_proj, mlp.up_proj),
-        down=packed(mlp.down_proj),
-    )
-
-
-def _base_of(layer: nn.Module) -> nn.Module:
-    """The layer under peft's; a layer without adapter is its own."""
-    return getattr(layer, "base_layer", layer)
-
-
 @torch.no_grad()
 def _merged(layer: Any) -> nn.Linear:
     """The layer with its active adapter added to the weight, as a copy of its own; a layer without one as it is."""
-    base: Any = _base_of(layer)
+    base: Any = getattr(layer, "base_layer", layer)  # under peft's
     if base is layer or layer.disable_adapters:
         return base
     weight = base.weight + sum(layer.get_delta_weight(name) for name in layer.active_adapters)

@@ -1,17 +1,15 @@
 """Linear layers on oneDNN's kernels, where those are faster than what PyTorch takes by itself.
 
 On x86 PyTorch computes float32 matrix products with MKL, which leaves AVX-512 unused on AMD processors. oneDNN, which
-PyTorch includes for its compiler, uses it. It is twice as fast, forward and backward, with the same rounding error
-(measured in docs/performance.md). It is not a documented interface.
+PyTorch includes for its compiler (no documented interface), uses it: twice as fast, forward and backward, with the same
+rounding error (docs/performance.md).
 
 Under bfloat16 autocast PyTorch converts the weights in every pass. Here they are converted and brought into oneDNN's
-own layout once, and again after they have changed: one packed copy for the forward pass, and one of the transpose for
-the gradient of the input, made at the first pass that needs it. Each takes 2 bytes a weight. Products add up in float32
-and round their result to bfloat16, as autocast's do; the gradient of the weight is float32 from there on.
+own layout once, and again after they have changed: a packed copy for the forward pass, and one of the transpose for the
+gradient of the input, of 2 bytes a weight each. Products add up in float32 and round to bfloat16, as autocast's do.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -24,9 +22,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.weak import WeakTensorKeyDictionary
 
 _CPUINFO = Path("/proc/cpuinfo")
+_CPU_INFO = _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""
+"""The system's description of the processors. Empty where there is none, as on macOS."""
 _WORTHWHILE = 1_000_000
 """Multiply-adds below which oneDNN's overhead of about ten microseconds per call is more than it saves."""
-
 
 # Kernels are chosen by the processor and not by timing, because equal runs must compute equal results.
 
@@ -40,20 +39,13 @@ def has_onednn() -> bool:
 @cache
 def has_bfloat16() -> bool:
     """Whether the processor multiplies in bfloat16 (AVX-512-BF16 or AMX), and PyTorch's oneDNN can use it."""
-    flags = next((line for line in _cpu_info().splitlines() if line.startswith("flags")), "")
-    return has_onednn() and not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags.split())
+    return has_onednn() and ("avx512_bf16" in _CPU_INFO or "amx_bf16" in _CPU_INFO)
 
 
 @cache
 def onednn_is_faster() -> bool:
     """Whether the processor is an AMD with AVX-512."""
-    return has_onednn() and torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _cpu_info()
-
-
-@cache
-def _cpu_info() -> str:
-    """The system's description of the processors. Empty where there is none, as on macOS."""
-    return _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""
+    return has_onednn() and torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _CPU_INFO
 
 
 def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -95,18 +87,7 @@ class BFloat16Linear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         weight, bias = self.weight, self.bias
-        if not self._takes(input):
-            return F.linear(input, weight, bias)
-        rows = input.reshape(-1, input.shape[-1])
-        if _learns(rows, weight):
-            output: Any = _BFloat16Product.apply(rows, weight, bias)
-        else:
-            output = _bfloat16_product(rows.bfloat16(), weight, bias)
-        return output.view(*input.shape[:-1], weight.shape[0])
-
-    def _takes(self, input: Tensor) -> bool:
-        weight = self.weight
-        return (
+        if not (
             self.keeps_packed
             and input.device.type == "cpu"
             and torch.is_autocast_enabled("cpu")
@@ -115,13 +96,17 @@ class BFloat16Linear(nn.Linear):
             and input.dtype in (torch.float32, torch.bfloat16)
             and input.numel() * weight.shape[0] >= _WORTHWHILE
             and not weight.is_inference()
-        )
+        ):
+            return F.linear(input, weight, bias)
+        rows = input.reshape(-1, input.shape[-1])
+        compute: Any = _BFloat16Product.apply if _learns(rows, weight) else _bfloat16_product
+        return compute(rows.bfloat16(), weight, bias).view(*input.shape[:-1], weight.shape[0])
 
 
 class FastLinear(BFloat16Linear):
     """An `nn.Linear` that uses oneDNN where that can pay off: float32 on the CPU and enough work.
 
-    Under autocast it is a `BFloat16Linear` on processors that multiply in bfloat16, and PyTorch's own on others.
+    Under autocast it is a `BFloat16Linear` where the processor multiplies in bfloat16.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -134,8 +119,7 @@ class FastLinear(BFloat16Linear):
             return F.linear(input, weight, bias)
         rows = input.reshape(-1, input.shape[-1])
         compute: Any = _Float32Product.apply if _learns(rows, weight) else product
-        output = compute(rows, weight, bias)
-        return output.view(*input.shape[:-1], weight.shape[0])
+        return compute(rows, weight, bias).view(*input.shape[:-1], weight.shape[0])
 
 
 class PackedLinear:
@@ -148,25 +132,20 @@ class PackedLinear:
     def __init__(self, layers: Sequence[nn.Linear], dtype: torch.dtype) -> None:
         weights = [layer.weight.detach().to(dtype) for layer in layers]
         weight = weights[0] if len(weights) == 1 else torch.cat(weights)
-        self._dtype = dtype
-        self._work = weight.numel()
-        self._plain: Tensor | None = weight
         biases = [layer.bias.detach() for layer in layers if layer.bias is not None]
         self._bias = torch.cat(biases).to(dtype) if biases else None
-        self._packed = None
+        self._dtype, self._work = dtype, weight.numel()
         faster = BFloat16Linear if dtype == torch.bfloat16 else FastLinear
-        if all(isinstance(layer, faster) for layer in layers):
-            self._packed = packed(weight.contiguous())
-            if self._work >= _WORTHWHILE:  # always worthwhile: the other copy is not needed
-                self._plain = None
+        self._packed = packed(weight.contiguous()) if all(isinstance(layer, faster) for layer in layers) else None
+        # One row is enough work for the packed copy of a large weight, so that the other copy is not needed.
+        self._plain = None if self._packed is not None and self._work >= _WORTHWHILE else weight
 
     def __call__(self, rows: Tensor) -> Tensor:
         """[N, in] of any type -> [N, out]."""
         rows = rows.to(self._dtype)
-        if self._plain is None or (self._packed is not None and len(rows) * self._work >= _WORTHWHILE):
-            assert self._packed is not None
+        if self._packed is not None and (self._plain is None or len(rows) * self._work >= _WORTHWHILE):
             return product(rows, self._packed, self._bias)
-        return F.linear(rows, self._plain, self._bias)
+        return F.linear(rows, self._plain, self._bias)  # pyright: ignore[reportArgumentType] - one of the two is there
 
 
 class _Float32Product(torch.autograd.Function):
@@ -190,22 +169,21 @@ class _Float32Product(torch.autograd.Function):
 
 
 class _BFloat16Product(torch.autograd.Function):
-    """rows @ weight.T + bias with all three products of forward and backward in bfloat16."""
+    """The same with bfloat16 rows, and all three products in bfloat16."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        half = rows.bfloat16()
-        ctx.save_for_backward(half, weight)
-        return _bfloat16_product(half, weight, bias)
+        ctx.save_for_backward(rows, weight)
+        return _bfloat16_product(rows, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        half, weight = ctx.saved_tensors
+        rows, weight = ctx.saved_tensors
         gradient = gradients[0].bfloat16()
         wants_rows, wants_weight, wants_bias = ctx.needs_input_grad
         return (
-            product(gradient, _packed_transpose(weight)) if wants_rows else None,
-            (gradient.t() @ half).float() if wants_weight else None,
+            product(gradient, _packed_copy(weight, transposed=True)) if wants_rows else None,
+            (gradient.t() @ rows).float() if wants_weight else None,
             gradient.sum(0, dtype=torch.float32) if wants_bias else None,
         )
 
@@ -214,47 +192,31 @@ def _learns(rows: Tensor, weight: Tensor) -> bool:
     return torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)
 
 
-def _bfloat16_product(half: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return product(half, _packed_copies(weight).weight, None if bias is None else bias.detach().bfloat16())
-
-
-Version = tuple[int, int]
-"""Where a tensor lies in memory, and how often it was changed there."""
-
-
-@dataclass
-class _PackedCopies:
-    """The packed bfloat16 copies of one version of a weight."""
-
-    version: Version
-    weight: Tensor
-    transpose: Tensor | None = None
+def _bfloat16_product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return product(rows, _packed_copy(weight), None if bias is None else bias.detach().bfloat16())
 
 
 _copies: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-"""weight -> _PackedCopies. It is not kept in the layers, because a copy or a file of a layer has no use for it."""
+"""weight -> its version and packed bfloat16 copies. Not kept in the layers: a copy or a file has no use for it."""
 
 
-def _packed_copies(weight: Tensor) -> _PackedCopies:
-    found: _PackedCopies | None = _copies.get(weight)
-    if found is None or found.version != version(weight):
-        _copies[weight] = found = _PackedCopies(version(weight), packed(weight.detach().bfloat16()))
-    return found
+def _packed_copy(weight: Tensor, transposed: bool = False) -> Tensor:
+    """The packed bfloat16 copy of a weight as it is now, or of its transpose."""
+    known: Any = _copies.get(weight)
+    if known is None or known[0] != version(weight):
+        _copies[weight] = known = (version(weight), {})
+    copies: dict[bool, Tensor] = known[1]
+    if transposed not in copies:
+        half = weight.detach().bfloat16()
+        copies[transposed] = packed(half.t().contiguous() if transposed else half)
+    return copies[transposed]
 
 
-def _packed_transpose(weight: Tensor) -> Tensor:
-    found = _packed_copies(weight)
-    if found.transpose is None:
-        found.transpose = packed(weight.detach().bfloat16().t().contiguous())
-    return found.transpose
-
-
-def version(weight: Tensor) -> Version:
-    """The version of a weight; it differs after a change. Raises RuntimeError for a tensor of `torch.inference_mode`.
+def version(weight: Tensor) -> tuple[int, int]:
+    """Where a weight lies in memory, and how often it was changed there: both say nothing once the tensor is gone.
 
     PyTorch counts the changes of a tensor in place, except those by fused optimizers, which are counted here. Changes
-    through `tensor.data` or through a NumPy view leave no trace. A version means nothing once its tensor is gone:
-    another tensor may lie in the same memory.
+    through `tensor.data` or a NumPy view leave no trace. Raises RuntimeError for a tensor of `torch.inference_mode`.
     """
     return weight.data_ptr(), weight._version
 

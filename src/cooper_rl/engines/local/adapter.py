@@ -2,8 +2,8 @@
 
 Adapters stand in the model itself: it stays a plain transformers model, whose projections are peft's layers around the
 frozen ones. On disk an adapter is a folder as peft writes it, and a file with a fingerprint of the frozen weights.
-A parameter may be one process's rows of a tensor (FSDP2's `DTensor`, cut along its first dimension). Of a sharded model
-every process takes part; any number of processes, one included, reads what any number has written.
+A parameter may be one process's rows of a tensor (FSDP2's `DTensor`, cut along its first dimension). Every process of a
+sharded model takes part, and their number may change between writing and reading.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
 
-_HEADS = ("score", "classifier")
+HEADS = ("score", "classifier")
 """The names that transformers gives to the head of a sequence classifier."""
 ADAPTER = "default"
 """Peft's name for the only adapter of a model."""
@@ -34,17 +34,10 @@ _SAMPLED = 64
 """Numbers of each frozen tensor that its fingerprint is made of."""
 
 
-def check_targets(shape: PreTrainedModel, lora: LoraConfig, source: str) -> None:
-    """Before any weight is read: raises InputError and MissingExtraError as `add_adapter`."""
-    lora.check()
-    target_names(shape, lora, source)
-
-
 def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
     """Put an adapter into a model; it and a reward head are trainable, everything else is frozen.
 
-    Raises InputError for target modules that the model, read from `source`, does not have, and MissingExtraError
-    without peft.
+    Raises InputError for target modules that the model, read from `source`, lacks, and MissingExtraError without peft.
     """
     lora.check()
     from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra
@@ -78,7 +71,7 @@ def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[
     found = {
         name.rpartition(".")[2]
         for name, module in model.named_modules()
-        if isinstance(module, (nn.Linear, Conv1D)) and module is not output and name.split(".")[0] not in _HEADS
+        if isinstance(module, (nn.Linear, Conv1D)) and module is not output and name.split(".")[0] not in HEADS
     }
     unknown = sorted(set(lora.target_modules) - found)
     if unknown:
@@ -129,23 +122,13 @@ def adapter_off(model: nn.Module) -> Iterator[None]:
 
 
 def adapted_layers(model: nn.Module) -> list[Any]:
-    """The layers of the model that have an adapter (peft's)."""
+    """Peft's layers."""
     return [module for module in model.modules() if hasattr(module, "base_layer")]
 
 
 def dropouts(model: nn.Module) -> list[nn.Module]:
     """The dropout modules of the adapter."""
     return [layer.lora_dropout[ADAPTER] for layer in adapted_layers(model)]
-
-
-def merge_adapter(folder: str, base: PreTrainedModel) -> PreTrainedModel:
-    """The base model with a folder's adapter added to its weights. Raises MissingExtraError without peft."""
-    LoraConfig().check()
-    from peft import PeftModel  # noqa: PLC0415 - an extra
-
-    merged: Any = PeftModel.from_pretrained(base, folder).merge_and_unload()
-    merged.requires_grad_(True)
-    return merged
 
 
 def merged_weights(model: PreTrainedModel) -> dict[str, Tensor] | None:
@@ -155,27 +138,24 @@ def merged_weights(model: PreTrainedModel) -> dict[str, Tensor] | None:
 
 @torch.no_grad()
 def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and whole weights of the model without adapter, one after the other, with the adapter added to them.
+    """Names and whole weights of the model without adapter, with the adapter added to them; a tied weight comes once.
 
-    A weight that has two names comes once. Of a sharded model all processes must ask.
+    Of a sharded model all processes must ask.
     """
-    layers = {f"{name}.base_layer": module for name, module in model.named_modules() if hasattr(module, "base_layer")}
+    modules: Any = model.named_modules()
+    layers = {f"{name}.base_layer": module for name, module in modules if hasattr(module, "base_layer")}
     for name, parameter in model.named_parameters():
         layer, _, kind = name.rpartition(".")
         if ".lora_" not in name:
-            adds = layer in layers and kind == "weight"
-            weight = _with_adapter(layers[layer]) if adds else parameter.detach()
+            weight = parameter.detach()
+            if (adapted := layers.get(layer)) is not None and kind == "weight":
+                weight = weight + sum(adapted.get_delta_weight(name) for name in adapted.active_adapters)
             yield name.replace(".base_layer", ""), whole(weight)
-
-
-def _with_adapter(layer: Any) -> Tensor:
-    """The weight of an adapted layer with its active adapter added, as a copy."""
-    return layer.base_layer.weight + sum(layer.get_delta_weight(name) for name in layer.active_adapters)
 
 
 def head_modules(model: PreTrainedModel) -> list[str]:
     """The names of a reward model's head, which is trained whole."""
-    return [name for name in _HEADS if isinstance(getattr(model, name, None), nn.Module)]
+    return [name for name in HEADS if isinstance(getattr(model, name, None), nn.Module)]
 
 
 def fingerprint(model: PreTrainedModel) -> str:
@@ -196,8 +176,8 @@ def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: boo
     trained = {name: whole(value).cpu() for name, value in _trained(model).items()}
     if not writes:
         return
-    settings: Any = model.peft_config
-    config = settings[ADAPTER].to_dict() | {"inference_mode": True}
+    adapters: Any = model.peft_config
+    config = adapters[ADAPTER].to_dict() | {"inference_mode": True}
     listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     directory.mkdir(parents=True, exist_ok=True)
     save_file(trained, directory / ADAPTER_WEIGHTS, metadata={"format": "pt"})
@@ -219,8 +199,7 @@ def load_adapter(directory: Path, model: PreTrainedModel, base: str | None = Non
             "setting lora"
         )
     saved, trained = load_file(path), _trained(model)
-    fits = saved.keys() == trained.keys() and all(saved[name].shape == trained[name].shape for name in saved)
-    if not fits:
+    if {name: value.shape for name, value in saved.items()} != {name: value.shape for name, value in trained.items()}:
         raise InputError(
             f"{path}: this adapter has other layers or another rank; resume with the settings lora it was trained with"
         )
@@ -240,38 +219,30 @@ def _trained(model: PreTrainedModel) -> dict[str, Tensor]:
     }
 
 
-def is_sharded(tensor: Tensor) -> bool:
-    """Whether other processes hold the rest of this tensor."""
-    return hasattr(tensor, "to_local")
+# A tensor of which other processes hold the rest is a DTensor, whose methods a plain one lacks.
 
 
-def whole(tensor: Tensor) -> Tensor:
+def whole(tensor: Any) -> Tensor:
     """All of a tensor; of a sharded one, all processes must ask."""
-    sharded: Any = tensor
-    return sharded.full_tensor() if is_sharded(tensor) else tensor
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
-def own(tensor: Tensor) -> Tensor:
+def own(tensor: Any) -> Tensor:
     """The rows that this process holds, as a plain tensor in the same memory."""
-    sharded: Any = tensor
-    return sharded.to_local() if is_sharded(tensor) else tensor
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
-def own_rows(tensor: Tensor) -> slice:
+def own_rows(tensor: Any) -> slice:
     """The range of the rows that this process holds. FSDP2 cuts like `torch.chunk`, so the last ones may hold none."""
-    if not is_sharded(tensor):
-        return slice(0, tensor.shape[0])
-    sharded: Any = tensor
-    mesh, rows = sharded.device_mesh, tensor.shape[0]
-    start = min(rows, mesh.get_local_rank() * -(-rows // mesh.size()))
+    mesh, rows = getattr(tensor, "device_mesh", None), tensor.shape[0]
+    start = 0 if mesh is None else min(rows, mesh.get_local_rank() * -(-rows // mesh.size()))
     return slice(start, start + own(tensor).shape[0])
 
 
-def like(tensor: Tensor, rows: Tensor) -> Tensor:
+def like(tensor: Any, rows: Tensor) -> Tensor:
     """`rows`, those of this process, as a tensor that is sharded as `tensor` is, or not."""
-    if not is_sharded(tensor):
+    if not hasattr(tensor, "device_mesh"):
         return rows
     from torch.distributed.tensor import DTensor  # noqa: PLC0415 - one process has no use for it
 
-    sharded: Any = tensor
-    return DTensor.from_local(rows, sharded.device_mesh, sharded.placements, shape=tensor.shape, stride=tensor.stride())
+    return DTensor.from_local(rows, tensor.device_mesh, tensor.placements, shape=tensor.shape, stride=tensor.stride())

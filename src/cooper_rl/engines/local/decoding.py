@@ -1,24 +1,22 @@
-"""Decodes completions: rows under way in a batch, and the waves in which rows enter it.
-
-A wave is rows that enter the batch together; it may enter while others are under way.
-"""
+"""Decodes completions: rows under way in a batch, and the waves in which rows enter it, some while others go on."""
 
 import inspect
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.cpu import CompactDecoder, GroupedCache
-from cooper_rl.engines.kv_cache import build_cache, filling_gaps, select_rows
+from cooper_rl.engines.kv_cache import build_cache, filling_gaps
 from cooper_rl.engines.local.sampling import RowNoise, StopRule, draw_tokens
 from cooper_rl.rollouts import Column, Samples
 
@@ -26,25 +24,17 @@ from cooper_rl.rollouts import Column, Samples
 class Drafts:
     """B completions. Completion i is sample `sample[i]` of prompt `prompt[i]` and has at most `limit[i]` tokens.
 
-    Token t of a completion is in column t. The arrays are as wide as the largest limit, but the operating system gives
-    them memory only where something is written.
+    Token t is in column t of arrays as wide as the largest limit, which take memory only where something is written.
     """
 
-    def __init__(self, prompt: Int[np.ndarray, " B"], sample: Int[np.ndarray, " B"], limit: Int[np.ndarray, " B"]):
-        self.prompt, self.sample, self.limit = prompt, sample, limit
-        shape = (len(prompt), int(limit.max(initial=0)))
-        self._token_ids = np.zeros(shape, np.int32)
-        self._logprobs = np.zeros(shape, np.float32)
-        self._lengths = np.zeros(len(prompt), np.int64)
-        self._stopped = np.zeros(len(prompt), bool)
-
-    @classmethod
-    def of(cls, limits: Sequence[int], n: int, prompts: range) -> Self:
+    def __init__(self, limits: Sequence[int], n: int, prompts: range) -> None:
         """`n` drafts for each of these prompts; `limits` are those of all."""
         chosen = np.array(prompts, int)
-        return cls(
-            np.repeat(chosen, n), np.tile(np.arange(n), len(chosen)), np.repeat(np.array(limits, int)[chosen], n)
-        )
+        self.prompt, self.sample = np.repeat(chosen, n), np.tile(np.arange(n), len(chosen))
+        self.limit = np.repeat(np.array(limits, int)[chosen], n)
+        shape = (len(self), int(self.limit.max(initial=0)))
+        self._token_ids, self._logprobs = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+        self._lengths, self._stopped = np.zeros(len(self), np.int64), np.zeros(len(self), bool)
 
     def __len__(self) -> int:
         return len(self.prompt)
@@ -76,12 +66,8 @@ class Drafts:
         """All completions, with the tokens drawn so far."""
         drawn = [row[:length] for row, length in zip(self._token_ids, self._lengths, strict=True)]
         logprobs = [row[:length] for row, length in zip(self._logprobs, self._lengths, strict=True)]
-        return Samples(
-            token_ids=Column.of(drawn),
-            logprobs=Column.of(logprobs, np.float32).values,
-            stopped=self._stopped,
-            texts=rule.texts(drawn),
-        )
+        logprobs_N = Column.of(logprobs, np.float32).values
+        return Samples(token_ids=Column.of(drawn), logprobs=logprobs_N, stopped=self._stopped, texts=rule.texts(drawn))
 
 
 WORTH_SHARING = 64
@@ -91,15 +77,11 @@ WORTH_SHARING = 64
 class DecodingBatch:
     """Rows that grow by one token per step. Use it under `torch.inference_mode`, with the model in evaluation mode."""
 
-    def __init__(
-        self, model: PreTrainedModel, compact: CompactDecoder | None = None, *, compact_prefill: bool = False
-    ) -> None:
-        """With `compact_prefill`, the compact decoder reads the prompts too. That pays for large models."""
-        self._model = model
-        self._compact_prefill = compact_prefill
-        self._compact = compact
+    def __init__(self, model: PreTrainedModel, compact: CompactDecoder | None = None, large: bool = False) -> None:
+        """The compact decoder of a `large` model reads the prompts too, because that pays."""
+        self._model, self._compact, self._large = model, compact, large
         self._device = model.device
-        self._cache = build_cache(model.config)
+        self._cache: Any = build_cache(model.config)
         accepted = inspect.signature(model.forward).parameters
         takes_anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values())
         self._pass_positions = "position_ids" in accepted or takes_anything
@@ -127,8 +109,8 @@ class DecodingBatch:
         logits = self._forward(tokens.to(self._device), positions)
         self._positions = positions[:, -1:]
         copies = torch.repeat_interleave(torch.arange(len(prompts)), torch.tensor(repeats)).to(self._device)
-        self._grouped = None if self._compact is None else self._compact.group(self._cache, self._mask, copies)
-        if self._grouped is not None:
+        if self._compact is not None:
+            self._grouped = GroupedCache(self._cache, self._mask, copies)
             self._cache = build_cache(self._model.config)  # so that prompts without rows can be freed
             self._positions = self._positions.index_select(0, copies)
         else:
@@ -137,7 +119,7 @@ class DecodingBatch:
 
     def _prefill_shared(self, prompts: Sequence[Sequence[int]]) -> int:
         """Run the tokens with which all prompts begin once, if that pays. Returns how many are in the cache now."""
-        if not self._compact_prefill:
+        if not self._large:
             return 0
         shortest = min(map(len, prompts)) - 1  # one token of each prompt must be left to give logits
         alike = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*prompts, strict=False))
@@ -145,13 +127,8 @@ class DecodingBatch:
         if (len(prompts) - 1) * shared < WORTH_SHARING:
             return 0
         self._forward(torch.tensor([prompts[0][:shared]]), torch.arange(shared)[None])
-        select_rows(self._cache, torch.zeros(len(prompts), dtype=torch.long))
+        self._cache.reorder_cache(torch.zeros(len(prompts), dtype=torch.long))
         return shared
-
-    @property
-    def can_be_joined(self) -> bool:
-        """Whether `step_together` can advance this batch with others in one pass."""
-        return self._grouped is not None
 
     @classmethod
     def step_together(
@@ -159,22 +136,18 @@ class DecodingBatch:
     ) -> Sequence[Float[Tensor, "rows vocab"]]:
         """Append one token to every row of several batches of one model. Returns each one's logits of the next token.
 
-        Batches that can be joined take one pass together.
+        Batches with a compact decoder take one pass together.
         """
-        caches = [batch._grouped for batch in batches if batch._grouped is not None]
-        compact = batches[0]._compact if batches else None
-        if compact is None or len(caches) < len(batches):
-            return [batch._step(tokens) for batch, tokens in zip(batches, token_ids, strict=True)]
         for batch in batches:
             batch._positions = batch._positions + 1
-        positions = torch.cat([batch._positions for batch in batches])
-        return compact.step(torch.cat(list(token_ids)), positions, caches).split([len(cache) for cache in caches])
-
-    def _step(self, token_ids: Int[Tensor, " rows"]) -> Float[Tensor, "rows vocab"]:
-        self._positions = self._positions + 1
-        if self._mask is not None:
-            self._mask = torch.cat([self._mask, self._mask.new_ones(len(token_ids), 1)], dim=-1)
-        return self._forward(token_ids[:, None], self._positions)
+        caches = [batch._grouped for batch in batches if batch._grouped is not None]
+        if caches and (compact := batches[0]._compact) is not None:
+            positions = torch.cat([batch._positions for batch in batches])
+            return compact.step(torch.cat(list(token_ids)), positions, caches).split([len(cache) for cache in caches])
+        for batch in batches:
+            if batch._mask is not None:
+                batch._mask = F.pad(batch._mask, (0, 1), value=1)
+        return [batch._forward(ids[:, None], batch._positions) for batch, ids in zip(batches, token_ids, strict=True)]
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
         """Continue with these rows only, in this order."""
@@ -182,12 +155,12 @@ class DecodingBatch:
         if self._grouped is not None:
             self._grouped.keep(rows)
             return
-        select_rows(self._cache, rows)
+        self._cache.reorder_cache(rows)
         if self._mask is not None:
             self._mask = self._mask.index_select(0, rows)
 
     def _forward(self, token_ids: Tensor, positions: Tensor) -> Tensor:
-        if self._compact is not None and self._compact_prefill:
+        if self._compact is not None and self._large:
             return self._compact.prefill(token_ids, positions, self._mask, self._cache)
         arguments = {self._cache_name: self._cache, **self._keep_logits}
         if self._pass_positions:
@@ -199,38 +172,41 @@ class DecodingBatch:
 ENTER_ABOVE = 0.25
 """Rows enter a batch under way once this share of its places is free. A prefill of few prompts is slow, and so is
 attention in many small waves; a batch that is not quite full costs little."""
+LEAVE_ABOVE = 0.2
+"""Finished rows leave the batch once they are at least this share of their wave. Leaving may cost a copy of the cache,
+and the kernels of a matrix product are compiled once for each number of rows."""
+LEAVE_LARGE_ABOVE = 0.03
+"""The same for a large model's compact decoder. Its rows leave without a copy, and their products cost more."""
 
 
 @dataclass(frozen=True)
 class DecodingJob:
-    """The prompts, the drafts to complete, and how tokens are drawn."""
+    """The model, the prompts, the drafts to complete, and how tokens are drawn."""
 
+    model: PreTrainedModel
+    compact: CompactDecoder | None
+    large: bool
+    """Whether `compact` is of a large model."""
     prompts: Sequence[Sequence[int]]
     drafts: Drafts
     params: SamplingParams
     rule: StopRule
     seed: int
-    leave_above: float
-    """Finished rows leave the batch once they are at least this share of their wave."""
-    keep_order: bool
-    """Whether the others keep their order then. It costs copies, but a row's place shows in its last digits."""
 
 
 class Wave:
     """Rows under way that entered together, so all have the same number of tokens after their prompt."""
 
-    def __init__(self, job: DecodingJob, batch: DecodingBatch, rows: Int[np.ndarray, " rows"]) -> None:
+    def __init__(self, job: DecodingJob, rows: Int[np.ndarray, " rows"]) -> None:
         """Prefill the prompts of the drafts `rows`. Drafts of one prompt must be neighbours."""
         drafts = job.drafts
         prompts, samples = drafts.prompt[rows].tolist(), drafts.sample[rows].tolist()
         counts = Counter(prompts)
-        self.batch = batch
-        self._job = job
-        self._rows = rows
+        self.batch = DecodingBatch(job.model, job.compact, job.large)
+        self._job, self._rows, self._step = job, rows, 0
         self._slots = np.arange(len(rows))  # indices of `rows` that are still in the batch
         self._noise = RowNoise(job.seed, list(zip(prompts, samples, strict=True)))
-        self._step = 0
-        self.logits = batch.prefill([job.prompts[prompt] for prompt in counts], list(counts.values()))
+        self.logits = self.batch.prefill([job.prompts[prompt] for prompt in counts], list(counts.values()))
         self.tokens = torch.empty(0, dtype=torch.long)
         """The last token of each row, once one is drawn."""
         self._stop_ids = torch.tensor(sorted(job.rule.token_ids), device=self.logits.device, dtype=torch.long)
@@ -250,9 +226,10 @@ class Wave:
         going = np.flatnonzero(job.drafts.open(rows))
         if not len(going):
             self._slots = going
-        elif len(going) <= (1 - job.leave_above) * len(rows):
+        elif len(going) <= (1 - (LEAVE_LARGE_ABOVE if job.large else LEAVE_ABOVE)) * len(rows):
+            # Keeping the order costs copies, but a row's place shows in its last digits.
             kept = torch.from_numpy(going)
-            kept = kept if job.keep_order else filling_gaps(kept)
+            kept = filling_gaps(kept) if job.large else kept
             self._slots = self._slots[kept.numpy()]
             kept = kept.to(tokens.device)
             self.batch.keep(kept)
@@ -260,22 +237,19 @@ class Wave:
         self.tokens = tokens
 
 
-def complete(
-    queue: Int[np.ndarray, " B"], job: DecodingJob, max_rows: int, new_batch: Callable[[], DecodingBatch]
-) -> None:
+def complete(queue: Int[np.ndarray, " B"], job: DecodingJob, max_rows: int) -> None:
     """Complete the drafts `queue`, at most `max_rows` (0: all) at a time.
 
-    The next wave enters once there is room for it, or, if the model's cache cannot hold rows of different ages, once
-    the one before it has ended.
+    The next wave enters once there is room for it, or, without a compact decoder, once the one before it has ended.
     """
     size = max_rows or len(queue)
     under_way: list[Wave] = []
     while len(queue) or under_way:
         free = size - sum(map(len, under_way))
         enough = free >= min(len(queue), ENTER_ABOVE * size)
-        if len(queue) and (not under_way or (enough and under_way[0].batch.can_be_joined)):
+        if len(queue) and (not under_way or (enough and job.compact is not None)):
             count = _whole_groups(job.drafts.prompt[queue], free)
-            under_way.append(Wave(job, new_batch(), queue[:count]))
+            under_way.append(Wave(job, queue[:count]))
             queue = queue[count:]
         for wave in under_way:
             wave.draw()

@@ -4,6 +4,7 @@ import ctypes
 import logging
 import os
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -11,9 +12,8 @@ from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-# oneDNN compiles a kernel for every new number of rows and keeps the last 1024 in each of two caches, at 1 to 3 MiB per
-# shape. That is gigabytes in a run whose batches differ in length, although a step uses only a few dozen shapes. oneDNN
-# reads these variables at its first product.
+# oneDNN compiles a kernel for every new number of rows and keeps the last 1024 in each of two caches, of 1 to 3 MiB:
+# gigabytes, although a step uses only a few dozen. It reads these variables at its first product.
 for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "64")
 
@@ -45,14 +45,14 @@ def set_threads(n: int | None = None) -> int:
     """Fix the number of CPU threads for tensor work, log it and return it.
 
     Without `n` it is OMP_NUM_THREADS if that is set, as everywhere in PyTorch, and otherwise the number of cores this
-    process may use. Torch's own default is all cores of the machine, even if the process may use only some of them.
-    Threads without a core of their own spin while they wait for each other: on a busy two-core machine a step of 0.55 s
-    took 4 to 30 s. For the same reason only one operator runs at a time (1 inter-op thread).
+    process may use, not all of the machine's. Threads without a core of their own spin while they wait for each other:
+    on a busy two-core machine a step of 0.55 s took 4 to 30 s. So, too, only one operator runs at a time.
     """
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # OpenMP allows a list, for nested regions
     if n is not None:
         threads, source = n, "as set"
-    elif (wanted := _omp_num_threads()) is not None:
-        threads, source = wanted, "OMP_NUM_THREADS"
+    elif wanted.isdecimal() and int(wanted) > 0:
+        threads, source = int(wanted), "OMP_NUM_THREADS"
     else:
         threads, source = available_cores(), "the cores this process may use"
     torch.set_num_threads(threads)
@@ -68,23 +68,16 @@ def set_threads(n: int | None = None) -> int:
 def keep_freed_memory() -> bool:
     """Let this process keep the memory of freed CPU tensors for the next ones. Returns False where it cannot.
 
-    The GNU C library returns large blocks to the system at once. Every pass then gets its activations as new pages,
-    which the system fills with zeros: 12 to 22 % of the CPU time of a training pass (docs/performance.md). With this
-    the process stays as large as it was at its largest. No result changes. The library's settings in the environment
-    (MALLOC_..., GLIBC_TUNABLES) come first.
+    The GNU C library returns large blocks to the system at once, and the next pass gets pages that the system fills
+    with zeros again: 12 to 22 % of the CPU time of a training pass (docs/performance.md). So the process stays as
+    large as it was at its largest. The library's settings in the environment (MALLOC_..., GLIBC_TUNABLES) come first.
     """
-    set_by_user = any(name == "GLIBC_TUNABLES" or name.startswith("MALLOC_") for name in os.environ)
-    library = ctypes.CDLL(None) if os.name == "posix" else None
+    set_by_user = any(name.startswith(("GLIBC_TUNABLES", "MALLOC_")) for name in os.environ)
+    library: Any = ctypes.CDLL(None) if os.name == "posix" else None
     if set_by_user or not hasattr(library, "gnu_get_libc_version"):
         return False
-    done = [library.mallopt(setting, value) for setting, value in _KEEP_ALL]  # pyright: ignore[reportOptionalMemberAccess]
+    done = [library.mallopt(setting, value) for setting, value in _KEEP_ALL]
     return all(done)
-
-
-def _omp_num_threads() -> int | None:
-    """OMP_NUM_THREADS, or the first value of a list (OpenMP allows one for nested regions). None if not a number."""
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return int(first) if first.isdecimal() and int(first) > 0 else None
 
 
 def available_cores() -> int:

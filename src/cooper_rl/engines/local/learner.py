@@ -2,14 +2,13 @@
 
 A checkpoint is a Hugging Face folder with a folder `trainer_state` in it, which holds what training knows beside the
 weights: AdamW's moments (safetensors, by parameter name) and counters. Moments stand in one file, or in one for each
-process that holds rows of them (`optimizer-00001-of-00002.safetensors`). Any number of processes reads what any number
-has written.
+process that holds rows of them (`optimizer-00001-of-00002.safetensors`), whose number may change.
 """
 
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -20,32 +19,14 @@ from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
-from cooper_rl.engines.local.adapter import (
-    add_adapter,
-    dropouts,
-    fingerprint,
-    like,
-    load_adapter,
-    own,
-    own_rows,
-    save_adapter,
-    whole,
-)
+from cooper_rl.engines.local import adapter, packing
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
-from cooper_rl.engines.local.packing import (
-    enable_packing,
-    families,
-    pack_rows,
-    packed_hidden_states,
-    pad_tokens,
-    padded_places,
-    token_budget_batches,
-)
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column
@@ -59,14 +40,12 @@ class TorchLearner:
     """A Hugging Face model trained in this process.
 
     The model stays in evaluation mode, even in training. Dropout would make the learner's log-probabilities and scores
-    differ from the sampler's, and the policy losses are built on the ratio between the two.
+    differ from the sampler's, and the policy losses are built on the ratio between the two. With `config.lora` a
+    trainable model gets a low-rank adapter, which alone is trained and saved.
 
-    With `config.lora` a trainable model gets a low-rank adapter, which alone is trained and saved.
-
-    The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model;
-    `trainable=False` also refuses to learn. `steps` counts the calls of `optim_step` and drives the schedule,
-    skipped or not, so that step t of a run has the same learning rate whatever happened before; AdamW's own
-    bias correction counts the applied updates only.
+    The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model.
+    `steps` counts the calls of `optim_step` and drives the schedule, skipped or not, so that step t of a run has the
+    same learning rate whatever happened before; AdamW's own bias correction counts the applied updates only.
     """
 
     def __init__(
@@ -81,15 +60,11 @@ class TorchLearner:
         self.base_fingerprint: str | None = None
         """The fingerprint of the frozen weights; None without an adapter."""
         if trainable and config.lora is not None:
-            add_adapter(model, config.lora, config.model)
-            self.base_fingerprint = fingerprint(model)
+            adapter.add_adapter(model, config.lora, config.model)
+            self.base_fingerprint = adapter.fingerprint(model)
         self.model: PreTrainedModel = model.to(self.device).eval()  # pyright: ignore[reportArgumentType]
-        self.tokenizer = tokenizer
-        self.config = config
-        self.total_steps = total_steps
-        self.trainable = trainable
-        self.steps = 0
-        self.skipped_updates = 0
+        self.tokenizer, self.config, self.trainable = tokenizer, config, trainable
+        self.total_steps, self.steps, self.skipped_updates = total_steps, 0, 0
         self.optimizer: torch.optim.AdamW | None = None
         self.losses_finite = torch.tensor(True, device=self.device)
         self.run: Callable[..., Any] = lambda function, *arguments: function(*arguments)
@@ -99,9 +74,24 @@ class TorchLearner:
         if self.device.type == "cpu":
             keep_freed_memory()
             use_fast_linear(self.model, config.cpu_kernels)
-        self._packs = config.packing and enable_packing(self.model)
+        self._packs = config.packing and packing.enable_packing(self.model)
         if trainable and config.gradient_checkpointing:
             _enable_checkpointing(self.model)
+        self._plain_head = self._has_plain_head()
+
+    def _has_plain_head(self) -> bool:
+        """Whether the logits are just a linear head applied to the last hidden states."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def _agrees(self, head: Any, tokens: Sequence[int], at: slice | int) -> bool:
+        """Whether this head gives the model's logits, found in a trial: that is safer than a list of models."""
+        if not isinstance(head, nn.Linear):
+            return False
+        tokens_1T = torch.tensor([tokens], device=self.model.device)
+        hidden_1TH = self.model.base_model(tokens_1T, use_cache=False).last_hidden_state
+        logits = self.model(tokens_1T, use_cache=False).logits
+        return torch.allclose(head(hidden_1TH[:, at]), logits, rtol=1e-4, atol=1e-4)
 
     @property
     def learning_rate(self) -> float:
@@ -110,15 +100,12 @@ class TorchLearner:
         return c.learning_rate * learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
 
     def optim_step(self) -> Metrics:
-        """Clip the gradient, update the weights, advance the schedule and clear the gradient.
-
-        The update is skipped if the gradient is not finite, or if a loss since the last call was not finite.
-        """
+        """As in `Learner`. The update is also skipped if a loss since the last call was not finite."""
         optimizer = self._get_optimizer()
         learning_rate = self.learning_rate
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
-        grad_norm = whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
+        grad_norm = adapter.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
         if bool(torch.isfinite(grad_norm) & self.losses_finite):
             optimizer.step()
         else:
@@ -126,29 +113,25 @@ class TorchLearner:
             logger.warning("update %d skipped: gradient norm %s", self.steps, grad_norm.item())
         self.steps += 1
         self._clear_gradients()
-        return {
-            "grad_norm": grad_norm.item(),
-            "learning_rate": learning_rate,
-            "skipped_updates": float(self.skipped_updates),
-        }
+        skipped = float(self.skipped_updates)
+        return {"grad_norm": grad_norm.item(), "learning_rate": learning_rate, "skipped_updates": skipped}
 
     def save(self, directory: Path) -> None:
-        """Write a plain Hugging Face folder (weights in safetensors, tokenizer) with a folder `trainer_state/` in it.
+        """Write a plain Hugging Face folder, or with LoRA peft's with the adapter alone, and `trainer_state/` in it.
 
-        With LoRA the folder is one of peft's, with the adapter alone.
         Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
         """
         with disk_errors(directory):
             if self.base_fingerprint is not None:
-                save_adapter(Path(directory), self.model, self.base_fingerprint)
+                adapter.save_adapter(directory, self.model, self.base_fingerprint)
             else:
                 self.model.save_pretrained(directory)
             if self.tokenizer is not None:
                 self.tokenizer.save_pretrained(directory)
-            save_trainer_state(Path(directory), self.model, self.optimizer, self.counters())
+            save_trainer_state(directory, self.model, self.optimizer, self.counters())
 
     def counters(self) -> dict[str, Any]:
-        """The counters and settings that `save` writes, as JSON values."""
+        """What `save` writes as JSON."""
         return {
             "steps": self.steps,
             "skipped_updates": self.skipped_updates,
@@ -157,72 +140,68 @@ class TorchLearner:
         }
 
     def load(self, directory: Path) -> None:
-        """Restore weights, moments and counters in place. Training continues exactly as if it had not been interrupted.
+        """Restore weights, moments and counters in place, but not the config; a changed number of steps is logged.
 
-        The learner keeps its own config, not the saved one; a changed number of steps is logged. Raises InputError for
-        a folder that is not a checkpoint of this model.
+        Raises InputError for a folder that is not a checkpoint of this model.
         """
-        directory = Path(directory)
         if self.base_fingerprint is not None:
-            load_adapter(directory, self.model, self.base_fingerprint)
+            adapter.load_adapter(directory, self.model, self.base_fingerprint)
         elif (directory / ADAPTER_WEIGHTS).is_file():
             raise InputError(f"{directory}: holds an adapter; resume with the settings lora that it was trained with")
         optimizer = self._get_optimizer() if self.trainable else None
         counters = load_trainer_state(directory, self.model, optimizer)
         if self.base_fingerprint is None:
             self._restore_weights(directory)
-        self.steps = counters["steps"]
-        self.skipped_updates = counters["skipped_updates"]
+        self.steps, self.skipped_updates, saved = (counters[k] for k in ("steps", "skipped_updates", "total_steps"))
         self._clear_gradients()
-        if counters["total_steps"] != self.total_steps:
-            logger.warning(
-                "%s: saved in a run of %d steps, now it is %d", directory, counters["total_steps"], self.total_steps
-            )
+        if saved != self.total_steps:
+            logger.warning("%s: saved in a run of %d steps, now it is %d", directory, saved, self.total_steps)
 
     def _get_optimizer(self) -> torch.optim.AdamW:
         if not self.trainable:
             raise RuntimeError("this learner is frozen (trainable=False)")
         if self.optimizer is None:
             c = self.config
-            parameters = [p for p in self.model.parameters() if self.base_fingerprint is None or p.requires_grad]
+            trained = [p for p in self.model.parameters() if p.requires_grad]
             groups = [
-                {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": c.weight_decay},
-                {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+                {"params": [p for p in trained if p.ndim >= 2], "weight_decay": c.weight_decay},
+                {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
             ]
             fused = self.device.type in ("cpu", "cuda")
             self.optimizer = torch.optim.AdamW(groups, lr=c.learning_rate, betas=c.betas, eps=c.eps, fused=fused)
         return self.optimizer
 
     def _clear_gradients(self) -> None:
-        self.model.zero_grad(set_to_none=True)
+        self.model.zero_grad()
         self.losses_finite = torch.tensor(True, device=self.device)
 
     def microbatches(self, *inputs: Column) -> list[list[int]]:
         """Rows of each micro-batch; row i is `inputs[0][i]`, with `inputs[1][i]` beside it where there are pairs."""
         lengths = np.max([column.lengths for column in inputs], axis=0).tolist()
-        relatives = [family.rows for family in families(list(inputs[0]))] if self._packs else None
-        return token_budget_batches(lengths, self.config.tokens_per_microbatch // len(inputs), relatives)
+        relatives = [family.rows for family in packing.families(list(inputs[0]))] if self._packs else None
+        return packing.token_budget_batches(lengths, self.config.tokens_per_microbatch // len(inputs), relatives)
 
     def _hidden_states(self, token_ids: Sequence[np.ndarray]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
-        """Last hidden states of a causal model, and the place of every token of every row among them.
+        """Last hidden states of a causal model (without a plain head its logits), and the place of every row's tokens.
 
         No row attends to another row or to padding, so the result does not depend on the batch. Rows are packed, or
         padded on the right without an attention mask: causal attention needs none, and its fast kernels accept none.
         """
-        if self._packs:
-            packed = pack_rows(token_ids, self.device)
-            return packed_hidden_states(self.model, packed), packed.places
-        tokens_BL = pad_tokens(token_ids, 0, self.device)
-        hidden_BLH = self.model.base_model(tokens_BL, use_cache=False).last_hidden_state
-        return hidden_BLH.flatten(0, 1), padded_places(tokens_BL)
+        if self._packs and self._plain_head:
+            packed = packing.pack_rows(token_ids, self.device)
+            return packing.packed_hidden_states(self.model, packed), packed.places
+        tokens_BL = packing.pad_tokens(token_ids, 0, self.device)
+        places_BL = torch.arange(tokens_BL.numel(), device=self.device).view_as(tokens_BL)
+        if not self._plain_head:
+            return self.model(tokens_BL, use_cache=False).logits.flatten(0, 1), places_BL
+        return self.model.base_model(tokens_BL, use_cache=False).last_hidden_state.flatten(0, 1), places_BL
 
-    def _backward(self, outputs: Iterable[Any], count: int) -> Metrics:
-        """Accumulate the gradient of each micro-batch's outputs, which have a `loss` and `metric_sums`.
-
-        Metrics are `loss` and means over `count`.
-        """
+    def _backward(self, inputs: Sequence[Column], loss_of: Callable[[list[int]], Any], count: int) -> Metrics:
+        """Accumulate the gradient of `loss_of` each micro-batch's rows. Metrics are `loss` and means over `count`."""
         sums: dict[str, Tensor] = {}
-        for output in outputs:
+        for rows in self.microbatches(*inputs):
+            with self._training_pass():
+                output = loss_of(rows)
             self.losses_finite &= torch.isfinite(output.loss.detach())
             output.loss.backward()
             for name, value in {"loss": output.loss, **output.metric_sums}.items():
@@ -238,7 +217,7 @@ class TorchLearner:
         # Transformers recomputes activations only in modules in training mode. Only the layers themselves are switched,
         # not the dropout inside. They are switched only here because in training mode they refuse the sampler's cache.
         layers = [m for m in self.model.modules() if getattr(m, "gradient_checkpointing", False)]
-        layers += dropouts(self.model)
+        layers += adapter.dropouts(self.model)
         try:
             for layer in layers:
                 layer.training = True
@@ -247,11 +226,6 @@ class TorchLearner:
         finally:
             for layer in layers:
                 layer.training = False
-
-    @contextmanager
-    def _inference_pass(self) -> Iterator[None]:
-        with torch.no_grad(), self._autocast():
-            yield
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.config.autocast == "bfloat16")
@@ -266,7 +240,7 @@ class TorchLearner:
         for name, tensor in self.model.state_dict().items():
             if name not in values or values[name].shape != tensor.shape:
                 raise InputError(f"{directory}: no weight {name!r} of shape {tuple(tensor.shape)} in this folder")
-            own(tensor).copy_(values[name][own_rows(tensor)] if tensor.ndim else values[name])
+            adapter.own(tensor).copy_(values[name][adapter.own_rows(tensor)] if tensor.ndim else values[name])
 
 
 def _enable_checkpointing(model: PreTrainedModel) -> None:
@@ -285,9 +259,9 @@ def learning_rate_factor(
 ) -> float:
     """The share of the peak learning rate at optimizer step `step`, counted from 0.
 
-    The linear warm-up is (step + 1) / warmup_steps, so that the first step already learns and the last step of the
-    warm-up has the peak. After it the factor is constant, or it falls along half a cosine from 1 to 0 over the rest of
-    `total_steps` (Loshchilov & Hutter 2017, arXiv 1608.03983, without restarts) and stays at 0 from then on.
+    The linear warm-up is (step + 1) / warmup_steps: the first step already learns, and the last has the peak. Then the
+    factor stays, or falls along half a cosine from 1 to 0 over the rest of `total_steps` (Loshchilov & Hutter 2017,
+    arXiv 1608.03983, without restarts) and stays at 0.
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps
@@ -310,21 +284,13 @@ def disk_errors(directory: Path) -> Iterator[None]:
 
 
 def save_trainer_state(
-    directory: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer | None,
-    counters: dict[str, Any],
-    rank: int = 0,
-    ranks: int = 1,
+    directory: Path, model: nn.Module, optimizer: Optimizer | None, counters: Any, rank: int = 0, ranks: int = 1
 ) -> None:
-    """Write `directory/trainer_state/`, process `rank` its rows of the moments and the first one the counters.
-
-    An optimizer that has not stepped yet has nothing to write.
-    """
+    """Write `directory/trainer_state/`, process `rank` its rows of the moments and the first one the counters."""
     folder = directory / _FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     moments = {
-        f"{name}:{key}": own(value).contiguous()
+        f"{name}:{key}": adapter.own(value).contiguous()
         for name, parameter in model.named_parameters()
         for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items()
     }
@@ -334,7 +300,7 @@ def save_trainer_state(
         (folder / "state.json").write_text(json.dumps(counters, indent=1), encoding="utf-8")
 
 
-def load_trainer_state(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None) -> dict[str, Any]:
+def load_trainer_state(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> dict[str, Any]:
     """Restore the moments of `optimizer` and return the counters.
 
     Raises InputError for a folder that `save_trainer_state` did not write, or that it wrote for another model.
@@ -348,7 +314,7 @@ def load_trainer_state(directory: Path, model: nn.Module, optimizer: torch.optim
     return json.loads((folder / "state.json").read_text(encoding="utf-8"))
 
 
-def _restore_moments(paths: list[Path], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def _restore_moments(paths: list[Path], model: nn.Module, optimizer: Optimizer) -> None:
     parameters = dict(model.named_parameters())
     optimizer.state.clear()
     with ExitStack() as stack:
@@ -356,27 +322,19 @@ def _restore_moments(paths: list[Path], model: nn.Module, optimizer: torch.optim
         for full_name in sorted({name for part in parts for name in part.keys()}):  # noqa: SIM118 - not a mapping
             name, _, key = full_name.rpartition(":")
             slices = [part.get_slice(full_name) for part in parts if full_name in part.keys()]  # noqa: SIM118
-            shape = _shape(slices)
+            shapes = [tuple(piece.get_shape()) for piece in slices]
+            shape = (sum(rows for rows, *_ in shapes), *shapes[0][1:]) if shapes[0] else ()
             parameter = parameters.get(name)
             if parameter is None or (shape and shape != tuple(parameter.shape)):
                 raise InputError(f"{paths[0]}: optimizer state for {name!r} {shape} does not fit this model")
-            if shape:
-                rows = _rows(slices, own_rows(parameter)).to(parameter.device)
-                optimizer.state[parameter][key] = like(parameter, rows)
-            else:  # AdamW's count of steps, the same in every part
-                optimizer.state[parameter][key] = slices[0][...].to(parameter.device)
-
-
-def _shape(slices: list[Any]) -> tuple[int, ...]:
-    """The shape of the whole tensor; () for a number."""
-    shapes = [tuple(piece.get_shape()) for piece in slices]
-    return (sum(shape[0] for shape in shapes), *shapes[0][1:]) if shapes[0] else ()
+            # A number is AdamW's count of steps, the same in every part.
+            values = (_rows(slices, adapter.own_rows(parameter)) if shape else slices[0][...]).to(parameter.device)
+            optimizer.state[parameter][key] = adapter.like(parameter, values) if shape else values
 
 
 def _rows(slices: list[Any], wanted: slice) -> Tensor:
     """Some rows of a tensor whose rows stand one after the other in these slices; nothing else is read."""
-    pieces: list[Tensor] = []
-    start = 0
+    pieces, start = [], 0
     for piece in slices:
         size = piece.get_shape()[0]
         first, last = max(0, wanted.start - start), min(size, wanted.stop - start)

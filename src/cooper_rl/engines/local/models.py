@@ -1,7 +1,7 @@
 """Loads models and tokenizers. Every fault that a user can repair is reported before weights are read."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from cooper_rl.data.strict_json import parse_json
-from cooper_rl.engines.local.adapter import merge_adapter
+from cooper_rl.engines.config import LearnerConfig, LoraConfig
+from cooper_rl.engines.local.adapter import HEADS, four_bit, target_names
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, adapter_base, check_head, check_tokenizer, check_weights
 from cooper_rl.errors import InputError
 
@@ -28,10 +29,6 @@ logger = logging.getLogger(__name__)
 
 # Without this setting transformers asks on the terminal whether to run the folder's own code.
 _NO_FOREIGN_CODE = {"trust_remote_code": False}
-
-Quantization = Mapping[str, Any]
-"""Further arguments of `from_pretrained`: see `four_bit`."""
-_NONE: Quantization = {}
 
 
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
@@ -47,11 +44,11 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_policy(path: str, quantization: Quantization = _NONE) -> PreTrainedModel:
+def load_policy(path: str, quantization: Mapping[str, Any] | None = None) -> PreTrainedModel:
     """A causal language model in float32, in evaluation mode, on the CPU; an adapter is merged into its base.
 
-    Raises InputError for a missing folder, a folder without config.json or with weights missing, a model that is not a
-    causal language model, and a model that comes with its own code.
+    `quantization` is what `four_bit` returns. Raises InputError for a missing folder, a folder without config.json or
+    with weights missing, a model that is not a causal language model, and a model that comes with its own code.
     """
     base = adapter_base(path)
     if base is not None:
@@ -60,10 +57,7 @@ def load_policy(path: str, quantization: Quantization = _NONE) -> PreTrainedMode
     claims = _architecture(config)
     if claims.endswith(("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
         raise InputError(f"{path}: the folder holds a {claims}, which cannot write; the policy needs a causal model")
-    model, missing = _load_weights(AutoModelForCausalLM, path, config, quantization)
-    if missing:
-        raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
-    return _prepare(model)
+    return _load(AutoModelForCausalLM, path, config, quantization)
 
 
 def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
@@ -74,20 +68,17 @@ def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
     """
     config = _load_config(path)
     claims = _architecture(config)
-    if claims.endswith("ForSequenceClassification"):
-        if config.num_labels != 1:
-            raise InputError(f"{path}: the classification head has {config.num_labels} outputs; a reward model has one")
-        return config
+    if claims.endswith("ForSequenceClassification") and config.num_labels != 1:
+        raise InputError(f"{path}: the classification head has {config.num_labels} outputs; a reward model has one")
     check_head(path, claims, new_head)
     return config
 
 
 def load_reward_model(
-    path: str, new_head_seed: int | None = None, quantization: Quantization = _NONE
+    path: str, new_head_seed: int | None = None, quantization: Mapping[str, Any] | None = None
 ) -> PreTrainedModel:
-    """A sequence-classification model with one output, in float32, in evaluation mode, on the CPU.
+    """A sequence-classification model with one output, else like `load_policy`.
 
-    An adapter is merged into its base.
     A causal language model (or a bare backbone) is refused, or with `new_head_seed` gets a new head drawn with that
     seed, which is logged. Raises InputError as `check_reward_model` does, and for a classification model whose head
     is missing: such a head would silently start at random.
@@ -99,20 +90,29 @@ def load_reward_model(
     has_head = _architecture(config).endswith("ForSequenceClassification")
     config.num_labels = 1
     tokenizer_pad = load_tokenizer(path).pad_token_id
-    model, missing = _load_weights(AutoModelForSequenceClassification, path, config, quantization)
-    head = {name for name in missing if name.split(".")[0] in ("score", "classifier")}
-    if missing and (has_head or missing != head or new_head_seed is None):
-        raise InputError(f"{path}: weights missing from the folder: {_names(missing)}; they would start at random")
-    if missing and new_head_seed is not None:
-        _draw_head(model, head, new_head_seed)
-        logger.warning("%s: no reward head in this folder, so a new one is made: %s", path, _names(head))
+    seed = None if has_head else new_head_seed
+    model = _load(AutoModelForSequenceClassification, path, config, quantization, seed)
     # Plain transformers code pools at the last token that is not padding, and refuses batches without a padding id.
     model.config.pad_token_id = tokenizer_pad
-    return _prepare(model)
+    return model
 
 
-def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
-    """Raises InputError if the tokenizer has ids for which the model has no embedding."""
+def load_to_train(
+    config: LearnerConfig, auto_class: Any, load: Callable[..., PreTrainedModel]
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model that `load` reads and `auto_class` builds, with its tokenizer.
+
+    Raises InputError as `load` and `load_tokenizer` do, for a new adapter that does not fit, before any weight is read,
+    and if the tokenizer has ids for which the model has no embedding.
+    """
+    path = config.model
+    tokenizer = load_tokenizer(path)
+    if config.lora is not None:
+        config.lora.check()
+        with torch.device("meta"):
+            shape = auto_class.from_config(_load_config(path), **_NO_FOREIGN_CODE)
+        target_names(shape, config.lora, path)
+    model = load(path, quantization=four_bit(config.lora, config.device))
     rows = model.get_input_embeddings().get_parameter("weight").shape[0]
     largest = max(tokenizer.get_vocab().values())
     if largest >= rows:
@@ -120,26 +120,19 @@ def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase, model: PreTr
             f"{path}: the tokenizer has ids up to {largest}, but the model has only {rows} embeddings; use the "
             "tokenizer that was saved with the model"
         )
+    return model, tokenizer
 
 
-def policy_shape(path: str) -> PreTrainedModel:
-    """The modules of a model folder, without weights (on the meta device)."""
-    with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(_load_config(path), **_NO_FOREIGN_CODE)
-
-
-def reward_model_shape(path: str) -> PreTrainedModel:
-    """`policy_shape` with a reward head."""
-    with torch.device("meta"):
-        return AutoModelForSequenceClassification.from_config(_load_config(path), **_NO_FOREIGN_CODE)
-
-
-def _merged(path: str, base: PreTrainedModel, quantization: Quantization) -> PreTrainedModel:
+def _merged(path: str, base: PreTrainedModel, quantization: Any) -> PreTrainedModel:
     check_weights(path)
     if quantization:
         raise InputError(f"{path}: an adapter cannot be merged into weights of 4 bits; merge it with `cooper export`")
     with _readable(path, "adapter"):
-        return merge_adapter(path, base)
+        LoraConfig().check()
+        from peft import PeftModel  # noqa: PLC0415 - an extra
+
+        merged: Any = PeftModel.from_pretrained(base, path).merge_and_unload()
+        return merged.requires_grad_(True)
 
 
 def _load_config(path: str) -> PretrainedConfig:
@@ -156,9 +149,10 @@ def _architecture(config: PretrainedConfig) -> str:
     return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
 
 
-def _load_weights(
-    auto_class: Any, path: str, config: PretrainedConfig, quantization: Quantization
-) -> tuple[PreTrainedModel, set[str]]:
+def _load(
+    auto_class: Any, path: str, config: PretrainedConfig, quantization: Any, new_head_seed: int | None = None
+) -> PreTrainedModel:
+    """The model in evaluation mode (see `TorchLearner`). A missing head is drawn, if there is a seed for it."""
     disable_progress_bar()  # commands show their own progress
     with _readable(path, "model"):
         model, info = auto_class.from_pretrained(
@@ -167,26 +161,20 @@ def _load_weights(
             dtype=torch.float32,
             output_loading_info=True,
             use_safetensors=True,  # the other format is pickle
-            **quantization,
+            **(quantization or {}),
             **_NO_FOREIGN_CODE,
         )
-    return model, set(info["missing_keys"])
-
-
-def _draw_head(model: PreTrainedModel, names: set[str], seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    std = getattr(model.config, "initializer_range", 0.02)
-    for name in sorted(names):
-        parameter = model.get_parameter(name)
-        nn.init.normal_(parameter, std=std, generator=generator) if parameter.ndim > 1 else nn.init.zeros_(parameter)
-
-
-def _prepare(model: PreTrainedModel) -> PreTrainedModel:
-    """Put the model into evaluation mode (see `TorchLearner`) and let all its embeddings learn.
-
-    Transformers gives the embedding of the padding token no gradient, which freezes end-of-sequence if the two share
-    an id. Padding never reaches a loss here, so it needs no such protection.
-    """
+    missing = sorted(info["missing_keys"])
+    names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+    if missing and (new_head_seed is None or not all(name.split(".")[0] in HEADS for name in missing)):
+        raise InputError(f"{path}: weights missing from the folder: {names}; they would start at random")
+    if missing and new_head_seed is not None:
+        generator, std = torch.Generator().manual_seed(new_head_seed), getattr(model.config, "initializer_range", 0.02)
+        for head in map(model.get_parameter, missing):
+            nn.init.normal_(head, std=std, generator=generator) if head.ndim > 1 else nn.init.zeros_(head)
+        logger.warning("%s: no reward head in this folder, so a new one is made: %s", path, names)
+    # Transformers gives the embedding of the padding token no gradient, which freezes end-of-sequence if the two share
+    # an id. Padding never reaches a loss here, so it needs no such protection.
     for module in model.modules():
         if isinstance(module, nn.Embedding):
             module.padding_idx = None
@@ -200,20 +188,12 @@ def _readable(path: str, what: str) -> Iterator[None]:
         yield
     # No narrower type will do: tokenizers raises plain Exception, and wrong types in a config raise anything.
     except Exception as error:
-        raise InputError(_not_loaded(path, what, error)) from error
-
-
-def _names(keys: set[str]) -> str:
-    shown = sorted(keys)
-    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
-
-
-def _not_loaded(path: str, what: str, error: Exception) -> str:
-    if "trust_remote_code" in str(error):
-        return f"{path}: the {what} comes with its own code, which is never run; use a model that transformers supports"
-    first_line = str(error).strip().partition("\n")[0]
-    from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
-    return f"{path}: the {what} cannot be loaded{from_hub}: {first_line}"
+        first_line = str(error).strip().partition("\n")[0]
+        from_hub = "" if Path(path).is_dir() else "; there is no such folder, so it was taken for a Hugging Face name"
+        fault = f"cannot be loaded{from_hub}: {first_line}"
+        if "trust_remote_code" in str(error):
+            fault = "comes with its own code, which is never run; use a model that transformers supports"
+        raise InputError(f"{path}: the {what} {fault}") from error
 
 
 def context_length(path: str) -> int | None:

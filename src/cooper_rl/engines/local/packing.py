@@ -1,12 +1,12 @@
 """Ragged rows of tokens as tensors: micro-batches, padded or packed, and attention over packed rows.
 
-Packing makes one sequence of rows, which holds a prefix that several of them share only once and needs no padding. The
-completions of a group share their prompt. The reward model's inputs for a problem share the question and the reference
-answer, and the two sides of a pair often share their first steps. A causal model computes the same for such a prefix in
-every row, so computing it once is enough.
+Packing makes one sequence of rows, which holds a prefix that several of them share only once and needs no padding: the
+prompt of a group's completions, or the question and the reference answer of the reward model's inputs for a problem. A
+causal model computes the same for such a prefix in every row.
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -28,9 +28,8 @@ def token_budget_batches(
 ) -> list[list[int]]:
     """Split rows into batches whose padded size (rows x longest) stays within `tokens_per_batch`.
 
-    Returns row indices, each exactly once, longest rows first. Rows of similar length therefore share a batch, and a
-    batch that does not fit into memory fails at once. A row longer than the budget gets a batch of its own. Rows that
-    are together in `relatives` stay neighbours, and in the same batch if they fit.
+    Returns row indices, each exactly once, longest rows first, so that a batch that does not fit into memory fails at
+    once. A row longer than the budget gets a batch of its own. Rows that are together in `relatives` stay neighbours.
     """
     kin = [sorted(rows, key=lambda i: -lengths[i]) for rows in relatives or [[row] for row in range(len(lengths))]]
     batches: list[list[int]] = []
@@ -46,18 +45,13 @@ def token_budget_batches(
 
 
 def pad_tokens(
-    rows: Sequence[Sequence[int] | Int[np.ndarray, " T"]], pad_id: int, device: torch.device
+    rows: Sequence[Sequence[int] | Int[np.ndarray, " T"]], pad_id: int, device: torch.device | None = None
 ) -> Int[Tensor, "B T"]:
     """Rows of token ids, padded on the right."""
-    padded = np.full((len(rows), max(map(len, rows))), pad_id, np.int64)
+    padded = np.full((len(rows), max(map(len, rows), default=0)), pad_id, np.int64)
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return torch.from_numpy(padded).to(device)
-
-
-def padded_places(tokens: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
-    """The index of each token of a padded batch after the batch is flattened."""
-    return torch.arange(tokens.numel(), device=tokens.device).view_as(tokens)
 
 
 def length_mask(lengths: Int[Tensor, " B"], width: int) -> Bool[Tensor, "B T"]:
@@ -72,13 +66,17 @@ _LARGEST_FAMILY = 64
 
 
 @dataclass(frozen=True)
-class AttentionLayout:
-    """Which tokens attend to which in a packed sequence of T tokens.
+class PackedRows:
+    """B rows, the longest of L tokens, as one sequence of T tokens.
 
     Each of the G prefixes attends to itself. Each of the S suffixes attends to its prefix and to itself. Indices are
     places in the sequence. Padding points to place 0, and no result that is read depends on it.
     """
 
+    token_ids: Int[Tensor, "1 T"]
+    position_ids: Int[Tensor, "1 T"]
+    places: Int[Tensor, "B L"]
+    """The place in the sequence of every token of every row; 0 after the end of a row."""
     prefixes: Int[Tensor, "G P"]
     suffixes: Int[Tensor, "S C"]
     suffix_keys: Int[Tensor, "S P+C"]
@@ -86,17 +84,6 @@ class AttentionLayout:
     """Whether a token of a suffix attends to a key. It attends to its whole prefix, and to its suffix up to itself."""
     origin: Int[Tensor, " T"]
     """The index of each token in the flattened prefixes followed by the flattened suffixes."""
-
-
-@dataclass(frozen=True)
-class PackedRows:
-    """B rows, the longest of L tokens, as one sequence of T tokens."""
-
-    token_ids: Int[Tensor, "1 T"]
-    position_ids: Int[Tensor, "1 T"]
-    places: Int[Tensor, "B L"]
-    """The place in the sequence of every token of every row; 0 after the end of a row."""
-    layout: AttentionLayout
 
 
 @dataclass(frozen=True)
@@ -145,73 +132,49 @@ def _common_prefix(one: Row, other: Row) -> int:
 
 def pack_rows(rows: Sequence[Row], device: torch.device) -> PackedRows:
     """Pack rows. No row may be empty."""
-    token_ids: list[Row] = []
-    position_ids: list[Row] = []
-    places = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
-    prefixes: list[range] = []
-    suffixes: list[range] = []
+    places_BL = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
+    prefixes: list[Row] = []
+    suffixes: list[Row] = []
     prefix_of_suffix: list[int] = []
     end = 0
-
-    def append(tokens: Row, position: int) -> range:
-        nonlocal end
-        start, end = end, end + len(tokens)
-        token_ids.append(tokens)
-        position_ids.append(np.arange(position, position + len(tokens)))
-        return range(start, end)
-
     for number, family in enumerate(families(rows)):
-        prefixes.append(append(rows[family.rows[0]][: family.prefix], 0))
+        prefixes.append(np.arange(end, end := end + family.prefix))
         for row in family.rows:
-            suffix = append(rows[row][family.prefix :], family.prefix)
-            places[row, : family.prefix] = np.arange(prefixes[-1].start, prefixes[-1].stop)
-            places[row, family.prefix : len(rows[row])] = np.arange(suffix.start, suffix.stop)
-            if suffix:
+            suffix = np.arange(end, end := end + len(rows[row]) - family.prefix)
+            places_BL[row, : len(rows[row])] = np.concatenate((prefixes[-1], suffix))
+            if len(suffix):
                 suffixes.append(suffix)
                 prefix_of_suffix.append(number)
+    real_BL = length_mask(torch.tensor([len(row) for row in rows]), places_BL.shape[1]).numpy()
+    token_ids, position_ids = np.zeros((2, 1, end), np.int64)
+    token_ids[0, places_BL[real_BL]] = np.concatenate(rows)
+    position_ids[0, places_BL[real_BL]] = np.nonzero(real_BL)[1]
 
-    layout = _attention_layout(prefixes, suffixes, prefix_of_suffix)
-    return PackedRows(
-        token_ids=torch.from_numpy(np.concatenate(token_ids).astype(np.int64))[None].to(device),
-        position_ids=torch.from_numpy(np.concatenate(position_ids))[None].to(device),
-        places=torch.from_numpy(places).to(device),
-        layout=AttentionLayout(**{name: tensor.to(device) for name, tensor in vars(layout).items()}),
-    )
-
-
-def _attention_layout(prefixes: list[range], suffixes: list[range], prefix_of_suffix: list[int]) -> AttentionLayout:
-    prefixes_GP, suffixes_SC = _padded(prefixes), _padded(suffixes)
+    prefixes_GP, suffixes_SC = pad_tokens(prefixes, 0), pad_tokens(suffixes, 0)
     width, length = prefixes_GP.shape[1], suffixes_SC.shape[1]
+    real_GP = length_mask(torch.tensor([len(prefix) for prefix in prefixes]), width)
+    real_SC = length_mask(torch.tensor([len(suffix) for suffix in suffixes]), length)
     of_suffix = torch.tensor(prefix_of_suffix, dtype=torch.long)
-    prefix_lengths = torch.tensor([len(prefix) for prefix in prefixes])[of_suffix]
     # Padding after a suffix attends to everything before it, so that no query is left without a key.
-    sees_prefix = (torch.arange(width) < prefix_lengths[:, None])[:, None].expand(-1, length, -1)
+    sees_prefix = real_GP[of_suffix, None].expand(-1, length, -1)
     sees_itself = torch.ones(length, length, dtype=torch.bool).tril().expand(len(suffixes), -1, -1)
-    tokens = sum(map(len, prefixes)) + sum(map(len, suffixes))
-    origin = torch.zeros(tokens, dtype=torch.long)
-    for block, start, ranges in ((prefixes_GP, 0, prefixes), (suffixes_SC, prefixes_GP.numel(), suffixes)):
-        for number, places in enumerate(ranges):
-            first = start + number * block.shape[1]
-            origin[places.start : places.stop] = torch.arange(first, first + len(places))
-    return AttentionLayout(
+    real = torch.cat((real_GP.flatten(), real_SC.flatten()))
+    origin = torch.zeros(end, dtype=torch.long)
+    origin[torch.cat((prefixes_GP.flatten(), suffixes_SC.flatten()))[real]] = real.nonzero().squeeze(1)
+    made = PackedRows(
+        token_ids=torch.from_numpy(token_ids),
+        position_ids=torch.from_numpy(position_ids),
+        places=torch.from_numpy(places_BL),
         prefixes=prefixes_GP,
         suffixes=suffixes_SC,
         suffix_keys=torch.cat((prefixes_GP[of_suffix], suffixes_SC), dim=1),
         suffix_sees=torch.cat((sees_prefix, sees_itself), dim=-1)[:, None],
         origin=origin,
     )
-
-
-def _padded(places: Sequence[range]) -> Int[Tensor, "rows longest"]:
-    """Each range as a row, padded with 0."""
-    padded = np.zeros((len(places), max(map(len, places), default=0)), np.int64)
-    for row, span in zip(padded, places, strict=True):
-        row[: len(span)] = np.arange(span.start, span.stop)
-    return torch.from_numpy(padded)
+    return PackedRows(**{name: tensor.to(device) for name, tensor in vars(made).items()})
 
 
 _NAME = "cooper_packed_sdpa"
-_TOLERANCE = 1e-3
 
 
 def enable_packing(model: PreTrainedModel) -> bool:
@@ -223,8 +186,8 @@ def enable_packing(model: PreTrainedModel) -> bool:
     config: Any = model.config
     takes_keywords = getattr(model, "_supports_attention_backend", False)
     windows = getattr(config, "sliding_window", None) is not None and getattr(config, "use_sliding_window", True)
-    layer_kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    if not takes_keywords or windows or layer_kinds != {"full_attention"} or config._attn_implementation != "sdpa":
+    other_layers = set(getattr(config, "layer_types", None) or []) - {"full_attention"}
+    if not takes_keywords or windows or other_layers or config._attn_implementation != "sdpa":
         return False
     AttentionInterface.register(_NAME, _attention)
     AttentionMaskInterface.register(_NAME, sdpa_mask)
@@ -241,7 +204,7 @@ def packed_hidden_states(model: PreTrainedModel, packed: PackedRows) -> Float[Te
     kind = model.device.type
     halved = torch.is_autocast_enabled(kind) and not _stays_float32(model.device)
     dtype = torch.get_autocast_dtype(kind) if halved else model.dtype
-    seen = packed.layout.suffix_sees
+    seen = packed.suffix_sees
     # Without a mask transformers makes one of T x T. It passes on a mask of four dimensions, which is not read here.
     no_mask = torch.ones(1, 1, 1, 1, device=packed.token_ids.device)
     return model.base_model(
@@ -249,7 +212,7 @@ def packed_hidden_states(model: PreTrainedModel, packed: PackedRows) -> Float[Te
         attention_mask=no_mask,
         position_ids=packed.position_ids,
         use_cache=False,
-        packed_layout=packed.layout,
+        packed_rows=packed,
         packed_bias=torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill_(~seen, -torch.inf),
     ).last_hidden_state[0]
 
@@ -260,41 +223,26 @@ def _attention(
     key: Float[Tensor, "B kv_heads T size"],
     value: Float[Tensor, "B kv_heads T size"],
     attention_mask: Tensor | None,
-    packed_layout: AttentionLayout | None = None,
+    packed_rows: PackedRows | None = None,
     packed_bias: Float[Tensor, "S 1 C P+C"] | None = None,
     **settings: Any,
 ) -> tuple[Float[Tensor, "B T heads size"], None]:
-    if packed_layout is None:
+    if packed_rows is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
-    if not (torch.is_autocast_enabled("cpu") and _stays_float32(query.device)):
-        return _packed_attention(query, key, value, packed_layout, packed_bias, settings.get("scaling"))
-    with torch.autocast("cpu", enabled=False):
-        query, key, value = query.float(), key.float(), value.float()
-        return _packed_attention(query, key, value, packed_layout, packed_bias, settings.get("scaling"))
+    in_float32 = torch.is_autocast_enabled("cpu") and _stays_float32(query.device)
+    with torch.autocast("cpu", enabled=False) if in_float32 else nullcontext():
+        q, k, v = (x[0].transpose(0, 1).float() if in_float32 else x[0].transpose(0, 1) for x in (query, key, value))
+        prefixes, suffixes, scale = packed_rows.prefixes, packed_rows.suffixes, settings.get("scaling")
+        attended = [_attend(q, k, v, prefixes, prefixes, is_causal=True, scale=scale)]
+        if len(suffixes):
+            attended.append(_attend(q, k, v, suffixes, packed_rows.suffix_keys, attn_mask=packed_bias, scale=scale))
+        tokens = torch.cat([x.flatten(0, 1) for x in attended]).index_select(0, packed_rows.origin)
+        return tokens[None], None
 
 
 def _stays_float32(device: torch.device) -> bool:
-    """Whether attention is float32 under autocast too: for short rows PyTorch's bfloat16 kernels on a CPU are slower.
-
-    The rotary embedding has made queries and keys float32 already.
-    """
+    """Whether attention is float32 under autocast too: for short rows bfloat16 kernels on a CPU are slower."""
     return device.type == "cpu" and has_bfloat16()
-
-
-def _packed_attention(
-    query: Float[Tensor, "B heads T size"],
-    key: Float[Tensor, "B kv_heads T size"],
-    value: Float[Tensor, "B kv_heads T size"],
-    layout: AttentionLayout,
-    bias: Float[Tensor, "S 1 C P+C"] | None,
-    scale: float | None,
-) -> tuple[Float[Tensor, "B T heads size"], None]:
-    q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
-    attended = [_attend(q, k, v, layout.prefixes, layout.prefixes, is_causal=True, scale=scale)]
-    if len(layout.suffixes):
-        attended.append(_attend(q, k, v, layout.suffixes, layout.suffix_keys, attn_mask=bias, scale=scale))
-    tokens = torch.cat([x.flatten(0, 1) for x in attended]).index_select(0, layout.origin)
-    return tokens[None], None
 
 
 def _attend(
@@ -328,6 +276,6 @@ def _agrees(model: PreTrainedModel) -> bool:
     hidden = packed_hidden_states(model, packed)
     for row, places in zip(rows, packed.places, strict=True):
         plain = model.base_model(torch.from_numpy(row)[None].to(model.device), use_cache=False).last_hidden_state[0]
-        if not torch.allclose(hidden[places[: len(row)]], plain, rtol=_TOLERANCE, atol=_TOLERANCE):
+        if not torch.allclose(hidden[places[: len(row)]], plain, rtol=1e-3, atol=1e-3):
             return False
     return True

@@ -1,7 +1,7 @@
 """The policy, trained in this process."""
 
 from contextlib import nullcontext
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -9,14 +9,14 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM
 
 from cooper_rl.engines.base import Metrics, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local.adapter import adapter_off, check_targets, four_bit
+from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.learner import TorchLearner
-from cooper_rl.engines.local.models import check_vocabulary, load_policy, load_tokenizer, policy_shape
-from cooper_rl.engines.local.packing import length_mask, pad_tokens, padded_places
+from cooper_rl.engines.local.models import load_policy, load_to_train
+from cooper_rl.engines.local.packing import length_mask
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
 from cooper_rl.rollouts import Column, offsets_of
 
@@ -25,62 +25,50 @@ LOGITS_PER_CHUNK = 2**24
 
 
 class TorchPolicyLearner(TorchLearner):
-    """A causal language model that implements `PolicyLearner`.
-
-    Log-probabilities do not depend on the batch (see `TorchLearner._hidden_states`).
-    """
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        config: LearnerConfig,
-        total_steps: int,
-        tokenizer: PreTrainedTokenizerBase | None = None,
-        trainable: bool = True,
-    ):
-        super().__init__(model, config, total_steps, tokenizer, trainable)
-        self._plain_head = has_plain_head(self.model)
+    """A causal language model that implements `PolicyLearner`. Log-probabilities do not depend on the batch."""
 
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
-        """Load `config.model` and its tokenizer.
-
-        Raises InputError as `load_policy` and `load_tokenizer` do, and for an adapter that does not fit the model.
-        """
-        tokenizer = load_tokenizer(config.model)
-        if config.lora is not None:
-            check_targets(policy_shape(config.model), config.lora, config.model)
-        model = load_policy(config.model, four_bit(config.lora, config.device))
-        check_vocabulary(config.model, tokenizer, model)
+        """Load `config.model` and its tokenizer. Raises InputError as `load_to_train` and `load_policy` do."""
+        model, tokenizer = load_to_train(config, AutoModelForCausalLM, load_policy)
         return cls(model, config, total_steps, tokenizer, trainable)
+
+    def _has_plain_head(self) -> bool:
+        # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
+        head: Any = self.model.get_output_embeddings()
+        return isinstance(head, nn.Linear) and self._agrees(head, range(min(4, head.weight.shape[0])), slice(None))
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
-        outputs = (self._loss(batch, rows, loss) for rows in self.microbatches(batch.token_ids))
-        return self._backward(outputs, len(batch.advantages))
+
+        def loss_of(rows: list[int]) -> PolicyLossOutputs:
+            token_ids = [batch.token_ids[i] for i in rows]
+            flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
+            tokens = Column(batch.advantages, batch.offsets).places(rows)
+
+            def padded(values: Float[Tensor, " N"]) -> Float[Tensor, "B C"]:
+                return flat.new_zeros(mask.shape).masked_scatter(mask, values.to(flat))
+
+            names = ("old_logprobs", "sampler_logprobs", "advantages", "weights", "reference_logprobs")
+            given = {name: values for name in names if (values := getattr(batch, name)) is not None}
+            numbers = {name: padded(torch.from_numpy(values[tokens])) for name, values in given.items()}
+            return policy_loss(PolicyLossInputs(padded(flat), mask=mask, **numbers), loss.loss, loss.kl)
+
+        return self._backward([batch.token_ids], loss_of, len(batch.advantages))
 
     def logprobs(
         self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
     ) -> Float[np.ndarray, " N"]:
-        """Log-probabilities (nats, of logits / temperature) of the last `lengths[i]` tokens of each row.
-
-        They are in the model's precision, at least float32. Without `adapter` they are those before training.
-        """
+        """As in `PolicyLearner`, in the model's precision, at least float32."""
         places = Column(np.arange(lengths.sum()), offsets_of(lengths))
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
         with nullcontext() if adapter else adapter_off(self.model):
             for rows in self.microbatches(token_ids):
-                with self._inference_pass():
+                with torch.no_grad(), self._autocast():
                     chosen = [token_ids[i] for i in rows]
                     flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
                 results[places.places(rows)] = flat.cpu().numpy()
         return results
-
-    def _loss(self, batch: PolicyBatch, rows: list[int], loss: PolicyObjective) -> PolicyLossOutputs:
-        with self._training_pass():
-            token_ids = [batch.token_ids[i] for i in rows]
-            flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
-            return policy_loss(self._loss_inputs(batch, rows, flat, mask), loss.loss, loss.kl)
 
     def _completion_logprobs(
         self, token_ids: list[np.ndarray], lengths: Int[np.ndarray, " B"], temperature: float
@@ -93,12 +81,7 @@ class TorchPolicyLearner(TorchLearner):
         targets_N = torch.from_numpy(targets.astype(np.int64)).to(self.device)
         lengths_B = torch.from_numpy(lengths).to(self.device)
         totals_B = torch.tensor([len(row) for row in inputs], device=self.device)
-        if self._plain_head:
-            states, places_BL = self._hidden_states(inputs)
-        else:
-            tokens_BL = pad_tokens(inputs, 0, self.device)
-            states = self.model(tokens_BL, use_cache=False).logits.flatten(0, 1)
-            places_BL = padded_places(tokens_BL)
+        states, places_BL = self._hidden_states(inputs)
         width = places_BL.shape[1]
         predicts_BL = length_mask(totals_B, width) & ~length_mask(totals_B - lengths_B, width)
         states = states.index_select(0, places_BL[predicts_BL])
@@ -107,25 +90,6 @@ class TorchPolicyLearner(TorchLearner):
         else:
             flat = gather_logprobs(states, targets_N, temperature)
         return flat, length_mask(lengths_B, int(lengths.max()))
-
-    def _loss_inputs(
-        self, batch: PolicyBatch, rows: list[int], flat: Float[Tensor, " N"], mask: Bool[Tensor, "B C"]
-    ) -> PolicyLossInputs:
-        tokens = Column(batch.advantages, batch.offsets).places(rows)
-
-        def padded(values: Float[np.ndarray, " N"]) -> Float[Tensor, "B C"]:
-            numbers = torch.from_numpy(values[tokens]).to(self.device, flat.dtype)
-            return flat.new_zeros(mask.shape).masked_scatter(mask, numbers)
-
-        return PolicyLossInputs(
-            logprobs=flat.new_zeros(mask.shape).masked_scatter(mask, flat),
-            old_logprobs=padded(batch.old_logprobs),
-            sampler_logprobs=padded(batch.sampler_logprobs),
-            advantages=padded(batch.advantages),
-            weights=padded(batch.weights),
-            mask=mask,
-            reference_logprobs=None if batch.reference_logprobs is None else padded(batch.reference_logprobs),
-        )
 
 
 def check_prompts(totals: Int[np.ndarray, " B"], lengths: Int[np.ndarray, " B"]) -> None:
@@ -145,11 +109,15 @@ def token_logprobs(
 
     With more than `logits_per_chunk` logits in total, the logits of each chunk are recomputed in the backward pass.
     """
+
+    def logprobs(hidden: Tensor, targets: Tensor) -> Tensor:
+        return gather_logprobs(head(hidden), targets, temperature)
+
     rows = max(1, logits_per_chunk // head.weight.shape[0])
     if len(hidden) <= rows:
-        return _logprobs(hidden, head, targets, temperature)
+        return logprobs(hidden, targets)
     chunks = zip(hidden.split(rows), targets.split(rows), strict=True)
-    return torch.cat([checkpoint(_logprobs, h, head, t, temperature, use_reentrant=False) for h, t in chunks])  # pyright: ignore[reportArgumentType]
+    return torch.cat([checkpoint(logprobs, *chunk, use_reentrant=False) for chunk in chunks])  # pyright: ignore[reportArgumentType]
 
 
 def gather_logprobs(
@@ -160,21 +128,3 @@ def gather_logprobs(
     if temperature != 1:
         logits = logits / temperature
     return -F.cross_entropy(logits, targets, reduction="none")
-
-
-def _logprobs(hidden: Tensor, head: nn.Linear, targets: Tensor, temperature: float) -> Tensor:
-    return gather_logprobs(head(hidden), targets, temperature)
-
-
-@torch.no_grad()
-def has_plain_head(model: PreTrainedModel) -> bool:
-    """Whether the model's logits are just its output embedding applied to its last hidden state.
-
-    Some models scale or cap their logits (Gemma 2, Granite, Cohere). A trial on the model is safer than a list.
-    """
-    head = model.get_output_embeddings()
-    if not isinstance(head, nn.Linear):
-        return False
-    tokens = torch.arange(min(4, head.weight.shape[0]), device=model.device)[None]
-    hidden = model.base_model(tokens, use_cache=False).last_hidden_state
-    return torch.allclose(head(hidden), model(tokens, use_cache=False).logits, rtol=1e-4, atol=1e-4)

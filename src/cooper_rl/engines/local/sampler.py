@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cooper_rl.data.prompts import prompt_room
 from cooper_rl.engines.base import PolicyLearner
 from cooper_rl.engines.config import SamplingParams
-from cooper_rl.engines.cpu import CompactDecoder, compact_decoder, use_fast_linear
+from cooper_rl.engines.cpu import compact_decoder, use_fast_linear
 from cooper_rl.engines.kv_cache import tolerates_padding
 from cooper_rl.engines.local.decoding import DecodingBatch, DecodingJob, Drafts, complete
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
@@ -27,11 +26,6 @@ COMPACT_FROM_TOKENS = 32
 """Completion length from which copying the weights of a large model saves more time than it costs."""
 SMALL_MODEL = 20_000_000
 """Number of parameters below which the cost of the copy does not matter."""
-LEAVE_ABOVE = 0.2
-"""Finished rows leave the batch once they are at least this share of it. Leaving may cost a copy of the cache, and the
-kernels of a matrix product are compiled once for each number of rows."""
-LEAVE_LARGE_ABOVE = 0.03
-"""The same for a large model's compact decoder. Its rows leave without a copy, and their products cost more."""
 
 
 class NativeSampler:
@@ -39,11 +33,10 @@ class NativeSampler:
 
     `sync_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
     completions of a Llama-shaped model on a CPU it makes a packed copy of the weights (`CompactDecoder`), which is kept
-    until the weights change or the learner's next training pass begins.
-    `max_rows` bounds the number of completions decoded together (0: all). With the packed copy, others enter as
-    completions end; without it, a batch ends before the next begins. `autocast="bfloat16"` computes in bfloat16. A
-    completion depends on the weights, its prompt, the parameters, the seed and its own place (prompt index,
-    sample index). The rest of the batch can affect it only through rounding.
+    until the weights change or the learner's next training pass begins. `max_rows` bounds the number of completions
+    decoded together (0: all). With the packed copy, others enter as completions end; without it, a batch ends before
+    the next begins. A completion depends on the weights, its prompt, the parameters, the seed and its own place (prompt
+    index, sample index). The rest of the batch can affect it only through rounding.
     """
 
     def __init__(
@@ -83,10 +76,7 @@ class NativeSampler:
         return prompt_room(_context(self.model), max_tokens)
 
     def sync_weights(self, learner: PolicyLearner) -> None:
-        """Sample from `learner.model` from now on, without a copy.
-
-        Raises TypeError for a learner whose model is not a Hugging Face model in this process.
-        """
+        """Sample from `learner.model` from now on. Raises TypeError if it is no Hugging Face model in this process."""
         model = getattr(learner, "model", None)
         if not isinstance(model, PreTrainedModel):
             raise TypeError(f"the native sampler needs a learner with a `model` in this process, not {learner!r}")
@@ -97,16 +87,9 @@ class NativeSampler:
         self._model = model
 
     def sample(
-        self,
-        prompts: Sequence[Sequence[int]],
-        n: int,
-        params: SamplingParams,
-        seed: int,
-        share: range | None = None,
+        self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int, share: range | None = None
     ) -> Samples:
-        """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
-
-        With `share`, only for the prompts with these numbers; the others are another process's.
+        """Draw `n` completions for each prompt (token ids), or for those with numbers in `share`, as in `Sampler`.
 
         A completion ends after a stop token or the token that completed a stop string, or is cut at `max_tokens` or
         at the end of the model's context. Raises InputError, before any forward pass, for a prompt that is empty or
@@ -116,38 +99,30 @@ class NativeSampler:
         limits = [completion_limit(model, index, prompt, params) for index, prompt in enumerate(prompts)]
         generation = getattr(model, "generation_config", None)
         rule = StopRule(self.tokenizer, params, end_of_sequence_ids(generation, self.tokenizer))
-        drafts = Drafts.of(limits, n, range(len(prompts)) if share is None else share)
+        drafts = Drafts(limits, n, range(len(prompts)) if share is None else share)
         with _inference(model, self._autocast):
-            compact = self._compact(params.max_tokens)
-            large = compact is not None and model.num_parameters() >= SMALL_MODEL
-            leave_above = LEAVE_LARGE_ABOVE if large else LEAVE_ABOVE
-            job = DecodingJob(prompts, drafts, params, rule, seed, leave_above, keep_order=not large)
-            new_batch = partial(DecodingBatch, model, compact, compact_prefill=large)
+            large = model.num_parameters() >= SMALL_MODEL
+            pays = params.max_tokens >= COMPACT_FROM_TOKENS or not large
+            dtype = torch.bfloat16 if self._autocast == "bfloat16" else torch.float32
+            compact = compact_decoder(model, dtype) if pays else None
+            job = DecodingJob(model, compact, large and compact is not None, prompts, drafts, params, rule, seed)
             for queue in self._queues(drafts.prompt, prompts):
-                complete(queue, job, self._max_rows, new_batch)
+                complete(queue, job, self._max_rows)
         return drafts.samples(rule)
-
-    def _compact(self, max_tokens: int) -> CompactDecoder | None:
-        """A compact decoder, if the model allows one and the completions are long enough to pay for the copy."""
-        pays = max_tokens >= COMPACT_FROM_TOKENS or self.model.num_parameters() < SMALL_MODEL
-        dtype = torch.bfloat16 if self._autocast == "bfloat16" else torch.float32
-        return compact_decoder(self.model, dtype) if pays else None
 
     def next_token_logits(self, prompts: Sequence[Sequence[int]]) -> Float[Tensor, "P V"]:
         """Logits, float32 on the CPU, of the token that would follow each prompt. Raises errors like `sample`."""
         model = self.model
-        rows: list[Tensor | None] = [None] * len(prompts)
+        rows: dict[int, Tensor] = {}
         for index, prompt in enumerate(prompts):
             completion_limit(model, index, prompt, SamplingParams(max_tokens=1))
         with _inference(model, self._autocast):
             for queue in self._queues(np.arange(len(prompts)), prompts):
                 size = self._max_rows or len(queue)
-                for start in range(0, len(queue), size):
-                    some = queue[start : start + size]
+                for some in np.split(queue, range(size, len(queue), size)):
                     logits = DecodingBatch(model).prefill([prompts[prompt] for prompt in some], [1] * len(some))
-                    for prompt, row in zip(some, logits.float().cpu(), strict=True):
-                        rows[prompt] = row
-        return torch.stack([row for row in rows if row is not None])
+                    rows.update(zip(some.tolist(), logits.float().cpu(), strict=True))
+        return torch.stack([rows[index] for index in range(len(prompts))])
 
     def _queues(
         self, prompt_of: Int[np.ndarray, " B"], prompts: Sequence[Sequence[int]]

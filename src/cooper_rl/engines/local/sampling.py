@@ -1,13 +1,12 @@
 """Draws tokens: filters, reproducible random numbers, and when a completion ends.
 
-The filters (top-k, top-p, min-p) are pure functions from logits to logits: a dropped token gets `-inf`. `filter_logits`
-applies them in the order of Hugging Face `generate`: first the temperature, then top-k, top-p and min-p. Each works on
-the renormalised output of the previous one. (vLLM applies min-p before top-k and top-p; the results differ only if
-several filters are on.) A token is drawn by inverting the cumulative distribution. Stop strings are found without
-decoding the whole completion at every token.
+The filters (top-k, top-p, min-p) are pure functions from logits to logits: a dropped token gets `-inf`. They follow the
+temperature in the order of Hugging Face `generate`: top-k, top-p, min-p, each on the renormalised output of the one
+before. (vLLM applies min-p first; the results differ only if several filters are on.)
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,8 +29,8 @@ _SLACK = 16
 class RowNoise:
     """One stream of uniform numbers per completion, keyed by (seed, prompt index, sample index).
 
-    The randomness of a completion therefore does not depend on the rows beside it, on when they finish, on how rows
-    are divided into batches, or on the device. The generator is Philox-4x64 (Salmon et al. 2011).
+    So the randomness of a completion does not depend on the rows beside it, on how rows are divided into batches, or on
+    the device. The generator is Philox-4x64 (Salmon et al. 2011).
     """
 
     def __init__(self, seed: int, keys: Sequence[tuple[int, int]]) -> None:
@@ -67,45 +66,29 @@ def draw_tokens(
     peak = logits.amax(dim=-1, keepdim=True)
     weights = (logits - peak).exp_()
     normaliser = weights.sum(dim=-1, keepdim=True).log_() + peak
-    if params.temperature and not has_filters(params):
-        tokens = _draw_unfiltered(logits, weights, peak, uniforms, forbidden)
+    if params.temperature == 0:
+        tokens = _without(forbidden, logits).argmax(dim=-1, keepdim=True)
+    elif params.top_k > 0 or params.top_p < 1 or params.min_p > 0:
+        tokens = invert_cumulative(_weights(filter_logits(_without(forbidden, logits), params)), uniforms)
+    elif forbidden is None:
+        tokens = invert_cumulative(weights, uniforms)
     else:
-        allowed = _without(forbidden, logits)
-        if params.temperature == 0:
-            tokens = allowed.argmax(dim=-1, keepdim=True)
-        else:
-            tokens = invert_cumulative(_weights(filter_logits(allowed, params)), uniforms)
+        tokens = invert_cumulative(weights.index_fill_(1, forbidden, 0), uniforms)
+        # Beside a likely token that is forbidden, the weights of all others may have been rounded to 0.
+        led = (logits.index_select(1, forbidden) >= peak).any(dim=-1).nonzero().squeeze(-1)
+        if len(led):
+            tokens[led] = invert_cumulative(_weights(_without(forbidden, logits[led])), uniforms[led])
     logprobs = (logits.gather(-1, tokens) - normaliser).squeeze(-1)
     if not bool(torch.isfinite(logprobs).all()):
         raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
     return tokens.squeeze(-1), logprobs
 
 
-def _draw_unfiltered(
-    logits: Float[Tensor, "rows vocab"],
-    weights: Float[Tensor, "rows vocab"],
-    peak: Float[Tensor, "rows one"],
-    uniforms: Float[Tensor, " rows"],
-    forbidden: Int[Tensor, " tokens"] | None,
-) -> Int[Tensor, "rows one"]:
-    """Draw from exp(logits - peak), which are `weights` and are changed."""
-    if forbidden is None:
-        return invert_cumulative(weights, uniforms)
-    tokens = invert_cumulative(weights.index_fill_(1, forbidden, 0), uniforms)
-    # Beside a likely token that is forbidden, the weights of all others may have been rounded to 0.
-    led = (logits.index_select(1, forbidden) >= peak).any(dim=-1).nonzero().squeeze(-1)
-    if len(led):
-        tokens[led] = invert_cumulative(_weights(_without(forbidden, logits[led])), uniforms[led])
-    return tokens
-
-
 def _weights(logits: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
-    """Weights of the tokens. The most likely one's is 1."""
     return (logits - logits.amax(dim=-1, keepdim=True)).exp_()
 
 
 def _without(forbidden: Int[Tensor, " tokens"] | None, logits: Float[Tensor, "rows vocab"]) -> Tensor:
-    """The logits, and minus infinity for forbidden tokens."""
     return logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
 
 
@@ -115,8 +98,7 @@ def invert_cumulative(
     """The first token whose cumulative weight exceeds `uniforms` times the row's total. Its weight is never 0.
 
     The sums are taken in float64 if the device has it, because a float32 sum over 1e5 tokens would lose the unlikely
-    ones. The sums of whole blocks tell which block the token is in, so only one block per row is searched token by
-    token.
+    ones. The sums of whole blocks tell which block the token is in, and only that one is searched token by token.
     """
     dtype = torch.float32 if weights.device.type == "mps" else torch.float64
     # 1 - eps/2 is the largest number below 1. Without it, rounding to float32 could turn a uniform number into 1.
@@ -151,7 +133,7 @@ def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "ro
 def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "rows vocab"]:
     """Keep the smallest set of most likely tokens whose probability reaches `p` (Holtzman et al. 2020).
 
-    The most likely token is always kept. Among tied tokens at the border, the set may take either.
+    It is never empty. Among tied tokens at the border, it may take either.
     """
     count = min(NUCLEUS_CANDIDATES, logits.shape[-1])
     total = logits.logsumexp(dim=-1, keepdim=True)
@@ -169,22 +151,12 @@ def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "
 
 def keep_min_p(logits: Float[Tensor, "rows vocab"], min_p: float) -> Float[Tensor, "rows vocab"]:
     """Keep the tokens at least `min_p` times as likely as the most likely one (Nguyen et al. 2024)."""
-    if min_p == 0:
-        return logits
     threshold = logits.amax(dim=-1, keepdim=True) + torch.tensor(min_p).log().item()
     return logits.masked_fill(logits < threshold, -torch.inf)
 
 
-def has_filters(params: SamplingParams) -> bool:
-    """Whether `filter_logits` does anything."""
-    return params.top_k > 0 or params.top_p < 1 or params.min_p > 0
-
-
 def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -> Float[Tensor, "rows vocab"]:
-    """Apply the filters of `params` to logits that are already divided by the temperature.
-
-    Returns the input tensor itself if no filter is on.
-    """
+    """The logits, already divided by the temperature, after the filters of `params`: the same tensor if none is on."""
     if params.top_k > 0:
         logits = keep_top_k(logits, params.top_k)
     if params.top_p < 1:
@@ -196,14 +168,8 @@ def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -
 
 def end_of_sequence_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> set[int]:
     """The end-of-sequence tokens of a model's generation config and of the tokenizer."""
-    declared = [getattr(generation, "eos_token_id", None), tokenizer.eos_token_id]
-    ids: set[int] = set()
-    for entry in declared:
-        if isinstance(entry, int):
-            ids.add(entry)
-        elif entry is not None:
-            ids.update(entry)
-    return ids
+    declared: list[Any] = [getattr(generation, "eos_token_id", None), tokenizer.eos_token_id]
+    return {id for ids in declared if ids is not None for id in ([ids] if isinstance(ids, int) else ids)}
 
 
 class StopRule:
@@ -217,8 +183,8 @@ class StopRule:
         self, tokenizer: PreTrainedTokenizerBase, params: SamplingParams, end_of_sequence: Iterable[int]
     ) -> None:
         special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
-        self.token_ids = {*end_of_sequence, *params.stop_token_ids}
-        self.token_ids.update(special[text] for text in params.stop if text in special)
+        stops = [special[text] for text in params.stop if text in special]
+        self.token_ids = {*end_of_sequence, *params.stop_token_ids, *stops}
         self._stop_ids = np.array(sorted(self.token_ids), dtype=np.int64)
         self.strings = [text for text in params.stop if text and text not in special]
         self._tokenizer = tokenizer
@@ -243,39 +209,30 @@ class StopRule:
 
     def ends_a_text(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> bool:
         """Whether a completion whose last token could complete a stop string ends with one."""
-        tail = self._tail(token_ids)
+        # The end of the text, long enough to hold every stop string that the last token could complete.
+        needed = self._longest + len(self._decode(token_ids[-1:])) + _SLACK
+        window, tail = needed, self._decode(token_ids[-needed:])
+        while window < len(token_ids) and len(tail) < needed:
+            window *= 2
+            tail = self._decode(token_ids[-window:])
         return any(text in tail for text in self.strings)
 
     def texts(self, completions: Sequence[Sequence[int] | Int[np.ndarray, " T"]]) -> list[str]:
         """Each completion decoded without special tokens and cut before its first stop string."""
-        return [self._cut(self._decode(token_ids)) for token_ids in completions]
+        texts = [self._decode(token_ids) for token_ids in completions]
+        starts = ([at for stop in self.strings if (at := text.find(stop)) >= 0] for text in texts)
+        return [text[: min(its, default=None)] for text, its in zip(texts, starts, strict=True)]
 
     def _may_complete(self, token_id: int) -> bool:
-        """Whether a token alone could add the last character of a stop string. The answer is remembered per token.
+        """Whether a token alone could add the last character of a stop string.
 
-        A token may decode to part of a character (shown as U+FFFD), and a decoder may strip the spaces of a single
-        token. In both cases the answer is yes.
+        It could if it decodes to part of a character (U+FFFD); and a decoder may strip the spaces of a single token.
         """
-        known = self._can_complete.get(token_id)
-        if known is None:
+        if token_id not in self._can_complete:
             piece = self._decode([token_id])
-            known = "\ufffd" in piece or any(last.isspace() or last in piece for last in self._last_characters)
-            self._can_complete[token_id] = known
-        return known
-
-    def _tail(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:
-        """The end of the text, long enough to hold every stop string that the last token could complete."""
-        needed = self._longest + len(self._decode(token_ids[-1:])) + _SLACK
-        window = needed
-        while True:
-            tail = self._decode(token_ids[-window:])
-            if window >= len(token_ids) or len(tail) >= needed:
-                return tail
-            window *= 2
-
-    def _cut(self, text: str) -> str:
-        found = [position for stop in self.strings if (position := text.find(stop)) >= 0]
-        return text[: min(found)] if found else text
+            some = any(last.isspace() or last in piece for last in self._last_characters)
+            self._can_complete[token_id] = some or "\ufffd" in piece
+        return self._can_complete[token_id]
 
     def _decode(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:
         ids = token_ids.tolist() if isinstance(token_ids, np.ndarray) else list(token_ids)

@@ -1,6 +1,5 @@
 """The driver's side of learners and samplers in other processes; it holds no tensors. Calls may raise EngineLost."""
 
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,23 +11,22 @@ from torch import Tensor
 
 from cooper_rl.engines.base import Metrics, PolicyLearner
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.fsdp2.learners import OpenSender
-from cooper_rl.engines.ray.ranks import RankGroup
+from cooper_rl.engines.fsdp2 import OpenSender, ShardedPolicyLearner, ShardedRewardModelLearner
+from cooper_rl.engines.ray.ranks import RankGroup, RankSampler
 from cooper_rl.rollouts import Column, Samples
 
 
 class RemoteLearner:
     """A learner in the processes of a group; implements `Learner`."""
 
-    kind: ClassVar[str]
+    sharded: ClassVar[Any]
+    """The class of the learner in each process."""
 
     def __init__(self, group: RankGroup, config: LearnerConfig, total_steps: int, trainable: bool) -> None:
-        self.config = config
-        self.group, self.key = group, group.new_key()
+        self.config, self.group = config, group
         self.version = 0
         """Changes with the weights."""
-        group.call("build_learner", self.key, self.kind, config, total_steps, trainable)
-        weakref.finalize(self, group.forget, self.key)
+        self.key = group.build(self, self.sharded.from_config, config, total_steps, trainable)
 
     def forward_backward(self, batch: Any, loss: Any) -> Metrics:
         return self._call("forward_backward", batch, loss)
@@ -46,13 +44,13 @@ class RemoteLearner:
         self._call("load", Path(directory).absolute())
 
     def _call(self, verb: str, *arguments: Any) -> Any:
-        return self.group.call("learner", self.key, verb, arguments)[0]
+        return self.group.call("learner", self.key, verb, *arguments)[0]
 
 
 class RemotePolicyLearner(RemoteLearner):
     """A causal language model; implements `PolicyLearner`, and `WeightSender` once it is connected."""
 
-    kind = "policy"
+    sharded = ShardedPolicyLearner
 
     def logprobs(
         self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
@@ -78,7 +76,7 @@ class RemotePolicyLearner(RemoteLearner):
 class RemoteRewardModelLearner(RemoteLearner):
     """A sequence-classification model with one label; implements `RewardModelLearner`."""
 
-    kind = "reward_model"
+    sharded = ShardedRewardModelLearner
 
     def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
         return torch.from_numpy(np.array(self._call("score", token_ids)))
@@ -91,10 +89,9 @@ class RemoteSampler:
     """
 
     def __init__(self, group: RankGroup, policy: LearnerConfig, max_rows: int) -> None:
-        self._group, self._key = group, group.new_key()
+        self._group = group
         self._synced: tuple[str, int] | None = None
-        group.call("build_sampler", self._key, policy, max_rows)
-        weakref.finalize(self, group.forget, self._key)
+        self._key = group.build(self, RankSampler, policy, max_rows)
 
     def sync_weights(self, learner: PolicyLearner) -> None:
         """See `Sampler`. Raises TypeError for a learner of other processes."""
@@ -111,14 +108,10 @@ class RemoteSampler:
         """See `NativeSampler.sample`."""
         if self._synced is None:
             raise RuntimeError("no weights to sample with: call sync_weights first")
-        return _joined(self._group.call("sample", self._key, list(prompts), n, params, seed))
-
-
-def _joined(parts: Sequence[Samples]) -> Samples:
-    """Join the completions of the runs of prompts, in order."""
-    return Samples(
-        token_ids=Column.of([row for part in parts for row in part.token_ids]),
-        logprobs=np.concatenate([part.logprobs for part in parts]),
-        stopped=np.concatenate([part.stopped for part in parts]),
-        texts=[text for part in parts for text in part.texts],
-    )
+        parts: list[Samples] = self._group.call("sample", self._key, list(prompts), n, params, seed)
+        return Samples(
+            token_ids=Column.of([row for part in parts for row in part.token_ids]),
+            logprobs=np.concatenate([part.logprobs for part in parts]),
+            stopped=np.concatenate([part.stopped for part in parts]),
+            texts=[text for part in parts for text in part.texts],
+        )

@@ -7,20 +7,19 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ray
 import torch
 
 from cooper_rl.engines.local.device import available_cores
+from cooper_rl.engines.ray.config import Resources
 from cooper_rl.engines.ray.ranks import RankGroup
-from cooper_rl.engines.ray.samplers import Resources
 from cooper_rl.engines.ray.vllm_engines import RayEngines
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.ray import ClusterEngine
-    from cooper_rl.engines.vllm import VllmConfig
 
 
 class Session:
@@ -31,17 +30,20 @@ class Session:
         self.groups: list[RankGroup] = []
         """The policy's group, then that of the reward models where it is another."""
         self.engines: RayEngines | None = None
-        """The vLLM engines. They have devices, and no model before `start_engines`."""
+        """The vLLM engines. They have devices, and no model before their `start`."""
         self._started_ray = not ray.is_initialized()
         if self._started_ray:
             _start(engine.address)
         try:
-            each = _resources(engine)
-            self.on_gpus = each.gpus > 0 or _gpus() > 0
+            nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            has_gpus, gpus = any(node.get("GPU") for node in nodes), engine.gpus_per_rank
+            each = Resources(engine.cpus_per_rank, float(has_gpus) if gpus is None else gpus)
+            self.on_gpus = each.gpus > 0 or has_gpus
             """Whether the processes have GPUs, or could have some."""
             sizes = {"policy": engine.policy_ranks, "reward_model": engine.reward_model_ranks}
             engines, of_engine = engine.samplers.processes(self.on_gpus)
-            check_room(_demands(sum(sizes.values()), each, engines, of_engine), _nodes())
+            of_ranks = Demand("processes", sum(sizes.values()), each, RANK_SETTINGS)
+            check_room([of_ranks, Demand("vLLM engines", engines, of_engine, ENGINE_SETTINGS)], nodes)
             logs = directory.absolute() / "logs"
             logs.mkdir(parents=True, exist_ok=True)
             timeouts = (engine.start_timeout_s, engine.call_timeout_s)
@@ -54,18 +56,11 @@ class Session:
             self.close()
             raise
 
-    def start_engines(self, model: str, config: VllmConfig, backend: str) -> RayEngines:
-        """The vLLM engines, with a model. Raises InputError as `RayEngines.start`."""
-        assert self.engines is not None  # reserved, as `VllmSamplers.processes` asks
-        self.engines.start(model, config, backend)
-        return self.engines
-
     def close(self) -> None:
         """End all processes."""
-        if self.engines is not None:
-            self.engines.close()
-        for group in self.groups:
-            group.close()
+        for actors in (self.engines, *self.groups):
+            if actors is not None:
+                actors.close()
         if self._started_ray:
             ray.shutdown()
 
@@ -81,22 +76,33 @@ class Demand:
     """Names of settings, by `CPU` and `GPU`."""
 
 
+RANK_SETTINGS = {
+    "GPU": ("policy_ranks", "reward_model_ranks", "gpus_per_rank"),
+    "CPU": ("policy_ranks", "reward_model_ranks", "cpus_per_rank"),
+}
+ENGINE_SETTINGS = {
+    "GPU": ("samplers.engines", "samplers.tensor_parallel"),
+    "CPU": ("samplers.engines", "samplers.cpus_per_engine"),
+}
+
+
 def check_room(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) -> None:
     """Raises InputError where the machines of a cluster, each with its `CPU` and `GPU`, have too little.
 
     A process does not span machines.
     """
     for kind in ("GPU", "CPU"):
-        asking = [(d, d.each.gpus if kind == "GPU" else d.each.cpus) for d in demands if d.count]
-        asking = [(demand, each) for demand, each in asking if each]
-        needed, total = sum(d.count * each for d, each in asking), sum(node.get(kind, 0.0) for node in nodes)
-        if needed > total + 1e-9:
+        asking = [(d, each) for d in demands if d.count and (each := d.each.gpus if kind == "GPU" else d.each.cpus)]
+        rooms = [node.get(kind, 0.0) for node in nodes]
+        needed = sum(d.count * each for d, each in asking)
+        if needed > sum(rooms) + 1e-9:
             what = " and ".join(f"{d.count} {d.noun} with {each:g} {kind}s each" for d, each in asking)
             *first, last = [name for d, _ in asking for name in d.settings[kind]]
             raise InputError(
-                f"engine: {what} need {needed:g}, and the cluster has {total:g}; lower {', '.join(first)} or {last}"
+                f"engine: {what} need {needed:g}, and the cluster has {sum(rooms):g}; lower {', '.join(first)} or "
+                f"{last}"
             )
-        largest = max((node.get(kind, 0.0) for node in nodes), default=0.0)
+        largest = max(rooms, default=0.0)
         for demand, each in asking:
             if each > largest + 1e-9:
                 raise InputError(
@@ -109,46 +115,18 @@ def _start(address: str | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Actors that use a device reserve fractions of it; the others must not lose sight of it.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    where: dict[str, Any] = {"address": address}
     if address is None:
         # Ray logs each time that calls need a token, which we want.
         logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)
-        ray.init(
-            address="local",
-            num_cpus=available_cores(),
-            num_gpus=torch.cuda.device_count(),
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.WARNING,
-        )
-        return
+        devices = {"num_cpus": available_cores(), "num_gpus": torch.cuda.device_count()}
+        where = {"address": "local", "include_dashboard": False, **devices}
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
+        ray.init(**where, log_to_driver=False, logging_level=logging.WARNING)
     except (ConnectionError, ValueError, RuntimeError) as error:
+        if address is None:
+            raise
         raise InputError(
             f"engine.address: no Ray cluster at {address!r} ({error}); start one (`ray start --head`), or leave "
             "it out to start Ray on this machine"
         ) from error
-
-
-def _nodes() -> list[dict[str, float]]:
-    """The resources of each machine of the cluster."""
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
-
-
-def _gpus() -> float:
-    return sum(node.get("GPU", 0.0) for node in _nodes())
-
-
-def _resources(engine: ClusterEngine) -> Resources:
-    gpus = engine.gpus_per_rank
-    return Resources(cpus=engine.cpus_per_rank, gpus=float(_gpus() > 0) if gpus is None else gpus)
-
-
-def _demands(ranks: int, each: Resources, engines: int, of_engine: Resources) -> list[Demand]:
-    sizes = ("policy_ranks", "reward_model_ranks")
-    of_ranks = {"GPU": (*sizes, "gpus_per_rank"), "CPU": (*sizes, "cpus_per_rank")}
-    own = {
-        "GPU": ("samplers.engines", "samplers.tensor_parallel"),
-        "CPU": ("samplers.engines", "samplers.cpus_per_engine"),
-    }
-    return [Demand("processes", ranks, each, of_ranks), Demand("vLLM engines", engines, of_engine, own)]

@@ -6,7 +6,8 @@
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +22,6 @@ from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.engines.vllm import OLDEST, VllmConfig, version_numbers
 from cooper_rl.errors import InputError
 
-GIB = 2**30
 HEALTH_POLL_S = 1.0
 """Seconds between two checks whether a server is back."""
 
@@ -45,19 +45,13 @@ class DrawnCompletion:
 
 
 class InferenceEngine(Protocol):
-    """One vLLM engine, or several behind one call."""
+    """One vLLM engine, or several behind one call that take the same weights."""
 
-    dtype: torch.dtype
-    """Of its weights."""
-    elsewhere: bool
-    """Whether it draws in another process, so that this one can do something else meanwhile."""
-    restarts: int
-    """How many engines this side has started in place of lost ones."""
-
-    @property
-    def context(self) -> int:
-        """Most tokens of a prompt and its completion together."""
-        ...
+    dtype: torch.dtype  # of its weights
+    workers: int  # processes that hold weights, over all engines
+    context: int  # most tokens of a prompt and its completion together
+    elsewhere: bool  # whether it draws in another process, so that this one can do something else meanwhile
+    restarts: int  # engines that this side has started in place of lost ones
 
     def generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
         """Draw every completion, in the order of the requests. Raises EngineLost where the engine is gone."""
@@ -67,14 +61,24 @@ class InferenceEngine(Protocol):
         """Wait for an engine that is being restarted. Raises EngineLost where it does not come back."""
 
     def weight_versions(self) -> list[str]:
-        """The version of the weights that each engine reports."""
+        """The version of the weights that each engine reports; `default` is what it started with."""
         ...
+
+    def reset_prefix_cache(self) -> None:
+        """Drop keys and values that earlier weights computed."""
+
+    def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
+        """Call `update_weight_version` or one of the four verbs of vLLM's weight-transfer API, on every engine.
+
+        `init_weight_transfer_engine` has every worker join the sender's group; its `init_info["rank_offset"]` is the
+        rank of the first engine's first worker. `update_weights` returns when all weights have arrived.
+        """
 
 
 class OfflineEngine:
     """vLLM's offline class, `LLM`, in this process. It starts with the weights of a model folder or the hub.
 
-    All its state comes back with a push of weights, so it may be killed and restarted.
+    Its weights are all its state, so it may be killed and restarted.
     """
 
     elsewhere = False
@@ -101,7 +105,7 @@ class OfflineEngine:
             max_num_seqs=config.max_num_seqs,
             max_model_len=config.max_model_len,
             gpu_memory_utilization=config.gpu_memory_utilization,
-            kv_cache_memory_bytes=int(kv_cache_gib * GIB) if kv_cache_gib else None,
+            kv_cache_memory_bytes=int(kv_cache_gib * 2**30) if kv_cache_gib else None,
             enforce_eager=config.enforce_eager,
             enable_prefix_caching=config.prefix_caching,
             # Where a prompt is computed in two parts, vLLM sets a request's generator back, and a CPU's cannot be.
@@ -160,31 +164,29 @@ class RemoteEngine:
     def __init__(self, config: VllmConfig, backend: str):
         """Raises InputError for a server that does not answer, is too old, or was started with other settings."""
         assert config.url is not None
-        self.url = config.url.rstrip("/")
+        self.url = url = config.url.rstrip("/")
         self._config, self._backend = config, backend
-        self._http = httpx.Client(base_url=self.url, timeout=config.timeout_s)
+        self._http = httpx.Client(base_url=url, timeout=config.timeout_s)
         self._loop = EventLoop()
-        try:
+        with _refused(f"no vLLM server answers at {url}", "start one as in docs/vllm.md, or correct the url"):
             served = self._call("GET", "/v1/models")["data"][0]
             version = self._call("GET", "/version")["version"]
-        except (RuntimeError, LookupError) as error:
-            raise InputError(
-                f"url: no vLLM server answers at {self.url} ({error}); start one as in docs/vllm.md, or correct the url"
-            ) from error
         self.context: int = served["max_model_len"]
         self.model: str = served["root"]
         """The folder or name that the server was started with."""
         if version_numbers(version) < OLDEST:
             raise InputError(
-                f"url: the server at {self.url} is vLLM {version}; its weight transfer needs {OLDEST[0]}.{OLDEST[1]}"
+                f"url: the server at {url} is vLLM {version}; its weight transfer needs {OLDEST[0]}.{OLDEST[1]}"
             )
-        described = self._described()
-        _check_settings(self.url, described, backend)
+        remedy = "start it with VLLM_SERVER_DEV_MODE=1 in its environment, in a network that nobody else can reach"
+        with _refused(f"the server at {url} takes no weights", remedy):
+            described = self._call("GET", "/server_info?config_format=json")["vllm_config"]
+        _check_settings(url, described, backend)
         self.dtype: torch.dtype = getattr(torch, described["model_config"]["dtype"].removeprefix("torch."))
-        self._try_to_draw()
-        self.workers: int = (
-            described["parallel_config"]["world_size"] * described["parallel_config"]["data_parallel_size"]
-        )
+        with _refused(f"the server at {url} does not draw from token ids", "start it with --enable-scale-out"):
+            self.generate([CompletionRequest([0], {"max_tokens": 1, "logprobs": 0, "detokenize": False})])
+        parallel = described["parallel_config"]
+        self.workers: int = parallel["world_size"] * parallel["data_parallel_size"]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RemoteEngine, (self._config, self._backend)  # another process opens connections of its own
@@ -201,8 +203,34 @@ class RemoteEngine:
         elif local_folder(model) is None and self.model != model:
             raise InputError(f"url: {self.url} serves {self.model}, and this run's policy is {model}")
 
-    def generate(self, requests: Sequence[CompletionRequest]) -> list[DrawnCompletion]:
+    def generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
         return self._loop.run(lambda: self._generate(requests))
+
+    async def _generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
+        slots = asyncio.Semaphore(self._config.max_num_seqs)
+        limits = httpx.Limits(max_connections=self._config.max_num_seqs)
+
+        async def draw(request: CompletionRequest) -> DrawnCompletion:
+            async with slots:
+                body = {"token_ids": request.prompt, "sampling_params": request.params}
+                choice = _json_of(await http.post("/inference/v1/generate", json=body))["choices"][0]
+            return DrawnCompletion(
+                token_ids=choice["token_ids"],
+                logprobs=[token["logprob"] for token in choice["logprobs"]["content"]],
+                finish_reason=choice["finish_reason"],
+                versions=[span["version"] for span in choice["weight_versions"] or ()],
+            )
+
+        async with httpx.AsyncClient(base_url=self.url, timeout=self._config.timeout_s, limits=limits) as http:
+            try:
+                async with asyncio.TaskGroup() as group:  # the first failure ends the others
+                    tasks = [group.create_task(draw(request)) for request in requests]
+            except ExceptionGroup as errors:
+                first = errors.exceptions[0]
+                if isinstance(first, httpx.HTTPError):
+                    raise EngineLost(f"{self.url} does not answer: {type(first).__name__} {first}") from first
+                raise first from None
+        return [task.result() for task in tasks]
 
     def wait_until_back(self) -> None:
         """Wait for a server that is being restarted. Raises EngineLost after `timeout_s`."""
@@ -226,44 +254,6 @@ class RemoteEngine:
         if not self._call("POST", "/reset_prefix_cache")["success"]:
             raise RuntimeError(f"{self.url} could not empty its prefix cache: somebody else is drawing completions")
 
-    async def _generate(self, requests: Sequence[CompletionRequest]) -> list[DrawnCompletion]:
-        slots = asyncio.Semaphore(self._config.max_num_seqs)
-        limits = httpx.Limits(max_connections=self._config.max_num_seqs)
-
-        async def one(request: CompletionRequest) -> DrawnCompletion:
-            async with slots:
-                body = {"token_ids": request.prompt, "sampling_params": request.params}
-                return _read(_json_of(await http.post("/inference/v1/generate", json=body)))
-
-        async with httpx.AsyncClient(base_url=self.url, timeout=self._config.timeout_s, limits=limits) as http:
-            try:
-                async with asyncio.TaskGroup() as group:  # the first failure ends the others
-                    tasks = [group.create_task(one(request)) for request in requests]
-            except ExceptionGroup as errors:
-                first = errors.exceptions[0]
-                if isinstance(first, httpx.HTTPError):
-                    raise EngineLost(f"{self.url} does not answer: {type(first).__name__} {first}") from first
-                raise first from None
-        return [task.result() for task in tasks]
-
-    def _described(self) -> dict[str, Any]:
-        try:
-            return self._call("GET", "/server_info?config_format=json")["vllm_config"]
-        except (RuntimeError, LookupError) as error:
-            raise InputError(
-                f"url: the server at {self.url} takes no weights ({error}); start it with VLLM_SERVER_DEV_MODE=1 in "
-                "its environment, in a network that nobody else can reach"
-            ) from error
-
-    def _try_to_draw(self) -> None:
-        try:
-            self.generate([CompletionRequest([0], {"max_tokens": 1, "logprobs": 0, "detokenize": False})])
-        except RuntimeError as error:
-            raise InputError(
-                f"url: the server at {self.url} does not draw from token ids ({error}); start it with "
-                "--enable-scale-out"
-            ) from error
-
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         try:
             return _json_of(self._http.request(method, path, json=body))
@@ -277,14 +267,13 @@ def _json_of(response: httpx.Response) -> Any:
     return response.json()
 
 
-def _read(answer: dict[str, Any]) -> DrawnCompletion:
-    choice = answer["choices"][0]
-    return DrawnCompletion(
-        token_ids=choice["token_ids"],
-        logprobs=[token["logprob"] for token in choice["logprobs"]["content"]],
-        finish_reason=choice["finish_reason"],
-        versions=[span["version"] for span in choice["weight_versions"] or ()],
-    )
+@contextmanager
+def _refused(what: str, remedy: str) -> Iterator[None]:
+    """Say what a server does not do, why, and the remedy, where a call fails."""
+    try:
+        yield
+    except (RuntimeError, LookupError) as error:
+        raise InputError(f"url: {what} ({error}); {remedy}") from error
 
 
 def _check_settings(url: str, described: dict[str, Any], backend: str) -> None:

@@ -2,9 +2,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from itertools import count
 from uuid import uuid4
 
 import numpy as np
@@ -22,28 +22,29 @@ from cooper_rl.engines.vllm.engines import (
     OfflineEngine,
     RemoteEngine,
 )
-from cooper_rl.engines.vllm.transfer import ModelWeights, Receiver, VllmWeightSender, WeightPushError
+from cooper_rl.engines.vllm.transfer import VllmWeightSender, WeightPushError
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
 
+COUNTED: tuple[str, ...] = ("engine/reconnections", "engine/failed_pushes", "time/push_weights")
+
 Start = Callable[[str, VllmConfig, str], InferenceEngine]
 """Starts an engine, given the model, the settings and the transfer's backend."""
-Connect = Callable[[Any, VllmConfig, str, PolicyLearner], WeightSender]
+Connect = Callable[[InferenceEngine, VllmConfig, str, PolicyLearner], WeightSender]
 """Connects a learner to an engine that `Start` has returned, or to a `RemoteEngine`.
 
 Raises TypeError for a learner whose weights it cannot send, WeightPushError where the engine cannot be reached.
 """
 
 
-def connect_here(engine: Receiver, config: VllmConfig, backend: str, learner: PolicyLearner) -> WeightSender:
+def connect_here(engine: InferenceEngine, config: VllmConfig, backend: str, learner: PolicyLearner) -> WeightSender:
     """Connect a learner whose model is in this process."""
     model = getattr(learner, "model", None)
     if not isinstance(model, PreTrainedModel):
         raise TypeError(f"the vLLM sampler needs a learner with a `model` in this process, not {learner!r}")
-    weights = ModelWeights(model, engine.dtype)
-    return VllmWeightSender(backend, weights, engine, host=config.transfer_host, timeout_s=config.timeout_s)
+    return VllmWeightSender(engine, config, backend, model)
 
 
 def build_sampler(
@@ -62,16 +63,12 @@ def build_sampler(
         engine = RemoteEngine(config, backend)
         engine.check_serves(model)
     tokenizer = load_tokenizer(model)
-    ends = end_of_sequence_ids(_generation_config(model), tokenizer)
-    return VllmSampler(engine, tokenizer, ends, lambda learner: connect(engine, config, backend, learner))
-
-
-def _generation_config(model: str) -> GenerationConfig:
-    """The `generation_config` that transformers would give the model."""
     try:
-        return GenerationConfig.from_pretrained(model)
+        generation = GenerationConfig.from_pretrained(model)
     except OSError:  # a folder may have none
-        return GenerationConfig.from_model_config(AutoConfig.from_pretrained(model, trust_remote_code=False))
+        generation = GenerationConfig.from_model_config(AutoConfig.from_pretrained(model, trust_remote_code=False))
+    ends = end_of_sequence_ids(generation, tokenizer)
+    return VllmSampler(engine, tokenizer, ends, lambda learner: connect(engine, config, backend, learner))
 
 
 class VllmSampler:
@@ -91,21 +88,16 @@ class VllmSampler:
         self.tokenizer = tokenizer
         self.version: str | None = None
         """The version of the engine's weights; None where they are not the learner's."""
-        self.reconnections = 0
-        """How often the engine had lost its weights or its connection."""
-        self.failed_pushes = 0
-        """How many pushes failed."""
-        self._engine = engine
-        self._end_of_sequence = end_of_sequence
-        self._connect = connect
+        self._engine, self._end_of_sequence, self._connect = engine, end_of_sequence, connect
         self._sender: WeightSender | None = None
         self._connected: object = None
         """The model that `_sender` sends, or the learner where its model is in other processes."""
-        self._name = uuid4().hex[:8]  # another run's weights in the same engine have other versions
-        self._pushes = 0
+        name = uuid4().hex[:8]  # another run's weights in the same engine have other versions
+        self._versions = (f"{name}-{push}" for push in count(1))
         self._learner: PolicyLearner | None = None
-        self._push_seconds = 0.0
-        self._told: Metrics = {"engine/restarts": float(engine.restarts)}  # earlier restarts belong to another sampler
+        self._restarts = engine.restarts  # those until now belong to another sampler
+        self._counts: Metrics = dict.fromkeys(COUNTED, 0.0)
+        """Since the last `take_metrics`."""
         self._thread = ThreadPoolExecutor(1, "vllm-sampler")
 
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
@@ -135,7 +127,11 @@ class VllmSampler:
             raise RuntimeError("the engine does not hold the policy's weights: call sync_weights first")
         rule = StopRule(self.tokenizer, params, self._end_of_sequence)
         drawn = self._engine.generate(_requests(prompts, n, params, rule, self._engine.context, seed))
-        _check_versions(drawn, self.version)
+        if others := {version for one in drawn for version in one.versions} - {self.version}:
+            raise EngineLost(
+                f"an engine drew with weights of version {', '.join(sorted(others))} and not {self.version}: it was "
+                "restarted, or somebody else has changed its weights"
+            )
         return _samples(drawn, params, rule)
 
     def sync_weights(self, learner: PolicyLearner) -> None:
@@ -145,34 +141,26 @@ class VllmSampler:
         be sent from here, and WeightPushError where the push fails again (EngineLost if the engine is elsewhere). The
         sampler then refuses to draw until another push succeeds.
         """
-        start = time.perf_counter()
+        start, source = time.perf_counter(), getattr(learner, "model", learner)
         for attempt in (1, 2):
             self._reconnect_where_lost()
-            self.version, self._pushes = None, self._pushes + 1
-            version = f"{self._name}-{self._pushes}"
+            self.version, version = None, next(self._versions)
             try:
-                self._sender_of(learner).sync_weights(version)
+                if self._sender is None or self._connected is not source:
+                    self._disconnect()
+                    self._sender, self._connected = self._connect(learner), source
+                self._sender.sync_weights(version)
                 break
-            except WeightPushError as error:
+            except Exception as error:
                 self._disconnect()
-                if attempt == 2 and self._engine.elsewhere:
-                    raise EngineLost(str(error)) from error
-                if attempt == 2:
+                if not isinstance(error, WeightPushError) or (attempt == 2 and not self._engine.elsewhere):
                     raise
+                if attempt == 2:
+                    raise EngineLost(str(error)) from error
                 logger.warning("a hand-over of weights failed and is made again: %s", error)
-                self.failed_pushes += 1
-            except Exception:
-                self._disconnect()
-                raise
+                self._counts["engine/failed_pushes"] += 1
         self.version, self._learner = version, learner
-        self._push_seconds += time.perf_counter() - start
-
-    def _sender_of(self, learner: PolicyLearner) -> WeightSender:
-        source = getattr(learner, "model", learner)
-        if self._sender is None or self._connected is not source:
-            self._disconnect()
-            self._sender, self._connected = self._connect(learner), source
-        return self._sender
+        self._counts["time/push_weights"] += time.perf_counter() - start
 
     def _disconnect(self) -> None:
         if self._sender is not None:
@@ -186,22 +174,15 @@ class VllmSampler:
             return
         found = set(self._engine.weight_versions())
         if found != {self.version}:
-            self.reconnections += 1
+            self._counts["engine/reconnections"] += 1
             logger.warning("engine at weights %s, expected %s: connecting again", ", ".join(found), self.version)
             self._disconnect()
 
     def take_metrics(self) -> Metrics:
         """See `MeasuredSampler`: restarts, reconnections, failed pushes, and seconds of all pushes."""
-        told, self._told = (
-            self._told,
-            {
-                "engine/restarts": float(self._engine.restarts),
-                "engine/reconnections": float(self.reconnections),
-                "engine/failed_pushes": float(self.failed_pushes),
-                "time/push_weights": self._push_seconds,
-            },
-        )
-        return {name: total - told.get(name, 0.0) for name, total in self._told.items()}
+        taken = {"engine/restarts": float(self._engine.restarts - self._restarts), **self._counts}
+        self._restarts, self._counts = self._engine.restarts, dict.fromkeys(COUNTED, 0.0)
+        return taken
 
 
 def _requests(
@@ -212,11 +193,7 @@ def _requests(
     Equal seeds draw equal noise in vLLM, so every completion gets a seed of its own from the step's seed and its place.
     """
     shared = {
-        "temperature": params.temperature,
-        "top_p": params.top_p,
-        "top_k": params.top_k,
-        "min_p": params.min_p,
-        "min_tokens": params.min_tokens,
+        **params.model_dump(include={"temperature", "top_p", "top_k", "min_p"}),
         "logprobs": 0,  # of the token drawn alone
         "stop": list(rule.strings),
         "stop_token_ids": sorted(rule.token_ids),
@@ -225,23 +202,24 @@ def _requests(
     }
     wanted = []
     for index, prompt in enumerate(prompts):
-        limit = _completion_limit(context, index, prompt, params)
+        if len(prompt) == 0:
+            raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
+        if len(prompt) >= context:
+            raise InputError(
+                f"prompt {index} has {len(prompt)} tokens and the engine's context is {context}: nothing could follow "
+                "it. Shorten or drop the prompt, raise max_model_len, or choose a model with a longer context"
+            )
+        limit = min(params.max_tokens, context - len(prompt))
         for sample in range(n):
             own = {"max_tokens": limit, "min_tokens": min(params.min_tokens, limit), "seed": _seed(seed, index, sample)}
             wanted.append(CompletionRequest([int(token) for token in prompt], shared | own))
     return wanted
 
 
-def _completion_limit(context: int, index: int, prompt: Sequence[int], params: SamplingParams) -> int:
-    """Most tokens that may follow a prompt. Raises InputError as the native sampler does."""
-    if len(prompt) == 0:
-        raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
-    if len(prompt) >= context:
-        raise InputError(
-            f"prompt {index} has {len(prompt)} tokens and the engine's context is {context}: nothing could follow it. "
-            "Shorten or drop the prompt, raise max_model_len, or choose a model with a longer context"
-        )
-    return min(params.max_tokens, context - len(prompt))
+def _seed(seed: int, prompt: int, sample: int) -> int:
+    """A seed of 63 bits; neighbouring seeds and places give unrelated ones."""
+    state = np.random.SeedSequence([seed % 2**64, prompt, sample]).generate_state(1, np.uint64)
+    return int(state[0] >> np.uint64(1))
 
 
 def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: StopRule) -> Samples:
@@ -268,16 +246,6 @@ def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: Sto
     )
 
 
-def _check_versions(drawn: Iterable[DrawnCompletion], version: str) -> None:
-    """Raises EngineLost where weights of another version drew a token."""
-    others = {found for one in drawn for found in one.versions} - {version}
-    if others:
-        raise EngineLost(
-            f"an engine drew with weights of version {', '.join(sorted(others))} and not {version}: it was restarted, "
-            "or somebody else has changed its weights"
-        )
-
-
 def _cut(one: DrawnCompletion, params: SamplingParams, rule: StopRule) -> tuple[list[int], bool]:
     """Tokens, and whether they were stopped. vLLM ignores stop strings before `min_tokens`; here they always stop."""
     ids = list(one.token_ids)
@@ -286,9 +254,3 @@ def _cut(one: DrawnCompletion, params: SamplingParams, rule: StopRule) -> tuple[
             if rule.reached(ids[:length]):
                 return ids[:length], True
     return ids, one.finish_reason == "stop"
-
-
-def _seed(seed: int, prompt: int, sample: int) -> int:
-    """A seed of 63 bits; neighbouring seeds and places give unrelated ones."""
-    state = np.random.SeedSequence([seed % 2**64, prompt, sample]).generate_state(1, np.uint64)
-    return int(state[0] >> np.uint64(1))

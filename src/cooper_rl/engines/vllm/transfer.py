@@ -1,22 +1,20 @@
 """Weights of a learner on their way into vLLM engines, and the backend `gloo` for CPUs.
 
-All that this package uses of vLLM's weight-transfer API is in this file. The API has four verbs
-(`init_weight_transfer_engine`, `start_weight_update`, `update_weights`, `finish_weight_update`) and a backend with a
-sending and a receiving half, which both sides look up by name. `nccl` and `ipc` are vLLM's own. `gloo` is ours, and
-importing this file registers it; a worker imports it because of
-`worker_extension_cls="cooper_rl.engines.vllm.transfer.Extension"`.
+vLLM's weight-transfer API has four verbs (`init_weight_transfer_engine`, `start_weight_update`, `update_weights`,
+`finish_weight_update`) and a backend with a sending and a receiving half, which both sides look up by name. `nccl` and
+`ipc` are vLLM's own. `gloo` is ours, and importing this file registers it; a worker imports it because of `EXTENSION`.
 """
 
 # vLLM has an environment of its own, where types are not checked.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportPrivateImportUsage=false
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
@@ -35,12 +33,12 @@ from vllm.distributed.weight_transfer.nccl_engine import (
 from vllm.utils.network_utils import get_open_port
 
 from cooper_rl.engines.local.adapter import plain_weights
+from cooper_rl.engines.vllm import VllmConfig
+from cooper_rl.engines.vllm.engines import InferenceEngine
 
 EXTENSION = f"{__name__}.Extension"
 UNFINISHED = "unfinished "
 """Prefix of an engine's version while its weights change, and after a push that was cut."""
-POLL_S = 0.01
-"""Seconds between two checks whether all workers have joined."""
 
 
 class Extension:
@@ -49,29 +47,6 @@ class Extension:
 
 class WeightPushError(RuntimeError):
     """The engine's weights are not the policy's: a push was cut, or the engine reports another version."""
-
-
-class Receiver(Protocol):
-    """One vLLM engine, or several that take the same weights."""
-
-    dtype: torch.dtype
-    """Of the weights."""
-    workers: int
-    """Processes that hold weights, over all engines."""
-
-    def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
-        """Call `update_weight_version` or one of the API's four verbs, on every engine.
-
-        `init_weight_transfer_engine` has every worker join the sender's group; its `init_info["rank_offset"]` is the
-        rank of the first engine's first worker. `update_weights` returns when all weights have arrived.
-        """
-
-    def weight_versions(self) -> list[str]:
-        """The version that each engine reports; `default` is what it started with."""
-        ...
-
-    def reset_prefix_cache(self) -> None:
-        """Drop keys and values that earlier weights computed."""
 
 
 class ModelWeights(WeightSource):
@@ -84,9 +59,9 @@ class ModelWeights(WeightSource):
     """
 
     def __init__(self, model: nn.Module, dtype: torch.dtype):
-        self._model = model
-        self._dtype = dtype
-        self._pass: Iterator[tuple[str, Tensor]] | None = None
+        self._model, self._dtype = model, dtype
+        self.begun: Iterator[tuple[str, Tensor]] | None = None
+        """The pass of a push, once it has begun."""
 
     def metadata(self) -> list[ParamMeta]:
         """Name, type and shape of each weight, in the order of the pass."""
@@ -94,56 +69,46 @@ class ModelWeights(WeightSource):
         return [ParamMeta(name.replace(".base_layer.", "."), self._dtype, tuple(p.shape)) for name, p in named]
 
     def __iter__(self) -> Iterator[tuple[str, Tensor]]:
-        self._pass = plain_weights(self._model)
-        for name, weight in self._pass:  # not a generator around it, which would be closed together with this one
+        self.begun = plain_weights(self._model)
+        for name, weight in self.begun:  # not a generator around it, which would be closed together with this one
             yield name, weight.to(self._dtype)
-
-    def begin_pass(self) -> None:
-        """Forget the pass before."""
-        self._pass = None
 
     def finish_pass(self) -> None:
         """Gather what a failed pass has left over."""
         with suppress(Exception):  # the error of the pass says more
-            for _ in iter(self) if self._pass is None else self._pass:
+            for _ in self.begun or self:
                 pass
 
 
 class VllmWeightSender:
     """The learner's end of one transfer (`WeightSender`); every rank of a sharded learner has one.
 
-    `backend` is `gloo`, `nccl` or `ipc`; the engines reach rank 0 at `host` and `port`. A sender whose push has failed
-    is of no more use: make another, which ends the update that the engines have begun.
+    `backend` is `gloo`, `nccl` or `ipc`; the engines reach rank 0 at `config.transfer_host`. A sender whose push has
+    failed is of no more use: make another, which ends the update that the engines have begun.
     """
 
     def __init__(
-        self,
-        backend: str,
-        weights: ModelWeights,
-        receiver: Receiver,
-        *,
-        rank: int = 0,
-        host: str = "127.0.0.1",
-        port: int | None = None,
-        timeout_s: float = 600.0,
-    ):
+        self, engine: InferenceEngine, config: VllmConfig, backend: str, model: nn.Module, rank: int = 0
+    ) -> None:
         """Raises WeightPushError where the engines cannot be reached."""
-        self._receiver = receiver
-        self._client = _Client(receiver)
-        self._rank = rank
-        self._weights = weights
-        address: dict[str, Any] = {"master_address": host, "master_port": get_open_port() if port is None else port}
-        world_size = 1 + receiver.workers
+        self._engine, self._rank = engine, rank
+        self._client = _Client(engine)
+        self._weights = ModelWeights(model, engine.dtype)
+        place = (config.transfer_host, get_open_port(), 1 + engine.workers)
         if backend == "ipc":
             info = IPCTrainerInitInfo(rank=rank)
         elif backend == "nccl":
-            info = NCCLTrainerInitInfo(**address, world_size=world_size, rank=rank)
+            info = NCCLTrainerInitInfo(*place, rank=rank)
         else:
-            info = GlooTrainerInitInfo(**address, world_size=world_size, rank=rank, timeout_s=timeout_s)
+            info = GlooTrainerInitInfo(*place, rank=rank, timeout_s=config.timeout_s)
         try:
-            if rank == 0 and any(version.startswith(UNFINISHED) for version in receiver.weight_versions()):
-                _end_update(receiver)
-            self._engine = WeightTransferTrainerFactory.trainer_init(info, client=self._client, source=weights)
+            if rank == 0 and any(version.startswith(UNFINISHED) for version in engine.weight_versions()):
+                # An update was cut. Unless it is ended, its layers count what they have as part of the next one. The
+                # weights in place are then useless, and the version still says so.
+                with suppress(Exception):  # an update is open still: the cut came before any weight
+                    engine.control("start_weight_update", {})
+                engine.control("finish_weight_update", {"weight_version": UNFINISHED + "cut"})
+            self._half = WeightTransferTrainerFactory.trainer_init(info, client=self._client, source=self._weights)
         except Exception as error:
             raise WeightPushError(f"the engines could not be reached for their weights: {error}") from error
 
@@ -152,54 +117,44 @@ class VllmWeightSender:
 
         Raises WeightPushError where the push fails on the way, or an engine reports another version.
         """
-        self._client.version = version
-        self._weights.begin_pass()
+        self._client.version, self._weights.begun = version, None
+        found = [version]
         try:
             if self._rank == 0:
-                self._receiver.control("update_weight_version", {"new_version": UNFINISHED + version})
-            self._engine.send_weights()
+                self._engine.control("update_weight_version", {"new_version": UNFINISHED + version})
+            self._half.send_weights()
             if self._rank == 0:
-                self._receiver.reset_prefix_cache()
-                found = self._receiver.weight_versions()
+                self._engine.reset_prefix_cache()
+                found = self._engine.weight_versions()
         except Exception as error:
             self.disconnect()  # engines that still receive would wait for what does not come
             self._weights.finish_pass()
             raise WeightPushError(f"the weights of version {version} were not handed over: {error}") from error
-        if self._rank == 0 and set(found) != {version}:
+        if set(found) != {version}:
             raise WeightPushError(f"engines say weights of version {', '.join(found)} after a push of {version}")
 
     def disconnect(self) -> None:
-        self._engine.shutdown()
+        self._half.shutdown()
 
 
 class _Client:
     """The four verbs as vLLM's senders call them. They pass no version, so `version` is filled in."""
 
-    def __init__(self, receiver: Receiver):
-        self._receiver = receiver
+    def __init__(self, engine: InferenceEngine):
+        self._control = engine.control
         self.version: str | None = None
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
-        self._receiver.control("init_weight_transfer_engine", {"init_info": init_info})
+        self._control("init_weight_transfer_engine", {"init_info": init_info})
 
     def start_weight_update(self) -> None:
-        self._receiver.control("start_weight_update", {})
+        self._control("start_weight_update", {})
 
     def update_weights(self, update_info: Any) -> None:
-        self._receiver.control("update_weights", {"update_info": update_info})
+        self._control("update_weights", {"update_info": update_info})
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
-        self._receiver.control("finish_weight_update", {"weight_version": weight_version or self.version})
-
-
-def _end_update(receiver: Receiver) -> None:
-    """End an update that was cut; otherwise its layers would count what they have as part of the next one.
-
-    The weights in place are then useless, and the version still says so.
-    """
-    with suppress(Exception):  # an update is open still: the cut came before any weight
-        receiver.control("start_weight_update", {})
-    receiver.control("finish_weight_update", {"weight_version": UNFINISHED + "cut"})
+        self._control("finish_weight_update", {"weight_version": weight_version or self.version})
 
 
 # The backend `gloo`: the protocol of `nccl` over PyTorch's gloo.
@@ -217,8 +172,14 @@ class _GlooGroup:
         # process, two threads do so at once, and it stays redirected.
         store = dist.TCPStore(host, port, is_master=rank == 0, timeout=self._timeout, wait_for_workers=False)
         store.set(f"rank {rank}", "")
-        if joining is not None:
-            _wait_for([f"rank {other}" for other in range(1, world_size)], store, joining, timeout_s)
+        if joining is not None:  # gloo itself would wait the whole timeout for one that has died
+            others, end = [f"rank {other}" for other in range(1, world_size)], time.monotonic() + timeout_s
+            while not store.check(others):
+                if joining.done():
+                    joining.result()
+                if time.monotonic() > end:
+                    raise TimeoutError(f"not all engines have joined the transfer within {timeout_s:g} s (timeout_s)")
+                time.sleep(0.01)
         self._group: Any = dist.ProcessGroupGloo(dist.PrefixStore("weights", store), rank, world_size, self._timeout)
 
     def broadcast(self, tensor: Tensor, src: int) -> None:
@@ -229,17 +190,6 @@ class _GlooGroup:
     def destroy(self) -> None:
         """Close the connections, so that the others stop waiting."""
         self._group = None
-
-
-def _wait_for(ranks: list[str], store: dist.TCPStore, joining: Future[Any], timeout_s: float) -> None:
-    """Wait until all ranks have joined. Gloo itself would wait the whole timeout for one that has died."""
-    end = time.monotonic() + timeout_s
-    while not store.check(ranks):
-        if joining.done():
-            joining.result()
-        if time.monotonic() > end:
-            raise TimeoutError(f"not all engines have joined the transfer within {timeout_s:g} s (timeout_s)")
-        time.sleep(POLL_S)
 
 
 @dataclass(kw_only=True)
@@ -257,11 +207,8 @@ class GlooEngine(NCCLWeightTransferEngine):
     def init_transfer_engine(self, init_info: GlooInitInfo) -> None:
         """Join the sender's group, after leaving an earlier one."""
         self.shutdown()
-        parallel = self.parallel_config
+        parallel, address = self.parallel_config, (init_info.master_address, init_info.master_port)
         rank = init_info.rank_offset + parallel.data_parallel_index * parallel.world_size + parallel.rank
-        assert init_info.master_address is not None
-        assert init_info.master_port is not None
-        address = (init_info.master_address, init_info.master_port)
         self.model_update_group = _GlooGroup(*address, rank, init_info.world_size, init_info.timeout_s)
 
     def receive_weights(self, update_info: NCCLWeightTransferUpdateInfo) -> None:
@@ -292,7 +239,6 @@ class GlooTrainerInitInfo(NCCLTrainerInitInfo):
     """Address of the group, for the sender that opens it."""
 
     backend: ClassVar[str] = "gloo"
-    packed: bool = False
     timeout_s: float = 600.0
 
 
@@ -306,35 +252,30 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
         cls, init_info: GlooTrainerInitInfo, *, client: Any, source: WeightSource | None = None
     ) -> "GlooTrainerEngine":
         """Open the group; returns when every worker has joined."""
-        assert source is not None
-        engine = cls(client=client, source=source, is_sender=init_info.is_sender, packed=False)
+        engine = cls(client=client, source=source, is_sender=init_info.is_sender)
         if engine.is_sender:
-            address = (init_info.master_address, init_info.master_port)
+            host, port, size = init_info.master_address, init_info.master_port, init_info.world_size
             worker = GlooInitInfo(
-                master_address=address[0],
-                master_port=address[1],
-                rank_offset=1,
-                world_size=init_info.world_size,
-                timeout_s=init_info.timeout_s,
+                master_address=host, master_port=port, rank_offset=1, world_size=size, timeout_s=init_info.timeout_s
             )
             with ThreadPoolExecutor(1) as pool:
-                joined = pool.submit(client.init_weight_transfer_engine, worker_init_payload(worker))
-                group = _GlooGroup(*address, 0, init_info.world_size, init_info.timeout_s, joined)
-                engine.model_update_group = group
-                joined.result()
+                joining = pool.submit(client.init_weight_transfer_engine, worker_init_payload(worker))
+                engine.model_update_group = _GlooGroup(host, port, 0, size, init_info.timeout_s, joining)
+                joining.result()
         return engine
 
     def send_weights(self) -> None:
         """One push: the workers receive while this side sends."""
-        assert self.source is not None
         declared = self.source.metadata()
         if not self.is_sender:
             for _ in self.source:
                 pass
             return
-        names = [meta.name for meta in declared]
-        dtypes = [str(meta.dtype).removeprefix("torch.") for meta in declared]
-        update = NCCLWeightTransferUpdateInfo(names, dtypes, [list(meta.shape) for meta in declared])
+        update = NCCLWeightTransferUpdateInfo(
+            names=[meta.name for meta in declared],
+            dtype_names=[str(meta.dtype).removeprefix("torch.") for meta in declared],
+            shapes=[list(meta.shape) for meta in declared],
+        )
         group: Any = self.model_update_group
         if group is None:
             raise RuntimeError("this sender has left its group; make another")

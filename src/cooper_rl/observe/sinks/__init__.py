@@ -1,4 +1,4 @@
-"""Sinks: places that a run's metrics go to besides its folder. Each kind of sink has a file in this package."""
+"""Sinks: places that a run's metrics go to besides its folder. Each kind of tracker has a file in this package."""
 
 import json
 import logging
@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.errors import MissingExtraError
-from cooper_rl.persist.durable import write_text
+from cooper_rl.persist.durable import sync_tree, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -167,21 +167,22 @@ class TrackerConfig(SinkConfig):
         return self.rollouts_every > 0 and (step == 1 or step % self.rollouts_every == 0)
 
     def table(self, step: int, rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
-        """Column names and cells of a step's first completions.
-
-        Values that are lists or mappings are left out. One that is not finite becomes None.
-        """
+        """Column names and cells of a step's first completions, without lists and mappings; None if not finite."""
         completions = [
             {"step": step, "problem": row["problem"], "prompt": row["prompt"], "answer": row["answer"], **completion}
             for row in rows
             for completion in row["completions"]
         ][: self.rollouts_rows]
-        columns = list(
-            dict.fromkeys(
-                name for row in completions for name, value in row.items() if not isinstance(value, list | dict)
-            )
-        )
-        return columns, [[_cell(row.get(name)) for name in columns] for row in completions]
+        cells = [
+            {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in row.items()
+                if not isinstance(value, list | dict)
+            }
+            for row in completions
+        ]
+        columns = list(dict.fromkeys(name for row in cells for name in row))
+        return columns, [[row.get(name) for name in columns] for row in cells]
 
     def tracked_id(self, run: SinkRun) -> str | None:
         """The identifier of the run in this tracker; None for a new run."""
@@ -197,17 +198,52 @@ class TrackerConfig(SinkConfig):
         return f"{getattr(self, 'kind')}/{self.project}"  # noqa: B009 - every tracker has a kind
 
 
-def require(module: str, kind: str, library: str, package: str) -> None:
-    """Raises MissingExtraError if the library of a tracker is not installed."""
-    found = find_spec(module)
-    if found is None or found.origin is None:  # without an origin it is a plain folder that a tracker writes, `wandb/`
-        raise MissingExtraError(f"sinks: kind: {kind} needs {library} (the extra `{kind}`): pip install {package}")
-
-
 def _identifiers(run: SinkRun) -> dict[str, str]:
     path = run.directory / TRACKERS_FILE
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def _cell(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def is_installed(module: str) -> bool:
+    """Whether the library is installed."""
+    found = find_spec(module)
+    return found is not None and found.origin is not None  # without one it is a folder that a tracker writes, `wandb/`
+
+
+def require(module: str, kind: str, library: str, package: str) -> None:
+    """Raises MissingExtraError if the library of a sink is not installed."""
+    if not is_installed(module):
+        raise MissingExtraError(f"sinks: kind: {kind} needs {library} (the extra `{kind}`): pip install {package}")
+
+
+@SINKS.register
+class TensorBoard(SinkConfig):
+    """TensorBoard event files in the folder `tensorboard` of the run. On by default if TensorBoard is installed."""
+
+    kind: Literal["tensorboard"] = "tensorboard"
+
+    def check(self) -> None:
+        require("tensorboard", "tensorboard", "TensorBoard", "tensorboard")
+
+    def open(self, run: SinkRun) -> Sink:
+        return TensorBoardSink(run.directory / "tensorboard", run.purge_step)
+
+
+class TensorBoardSink(Sink):
+    """Writes scalars. TensorBoard hides older values in the files from the purge step on."""
+
+    def __init__(self, directory: Path, purge_step: int | None):
+        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - settings are checked without torch
+
+        self._directory = directory
+        self._writer = SummaryWriter(str(directory), purge_step=purge_step)
+
+    def metrics(self, step: int, metrics: dict[str, float]) -> None:
+        for name, value in metrics.items():
+            self._writer.add_scalar(name, value, step)
+
+    def flush(self) -> None:
+        self._writer.flush()
+        sync_tree(self._directory)
+
+    def close(self) -> None:
+        self._writer.close()

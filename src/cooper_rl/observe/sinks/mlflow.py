@@ -4,15 +4,15 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Literal
 
 from cooper_rl.errors import InputError
+from cooper_rl.observe.run_record import flat
 from cooper_rl.observe.sinks import SINKS, Sink, SinkRun, TrackerConfig, require
 
-PARAMS_PER_BATCH = 100
-METRICS_PER_BATCH = 1000
+PARAMS, METRICS = 100, 1000
 """The largest batches that a server accepts."""
 TABLES_TAG = "mlflow.loggedArtifacts"
 """The tag in which MLflow looks for the tables of a run."""
@@ -55,17 +55,20 @@ class MLflowSink(Sink):
         self._mlflow = import_module("mlflow")
         self._client = self._mlflow.MlflowClient(tracking_uri=config.tracking_uri)
         self._steps, self._last_step = run.settings["steps"], 0
-        known = config.tracked_id(run)
-        self._id = known or self._new_run(run)
-        if known is not None:
+        if known := config.tracked_id(run):
+            self._id = known
             self._client.update_run(known, status="RUNNING")
+        else:
+            self._id = self._client.create_run(self._experiment(), run_name=config.shown_name(run)).info.run_id
+            params = [(_allowed(name), value) for name, value in flat(run.settings).items() if value != "{}"]
+            self._log("params", [self._mlflow.entities.Param(*param) for param in params], PARAMS)
+            config.remember_id(run, self._id)
         self._client.log_artifact(self._id, str(run.directory / "config.yaml"))
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
         now = int(1000 * time.time())
         rows = [self._mlflow.entities.Metric(_allowed(name), value, now, step) for name, value in metrics.items()]
-        for first in range(0, len(rows), METRICS_PER_BATCH):
-            self._client.log_batch(self._id, metrics=rows[first : first + METRICS_PER_BATCH])
+        self._log("metrics", rows, METRICS)
         self._last_step = step
 
     def rollouts(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
@@ -87,35 +90,20 @@ class MLflowSink(Sink):
     def close(self) -> None:
         self._client.set_terminated(self._id, "FINISHED" if self._last_step == self._steps else "KILLED")
 
-    def _new_run(self, run: SinkRun) -> str:
-        identifier = self._client.create_run(self._experiment(), run_name=self._config.shown_name(run)).info.run_id
-        params = [self._mlflow.entities.Param(_allowed(name), value) for name, value in flat(run.settings)]
-        for first in range(0, len(params), PARAMS_PER_BATCH):
-            self._client.log_batch(identifier, params=params[first : first + PARAMS_PER_BATCH])
-        self._config.remember_id(run, identifier)
-        return identifier
+    def _log(self, kind: str, rows: Sequence[Any], most: int) -> None:
+        for first in range(0, len(rows), most):
+            self._client.log_batch(self._id, **{kind: rows[first : first + most]})
 
     def _experiment(self) -> str:
         found = self._client.get_experiment_by_name(self._config.project)
         if found is None:
             try:
                 return self._client.create_experiment(self._config.project)
-            except self._mlflow.MlflowException:  # another process has made it since; if not, the next line raises
+            except self._mlflow.MlflowException:  # another process has made it since
                 found = self._client.get_experiment_by_name(self._config.project)
                 if found is None:
                     raise
         return found.experiment_id
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every setting under its dotted name, as text. Lists that hold no settings are one value."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
-        elif isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
-            yield from flat({str(number): one for number, one in enumerate(value)}, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)
 
 
 def _allowed(name: str) -> str:

@@ -38,8 +38,6 @@ class EarnedConfig(RewardConfig):
 
 
 class EarnedReward:
-    """Rule and reward model, weighted by their measured agreement."""
-
     def __init__(self, config: EarnedConfig) -> None:
         self._config = config
         self._counts = [0.0] * 4
@@ -79,10 +77,10 @@ class EarnedReward:
 
 
 def earned_weight(counts: Sequence[float], power: float) -> float:
-    """max(0, J) ^ power, with J = accepted / correct - accepted / wrong.
+    """max(0, J) ^ power, with J = accepted / correct - accepted / wrong; 0 if nothing was correct, or nothing wrong.
 
     `counts` are rule-correct completions, those of them that the model accepts, rule-wrong ones, and those of them that
-    it accepts. Where the rule has called nothing correct or nothing wrong, nothing is earned and the weight is 0.
+    it accepts.
     """
     correct, accepted_correct, wrong, accepted_wrong = counts
     if not correct or not wrong:

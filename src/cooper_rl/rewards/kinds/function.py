@@ -13,7 +13,6 @@ from cooper_rl.rewards.base import REWARDS, RewardConfig, Scores
 if TYPE_CHECKING:
     from cooper_rl.data.problem import Problem
     from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts import Answer
 
 
 @REWARDS.register
@@ -36,13 +35,9 @@ class FunctionRewardConfig(RewardConfig):
 
 
 class FunctionReward:
-    """The function at `package.module:function`, plain or `async def`.
+    """The function at `package.module:function`, plain or `async def`; see `FunctionRewardConfig`.
 
-    - `function(problem: Problem, completion: Answer) -> float` scores one completion.
-    - batched: `function(problems: list[Problem], completions: list[Answer]) -> list[float]` scores a whole step.
-
-    Calls of an `async def` that scores one completion run concurrently, in one event loop for the whole run.
-    Raises InputError if the function cannot be found or takes other arguments.
+    A completion is an `Answer`. Raises InputError if the function cannot be found or takes other arguments.
     """
 
     def __init__(self, path: str, batched: bool = False) -> None:
@@ -64,19 +59,14 @@ class FunctionReward:
     def _values(self, context: StepContext) -> list[float]:
         """One finite number per completion."""
         asked = [(group.problem, answer) for group in context.groups for answer in group.answers]
-        if self._batched:
-            problems, completions = [problem for problem, _ in asked], [completion for _, completion in asked]
-            returned = self._one_for_each(self._call_batched(problems, completions), len(asked))
-        elif self._async is not None:
-            returned = self._async.run(lambda: gathered(self._function, asked))
-        else:
-            returned = [self._function(problem, completion) for problem, completion in asked]
-        return [self._number(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
-
-    def _call_batched(self, problems: list[Problem], completions: list[Answer]) -> Any:
+        calls = [([problem for problem, _ in asked], [answer for _, answer in asked])] if self._batched else asked
         if self._async is None:
-            return self._function(problems, completions)
-        return self._async.run(lambda: self._function(problems, completions))
+            returned = [self._function(*one) for one in calls]
+        else:
+            returned = self._async.run(lambda: gathered(self._function, calls))
+        if self._batched:
+            returned = self._one_for_each(returned[0], len(asked))
+        return [self._number(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]
 
     def _one_for_each(self, returned: Any, count: int) -> list[Any]:
         wanted = f"a batched function must return a list with one number for each of the {count} completions, in order"

@@ -104,7 +104,7 @@ class HybridReward:
             weight = difficulty_weights(block.std(dim=1, correction=0), sigma_mean, self._config)
             rewards.append(weight[:, None] * stratified(block, correct > 0.5, self._config))
             weights += weight.tolist()
-        paid = context.ragged([value for block in rewards for row in block.tolist() for value in row])
+        paid = context.ragged([value for block in rewards for value in block.flatten().tolist()])
         metrics = {"hybrid/weight": sum(weights) / max(1, len(weights)), "hybrid/sigma_mean": sigma_mean}
         return Scores(paid, {"rule": rule, **context.model_parts(self._config.model), "hybrid": paid}, metrics)
 

@@ -1,7 +1,6 @@
 """A judge as a reward: a language model on a server that says whether an answer agrees with the reference.
 
-`JudgedReward` asks any judge; the prompt, and how a verdict is read from the reply, are also those of
-`cooper verifyrm label`.
+The prompt, and how a verdict is read from the reply, are also those of `cooper verifyrm label`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 from zlib import crc32
 
@@ -86,12 +85,6 @@ class VerdictServer(JudgeServer):
     max_tokens: int = Field(default=16, ge=1)
     """Longest reply, in tokens. A judge that thinks aloud needs more. With `first_token` only one is asked for."""
 
-    def asked(self) -> VerdictServer:
-        """The settings with which the server is asked."""
-        if self.read == "text":
-            return self
-        return self.model_copy(update={"max_tokens": 1, "top_logprobs": self.top_logprobs or 20})
-
 
 class JudgeRewardConfig(RewardConfig):
     """A reward that a judge gives. Answers on which the judge is not heard get the mean of their group."""
@@ -122,20 +115,8 @@ class PointwiseJudgeConfig(JudgeRewardConfig):
         return PointwiseJudge(self.judge)
 
 
-@dataclass
-class Tally:
-    """The requests of one step: how many there were, and how many failed, by kind."""
-
-    requests: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
-
-    def metrics(self) -> dict[str, float]:
-        """`judge/requests`, `judge/unreadable` (replies without a verdict), and `judge/failures_<kind>` for each kind
-        of `FailureKind`."""
-        names = {"judge/unreadable": "unreadable"} | {f"judge/failures_{kind}": kind for kind in get_args(FailureKind)}
-        return {"judge/requests": float(self.requests)} | {
-            name: float(self.failures[kind]) for name, kind in names.items()
-        }
+Tally = Counter[str]
+"""The number of `requests` of one step, and how many of them failed, by kind."""
 
 
 class JudgedReward:
@@ -148,8 +129,9 @@ class JudgedReward:
     def score(self, context: StepContext) -> Scores:
         """The judge's numbers (the part `judge`), with the group's mean where it was not heard; see `with_means`.
 
-        The part `judge_heard` is 1.0 where it was heard. The metric `judge/unheard` is the share of the other answers;
-        for the rest see `Tally`. The answers of a context are judged once, also if a reward model learns in between.
+        The part `judge_heard` is 1.0 where it was heard. Metrics: `judge/unheard`, the share of the other answers,
+        `judge/requests`, `judge/unreadable` (replies without a verdict) and `judge/failures_<kind>`. The answers of a
+        context are judged once, also if a reward model learns in between.
         """
         values, metrics = context.once(self, lambda: self._heard(context))
         judged = context.ragged([value for row in with_means(values) for value in row])
@@ -158,7 +140,6 @@ class JudgedReward:
         return Scores(judged, {"judge": judged, "judge_heard": heard}, metrics)
 
     def close(self) -> None:
-        """Close the connections."""
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -166,25 +147,25 @@ class JudgedReward:
     def ask(self, questions: Sequence[Question[T]], tally: Tally) -> list[T | None]:
         """What each question's reader finds in the reply, in order; None where there is nothing to find.
 
-        Equal chats are sent once, with equal seeds. All are given up after `step_timeout_s` seconds. Failures are added
-        to `tally`.
+        Equal chats are sent once, with equal seeds, and given up after `step_timeout_s`. `tally` counts the failures.
         """
         texts = [json.dumps(chat) for chat, _ in questions]
-        asked = {text: chat for text, (chat, _) in zip(texts, questions, strict=True)}
-        replies = self._replies(list(asked.values()), [crc32(text.encode()) for text in asked]) if asked else []
-        reply_to = dict(zip(asked, replies, strict=True))
+        chats = {text: chat for text, (chat, _) in zip(texts, questions, strict=True)}
+        replies = self._replies([*chats.values()], [crc32(text.encode()) for text in chats]) if chats else []
+        reply_to = dict(zip(chats, replies, strict=True))
         found = [read(reply_to[text]) for text, (_, read) in zip(texts, questions, strict=True)]
         unread = dict.fromkeys(text for text, value in zip(texts, found, strict=True) if value is None)
-        tally.requests += len(asked)
-        tally.failures.update(reply_to[text].failure or "unreadable" for text in unread)
+        tally["requests"] += len(chats)
+        tally.update(reply_to[text].failure or "unreadable" for text in unread)
         return found
 
     def _heard(self, context: StepContext) -> tuple[Heard, dict[str, float]]:
-        tally = Tally()
+        tally: Tally = Counter()
         values = self.judge(context, tally)
         flat = [value for row in values for value in row]
-        unheard = sum(value is None for value in flat) / max(1, len(flat))
-        return values, {"judge/unheard": unheard, **tally.metrics()}
+        metrics = {"judge/unheard": sum(value is None for value in flat) / max(1, len(flat))}
+        metrics |= {"judge/requests": float(tally["requests"]), "judge/unreadable": float(tally["unreadable"])}
+        return values, metrics | {f"judge/failures_{kind}": float(tally[kind]) for kind in get_args(FailureKind)}
 
     @abstractmethod
     def judge(self, context: StepContext, tally: Tally) -> Heard:
@@ -193,17 +174,20 @@ class JudgedReward:
     def _replies(self, chats: list[list[Message]], seeds: list[int]) -> list[ChatReply]:
         from cooper_rl.clients.chat import ChatClient  # noqa: PLC0415 - rewards are built without the client
 
-        if self._client is None:
-            self._client = ChatClient(self._server)
-        return self._client.run(_before_deadline(self._client, chats, seeds, self._server.step_timeout_s)).result()
+        client = self._client = self._client or ChatClient(self._server)
+
+        async def before_deadline() -> list[ChatReply]:
+            deadline = asyncio.get_running_loop().time() + self._server.step_timeout_s
+            return await client.complete(chats, seeds, deadline)
+
+        return client.run(before_deadline()).result()
 
 
 class PointwiseJudge(JudgedReward):
-    """Verdicts on single answers."""
-
     def __init__(self, server: VerdictServer) -> None:
-        super().__init__(server.asked())
         self._reads_first_token = server.read == "first_token"
+        first_token = {"max_tokens": 1, "top_logprobs": server.top_logprobs or 20}
+        super().__init__(server.model_copy(update=first_token if self._reads_first_token else {}))
 
     def judge(self, context: StepContext, tally: Tally) -> Heard:
         most = self._server.max_completion_chars
@@ -234,14 +218,10 @@ def parse_reply(text: str) -> JudgeVerdict:
     A `<think>` block is skipped. If it never ends, the reply is unreadable.
     """
     reply = _THOUGHT.sub("", text).strip()
-    found = [match.group(1).lower() for match in _STATED.finditer(reply)]
-    if not found:
-        lines = reply.splitlines()
-        ends = [match for line in (lines[:1] + lines[-1:]) if (match := _FIRST_WORD.match(line))]
-        found = [match.group(1).lower() for match in ends]
-    if not found or len(set(found)) > 1:
-        return "unreadable"
-    return "yes" if found[0] == "yes" else "no"
+    lines = reply.splitlines()
+    ends = [match for line in lines[:1] + lines[-1:] if (match := _FIRST_WORD.match(line))]
+    found = {match.group(1).lower() for match in [*_STATED.finditer(reply)] or ends}
+    return "unreadable" if len(found) != 1 else "yes" if found == {"yes"} else "no"
 
 
 @dataclass(frozen=True)
@@ -270,18 +250,11 @@ def judgement_of(reply: ChatReply, read_first_token: bool) -> Judgement:
 
 def from_probabilities(probabilities: Mapping[str, float], detail: str = "") -> Judgement:
     """A judgement from first-token probabilities: the share of yes in yes and no. Unreadable if both are unlikely."""
-    yes = sum(p for token, p in probabilities.items() if token.strip().lower() == "yes")
-    no = sum(p for token, p in probabilities.items() if token.strip().lower() == "no")
+    yes, no = (sum(p for token, p in probabilities.items() if token.strip().lower() == w) for w in ("yes", "no"))
     if yes + no < LEAST_MASS:
         return Judgement("unreadable", detail=detail or f"yes {yes:.3g}, no {no:.3g}")
     share = yes / (yes + no)
     return Judgement("yes" if share > 0.5 else "no", share, detail)
-
-
-async def _before_deadline(
-    client: ChatClient, chats: list[list[Message]], seeds: list[int], seconds: float
-) -> list[ChatReply]:
-    return await client.complete(chats, seeds, asyncio.get_running_loop().time() + seconds)
 
 
 def with_means(values: Sequence[Sequence[float | None]]) -> list[list[float]]:
@@ -290,15 +263,11 @@ def with_means(values: Sequence[Sequence[float | None]]) -> list[list[float]]:
     A group that is not heard at all gets the mean of all heard values, or 1/2 if there are none. All its values are
     then equal, so nothing is learned from it.
     """
-    everywhere = _mean([value for row in values for value in row if value is not None])
-    usual = 0.5 if everywhere is None else everywhere
-    filled = []
-    for row in values:
-        mean = _mean([value for value in row if value is not None])
-        instead = usual if mean is None else mean
-        filled.append([instead if value is None else value for value in row])
-    return filled
 
+    def mean(row: Sequence[float | None], otherwise: float) -> float:
+        heard = [value for value in row if value is not None]
+        return math.fsum(heard) / len(heard) if heard else otherwise
 
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
+    usual = mean([value for row in values for value in row], 0.5)
+    means = [mean(row, usual) for row in values]
+    return [[own if value is None else value for value in row] for row, own in zip(values, means, strict=True)]

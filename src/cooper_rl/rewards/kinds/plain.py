@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -38,7 +38,7 @@ class RewardModelReward(RewardConfig):
         return (self.model,)
 
     def score(self, context: StepContext) -> Scores:
-        """Rewards in [0, 1], with the parts `reward_model` (the reward) and `logit` (see `StepContext.model_parts`)."""
+        """Rewards in [0, 1], with the parts `reward_model` (the reward) and `logit`."""
         return Scores(context.probabilities(self.model), context.model_parts(self.model))
 
 
@@ -72,6 +72,7 @@ class WeightedSum:
     def __init__(self, rewards: Sequence[Reward], weights: Sequence[float] | None = None) -> None:
         self._rewards = list(rewards)
         self._weights = list(weights) if weights is not None else [1.0] * len(self._rewards)
+        self._remembering = [reward for reward in self._rewards if isinstance(reward, Remembers)]
         if not self._rewards or len(self._weights) != len(self._rewards):
             raise ValueError(f"{len(self._rewards)} rewards with {len(self._weights)} weights")
 
@@ -89,24 +90,21 @@ class WeightedSum:
         return Scores(context.ragged(total), parts, metrics)
 
     def commit(self, contexts: Sequence[StepContext]) -> None:
-        for reward in self._remembering():
+        for reward in self._remembering:
             reward.commit(contexts)
 
     def state(self) -> list[Any]:
         """The states of the rewards that keep state, in order."""
-        return [reward.state() for reward in self._remembering()]
+        return [reward.state() for reward in self._remembering]
 
     def restore(self, state: list[Any]) -> None:
-        for reward, own in zip(self._remembering(), state, strict=True):
+        for reward, own in zip(self._remembering, state, strict=True):
             reward.restore(own)
 
     def close(self) -> None:
         for reward in self._rewards:
             if isinstance(reward, Closes):
                 reward.close()
-
-    def _remembering(self) -> Iterator[Remembers]:
-        return (reward for reward in self._rewards if isinstance(reward, Remembers))
 
 
 def build_sum(configs: Sequence[Any]) -> WeightedSum:

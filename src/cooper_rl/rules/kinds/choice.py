@@ -1,7 +1,4 @@
-"""The rule for multiple choice: an answer is right if it gives the option's letter, or its text if that is known.
-
-The options of a problem are listed in its question or its metadata.
-"""
+"""The rule for multiple choice: an answer is right if it gives the option's letter, or its text if that is known."""
 
 import re
 from collections import Counter
@@ -19,8 +16,6 @@ from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 
 Options = Mapping[str, str]
 """Maps letters to texts, as `plain_text` gives them."""
-
-_NO_OPTIONS: Options = MappingProxyType({})
 _LEAD = r"(?i:(?:the|my|it|so|is|correct|right|best|final|answer|options?|choices?|letters?)\b[\s:=]*)*"
 _OPTION = re.compile(
     rf"{_LEAD}(?:[(\[]\s*(?P<enclosed>[A-Ja-j])\s*[)\]]|(?P<bare>[A-J])|(?P<small>[a-j])(?=\)))(?P<rest>.*)", re.DOTALL
@@ -28,6 +23,8 @@ _OPTION = re.compile(
 _SMALL = re.compile(rf"{_LEAD}([b-hj])[.)]?")  # a lone "a" or "i" may be a word
 _SEPARATOR = r"(?:\s*[,;&>]\s*(?:and\s+)?|\s*(?:->|\\to\b|\\rightarrow\b)\s*|\s+and\s+|\s+)"
 _SEVERAL = re.compile(rf"{_LEAD}(?:\(?[A-J]\)?)(?:{_SEPARATOR}\(?[A-J]\)?)+")
+_SINGLE = re.compile(r"(?:(?i:option|choice)\s+)?(?:[(\[]\s*([A-Ja-j])\s*[)\]]|([A-J]))[.):]?")
+_WITH_TEXT = re.compile(r"(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*(?:\)|\.(?=\s*[^\sA-Za-z])))\s*(\S.*)", re.DOTALL)
 _RUN = re.compile(r"[A-J]{2,6}")
 _DELIMITER = re.compile(r"\s*(?:[).:\]]|[,\u2014]\s|-\s)\s*")
 _REASON = re.compile(r"[,\s]\s*(?:\(|because\b|since\b|is (?:the )?(?:correct|right|best|answer)\b)", re.IGNORECASE)
@@ -62,23 +59,21 @@ class ChoiceRule(Config):
 
 
 def _verdict(problem: Problem, text: str) -> Verdict:
-    options = options_of(problem)
-    reference = _letters(reference_text(problem.answer), options)
-    return "unparsed" if reference is None else choice_verdict(reference, text, options)
+    reference = _reference(problem)
+    return "unparsed" if reference is None else choice_verdict(reference, text, options_of(problem))
 
 
 def _objection(problem: Problem) -> str | None:
-    if _letters(reference_text(problem.answer), options_of(problem)) is None:
+    if _reference(problem) is None:
         return "names no option: it is neither a letter nor the text of an option in the question or the metadata"
     return None
 
 
-def _letters(reference: str, options: Options) -> str | None:
-    """The reference as `choice_verdict` reads it; None if it names no option."""
-    if reference_choice(reference) is not None:
-        return reference
-    named = [letter for letter, text in options.items() if text == plain_text(reference)]
-    return named[0] if named else None
+def _reference(problem: Problem) -> "Choice | None":
+    """The reference, which is a choice or the text of an option; None if it names no option."""
+    reference = reference_text(problem.answer)
+    named = (Choice((letter,)) for letter, text in options_of(problem).items() if text == plain_text(reference))
+    return reference_choice(reference) or next(named, None)
 
 
 @dataclass(frozen=True)
@@ -97,32 +92,28 @@ def reference_choice(reference: str) -> Choice | None:
     because the question may ask for it.
     """
     text = bare_text(reference).strip(' *"')
-    if single := re.fullmatch(r"(?:(?i:option|choice)\s+)?(?:[(\[]\s*([A-Ja-j])\s*[)\]]|([A-J]))[.):]?", text):
+    if single := _SINGLE.fullmatch(text):
         return Choice(((single.group(1) or single.group(2)).upper(),))
     if _SEVERAL.fullmatch(text):
         return Choice(tuple(re.findall(r"\b[A-J]\b", text)))
-    with_text = re.fullmatch(
-        r"(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*(?:\)|\.(?=\s*[^\sA-Za-z])))\s*(\S.*)", text, re.DOTALL
-    )
-    if with_text and not _ANOTHER.search(with_text.group(3)):
-        return Choice(((with_text.group(1) or with_text.group(2)).upper(),), plain_text(with_text.group(3)))
-    return None
+    option = _WITH_TEXT.fullmatch(text)
+    if option is None or _ANOTHER.search(option.group(3)):
+        return None
+    return Choice(((option.group(1) or option.group(2)).upper(),), plain_text(option.group(3)))
 
 
-def choice_verdict(reference: str, completion: str, options: Options = _NO_OPTIONS) -> Verdict:
-    """The verdict on `completion` against a `reference` that names a choice.
+def choice_verdict(expected: Choice, completion: str, options: Options = MappingProxyType({})) -> Verdict:
+    """The verdict on `completion`, for which an option's text alone is an answer too.
 
-    `options` maps letters to texts as `plain_text` gives them; an option's text alone is an answer too. The verdict is
-    `unparsed` if the completion gives neither letter nor text: a number in the box may be the text of the right
-    option. Raises ValueError if the reference is not a choice.
+    It is `unparsed` if the completion gives neither letter nor text: a number in the box may be the text of the right
+    option.
     """
-    expected = reference_choice(reference)
-    if expected is None:
-        raise ValueError(f"{reference!r} names no option")
     answer = text_answer(completion, letters=True)
     if answer.whole is not None:
         return _free_verdict(expected, answer.whole, options)
-    sentence, after = _first_sentence(answer.line or "")
+    line = answer.line or ""
+    end = SENTENCE_END.search(line)
+    sentence, after = (line[: end.start()], line[end.end() :]) if end else (line, "")
     boxes = [", ".join(answer.boxes)] if len(expected.letters) > 1 else answer.boxes
     verdicts = {_text_verdict(expected, text, text in boxes, options) for text in (*boxes, sentence) if text}
     verdicts -= {"unparsed"}
@@ -132,24 +123,16 @@ def choice_verdict(reference: str, completion: str, options: Options = _NO_OPTIO
     return "correct" if verdicts == {"correct"} and not retracted else "wrong"
 
 
-def _first_sentence(line: str) -> tuple[str, str]:
-    end = SENTENCE_END.search(line)
-    return (line[: end.start()], line[end.end() :]) if end else (line, "")
-
-
 def _free_verdict(expected: Choice, text: str, options: Options) -> Verdict:
     """The verdict on a completion without a box or a statement: its last line must be an option or name one."""
     *earlier, last = [bare_text(line) for line in text.splitlines() if line.strip()]
-    listed = {choice.letters for line in earlier if (choice := _read(line)) is not None}
-    if listed:
+    if any(map(_read, earlier)):
         return "unparsed"  # the completion repeats the options
     verdict = _text_verdict(expected, last, False, options)
-    if verdict != "unparsed":
-        return verdict
     mentioned = {letter.upper() for letter in _MENTION.findall(last)}
-    if not mentioned or not _CUE.search(last) or _NEGATION.search(last):
-        return "unparsed"
-    return "correct" if mentioned == set(expected.letters) and len(mentioned) == 1 else "wrong"
+    if verdict != "unparsed" or not mentioned or not _CUE.search(last) or _NEGATION.search(last):
+        return verdict
+    return "correct" if len(mentioned) == 1 and mentioned == {*expected.letters} else "wrong"
 
 
 def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options) -> Verdict:
@@ -157,13 +140,13 @@ def _text_verdict(expected: Choice, text: str, is_boxed: bool, options: Options)
     given = _read(bare, is_boxed)
     if expected.text and plain_text(text) == expected.text:
         return "correct"
-    named = [letter for letter, option in options.items() if option == plain_text(text)]
-    if named:
-        return "correct" if expected.letters == (named[0],) else "wrong"
-    if given is not None and any(given.text == text for letter, text in options.items() if (letter,) != given.letters):
-        return "wrong"  # the letter of one option with the text of another
+    for letter, option in options.items():
+        if option == plain_text(text):
+            return "correct" if expected.letters == (letter,) else "wrong"
     if given is None:
         return "wrong" if _ANY.search(bare) and _NEGATION.search(bare) else "unparsed"
+    if any(given.text == option and (letter,) != given.letters for letter, option in options.items()):
+        return "wrong"  # the letter of one option with the text of another
     is_other_text = bool(given.text and expected.text) and given.text != expected.text
     return "wrong" if given.letters != expected.letters or is_other_text else "correct"
 
@@ -196,10 +179,9 @@ def _option_with_rest(option: re.Match[str]) -> Choice | None:
     return Choice((letter, *sorted(others)), text)
 
 
-FIELDS = ("options", "choices")
+_FIELDS = ("options", "choices")
 """Metadata fields that list options: as texts, as letters with texts, or as the two lists `label` and `text`."""
-LETTERS = "ABCDEFGHIJ"
-
+_LETTERS = "ABCDEFGHIJ"
 _MARK = re.compile(r"(?<![\w.)])(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:](?=\s|$)|([A-J])\)(?=\S))")
 
 
@@ -208,7 +190,7 @@ def options_of(problem: Problem) -> Options:
 
     Options with equal texts and options whose text is a letter are left out, because such a text is ambiguous.
     """
-    for field in FIELDS:
+    for field in _FIELDS:
         if found := _listed(problem.metadata.get(field)):
             return _distinct(found)
     return _in_question(problem.question)
@@ -223,14 +205,14 @@ def _in_question(question: str) -> Options:
         letter = next(filter(None, mark.groups()))
         if letter == "A":
             run = [mark]
-        elif run and letter == LETTERS[len(run) : len(run) + 1]:
+        elif run and letter == _LETTERS[len(run) : len(run) + 1]:
             run.append(mark)
     if not run:
         return {}
     ends = [mark.start() for mark in run[1:]] + [len(text)]
     texts = [text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
     texts[-1] = texts[-1].split("\n", 1)[0]  # what follows the last option does not belong to it
-    return _distinct(zip(LETTERS, texts, strict=False))
+    return _distinct(zip(_LETTERS, texts, strict=False))
 
 
 def _listed(value: Any) -> list[tuple[str, str]]:
@@ -238,16 +220,12 @@ def _listed(value: Any) -> list[tuple[str, str]]:
         labels, texts = value["label"], value["text"]
         return _listed(dict(zip(labels, texts, strict=False))) if isinstance(labels, list) else []
     if isinstance(value, Mapping):
-        named = [(str(letter).strip("(). "), text) for letter, text in value.items()]
-        return [(letter.upper(), str(text)) for letter, text in named if letter.upper() in LETTERS and letter]
+        named = [(str(letter).strip("(). ").upper(), str(text)) for letter, text in value.items()]
+        return [(letter, text) for letter, text in named if letter and letter in _LETTERS]
     if isinstance(value, list | tuple):
-        return list(zip(LETTERS, [_unmarked(str(text)) for text in value], strict=False))
+        unmarked = [re.sub(rf"\A\s*(?:{_MARK.pattern})", "", str(text)) for text in value]
+        return list(zip(_LETTERS, unmarked, strict=False))
     return []
-
-
-def _unmarked(text: str) -> str:
-    mark = _MARK.match(text.strip())
-    return text.strip()[mark.end() :] if mark else text
 
 
 def _distinct(options: Iterable[tuple[str, str]]) -> Options:
@@ -256,8 +234,5 @@ def _distinct(options: Iterable[tuple[str, str]]) -> Options:
     if len(plain) < 2:
         return {}
     counts = Counter(text for _, text in plain)
-    return {letter: text for letter, text in plain if text and counts[text] == 1 and not _is_letters(text)}
-
-
-def _is_letters(text: str) -> bool:
-    return re.fullmatch(r"[a-j](?:\W+[a-j])*", text) is not None
+    only_letters = re.compile(r"[a-j](?:\W+[a-j])*")
+    return {letter: text for letter, text in plain if text and counts[text] == 1 and not only_letters.fullmatch(text)}

@@ -1,12 +1,10 @@
 """The rule for answers in words: an answer is right if its text is the same, whatever its formatting."""
 
 import re
-from collections.abc import Iterator
 from typing import Literal
 
 from cooper_rl.config.base import Config
-from cooper_rl.data.problem import Problem
-from cooper_rl.rules.extraction import SENTENCE_END, is_retracted, reference_text, text_answer
+from cooper_rl.rules.extraction import SENTENCE_END, TextAnswer, is_retracted, reference_text, text_answer
 from cooper_rl.rules.plain_text import case_matters, plain_text, without_accents
 from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 
@@ -29,12 +27,7 @@ class ExactRule(Config):
     kind: Literal["exact"] = "exact"
 
     def build(self) -> ComputedRule:
-        return ComputedRule(_verdict)
-
-
-def _verdict(problem: Problem, text: str) -> Verdict:
-    reference = reference_text(problem.answer)
-    return exact_verdict(reference, text) if reference else "unparsed"
+        return ComputedRule(lambda problem, text: exact_verdict(reference_text(problem.answer), text))
 
 
 def exact_verdict(reference: str, completion: str) -> Verdict:
@@ -44,27 +37,29 @@ def exact_verdict(reference: str, completion: str) -> Verdict:
     only a reader can assess.
     """
     answer = text_answer(completion)
+    if not reference:
+        return "unparsed"
     if answer.boxes:
-        return _boxed_verdict(reference, answer.boxes, answer.line, answer.after)
+        return _boxed_verdict(reference, answer)
     if answer.line is not None:
         verdict, rest = _line_verdict(reference, answer.line)
         return "wrong" if verdict == "correct" and is_retracted(rest or answer.after) else verdict
     if answer.whole is None:
         return "unparsed"
-    if _is_same(reference, answer.whole) or _is_polar(reference, answer.whole):
+    if _is_same(reference, answer.whole):
         return "correct"
     is_answer = len(answer.whole.split()) <= len(reference.split())
     return "wrong" if is_answer and plain_text(answer.whole) else "unparsed"
 
 
-def _boxed_verdict(reference: str, boxes: tuple[str, ...], line: str | None, after: str) -> Verdict:
-    same = all(_is_same(reference, box) or _is_polar(reference, box) for box in boxes)
+def _boxed_verdict(reference: str, answer: TextAnswer) -> Verdict:
+    boxes = answer.boxes
+    same = all(_is_same(reference, box) for box in boxes)
     # Several boxes may be the items of one answer.
-    if not same and not (len(boxes) > 1 and _is_same(reference, ", ".join(boxes))):
+    if not same and not (len(boxes) > 1 and _is_same(reference, ", ".join(boxes), polar=False)):
         return _difference(reference, boxes[0]) if len(boxes) == 1 else "wrong"
-    if is_retracted(after) or (line is not None and _line_verdict(reference, line)[0] == "wrong"):
-        return "wrong"
-    return "correct"
+    is_contradicted = answer.line is not None and _line_verdict(reference, answer.line)[0] == "wrong"
+    return "wrong" if is_contradicted or is_retracted(answer.after) else "correct"
 
 
 def _line_verdict(reference: str, line: str) -> tuple[Verdict, str]:
@@ -72,34 +67,29 @@ def _line_verdict(reference: str, line: str) -> tuple[Verdict, str]:
 
     A full stop may belong to the answer ("St. Louis", "p.m."), so every start of the line up to a full stop is tried.
     """
-    for beginning, rest in _beginnings(line):
-        if _is_same(reference, beginning) or _is_polar(reference, beginning):
+    beginnings = [(line[: end.start()], line[end.end() :]) for end in SENTENCE_END.finditer(line)] + [(line, "")]
+    for beginning, rest in beginnings:
+        if _is_same(reference, beginning):
             return "correct", rest
-    return _difference(reference, next(_beginnings(line))[0]), ""
+    return _difference(reference, beginnings[0][0]), ""
 
 
-def _beginnings(line: str) -> Iterator[tuple[str, str]]:
-    for end in SENTENCE_END.finditer(line):
-        yield line[: end.start()], line[end.end() :]
-    yield line, ""
-
-
-def _is_same(reference: str, text: str) -> bool:
+def _is_same(reference: str, text: str, polar: bool = True) -> bool:
     fold_case = not case_matters(reference)
     expected = plain_text(reference, fold_case)
     if not expected:
         return text.strip() == reference.strip()  # only signs, such as > or +
     found = plain_text(text, fold_case)
-    if found == expected or _is_unaccented_name(reference, expected, found):
+    if found == expected:
+        return True
+    # A name may lack its accents: Sao Paulo is São Paulo, but ano is not año.
+    is_name = reference.strip(" *\"'$").removeprefix("\\text{")[:1].isupper()
+    if is_name and (expected == without_accents(found) or found == without_accents(expected)):
         return True
     reason = _REASON.search(text)
-    return reason is not None and plain_text(text[: reason.start()], fold_case) == expected
-
-
-def _is_unaccented_name(reference: str, expected: str, found: str) -> bool:
-    """Whether one of the two is the other without its accents, in a name: Sao Paulo for São Paulo, not ano for año."""
-    is_name = reference.strip(" *\"'$").removeprefix("\\text{")[:1].isupper()
-    return is_name and (expected == without_accents(found) or found == without_accents(expected))
+    if reason is not None and plain_text(text[: reason.start()], fold_case) == expected:
+        return True
+    return polar and _is_polar(reference, text)
 
 
 def _is_polar(reference: str, text: str) -> bool:

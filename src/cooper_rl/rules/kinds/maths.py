@@ -1,7 +1,4 @@
-"""The default rule: it compares mathematics by value, options by letter, and any other reference as text.
-
-Mathematics is compared in processes that can be killed. The import loads neither torch nor sympy.
-"""
+"""The default rule: mathematics by value, in processes that can be killed, options by letter, all else as text."""
 
 import asyncio
 import queue
@@ -10,18 +7,17 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import Field
 
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.validation import boxed
+from cooper_rl.data.text import boxed
 from cooper_rl.rules.extraction import TAIL_CHARS, extract_answer, is_retracted, reference_text
 from cooper_rl.rules.fast_path import TextPolicy, fast_verdict, reference_kind
-from cooper_rl.rules.process import Checked, WorkerProcess
 from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict, copies_question, unverified
+from cooper_rl.rules.worker import Checked, WorkerProcess
 
 WALL_S = 60.0
 
@@ -29,17 +25,16 @@ WALL_S = 60.0
 class RuleVerifier(Rule):
     """Checks final answers against reference answers according to their kind. No answer can stall or crash it.
 
-    Mathematics is compared by value: Math-Verify decides, in `workers` processes. The verdict is `timeout` if an answer
-    takes more than `timeout_s` seconds of CPU time or more than `memory_mib` MiB. Both are the answer's own: neither
-    the load of the machine nor earlier answers count. A process that is killed from outside, or silent for `wall_s`
-    seconds of wall time (by default `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
+    Math-Verify compares mathematics by value, in `workers` processes. The verdict is `timeout` if an answer takes more
+    than `timeout_s` seconds of CPU time or more than `memory_mib` MiB; neither the load of the machine nor earlier
+    answers count. A process that is killed from outside, or silent for `wall_s` seconds of wall time (by default
+    `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
 
     Plain numbers, options and text are decided in this process. With `text="refuse"`, `fault` rejects references that
     are text; with `expressions`, `19 - 10` answers the reference 9. The last `cache_size` slow verdicts are cached by
     final answer. Safe to use from several threads, and from async code through `verify_async`. `counts` has the number
     of verdicts of each name, of the outcomes `fast`, `cached`, `answered`, `killed` (out of CPU time), `crashed` (out
-    of memory or stack) and `stalled` (lost twice), and of `lost` processes. `cpu_s` has the CPU seconds of all
-    questions together.
+    of memory or stack) and `stalled` (lost twice), and of `lost` processes; `cpu_s` the CPU seconds of all questions.
     """
 
     def __init__(
@@ -65,15 +60,11 @@ class RuleVerifier(Rule):
         self._processes = [WorkerProcess(timeout_s, memory_mib, wall_s) for _ in range(workers)]
         for process in self._processes:
             self._idle.put(process)
-        weakref.finalize(self, _close_all, self._processes)
+            weakref.finalize(self, process.close)
 
     def verify(self, answer: str, completion: str) -> Verdict:
         """The verdict on `completion` against the reference `answer`."""
-        verdict = fast_verdict(answer, completion, self._expressions)
-        if verdict is not None:
-            self._count("fast", verdict)
-            return verdict
-        return self._verify_slowly(answer, completion)
+        return self.verify_many([(answer, completion)])[0]
 
     async def verify_async(self, answer: str, completion: str) -> Verdict:
         """`verify` for async code; it does not block the event loop."""
@@ -84,16 +75,14 @@ class RuleVerifier(Rule):
         verdicts: list[Verdict | None] = [fast_verdict(*pair, self._expressions) for pair in pairs]
         slow = dict.fromkeys(pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict is None)
         decided = [verdict for verdict in verdicts if verdict is not None]
-        self._count(*decided, *["fast"] * len(decided))
+        with self._lock:
+            self.counts.update([*decided, *["fast"] * len(decided)])
         if self._workers == 1 or len(slow) < 2:
-            late: list[Verdict] = [self._verify_slowly(*pair) for pair in slow]
+            late: dict[tuple[str, str], Verdict] = {pair: self._verify_slowly(*pair) for pair in slow}
         else:
             with ThreadPoolExecutor(self._workers) as threads:
-                late = list(threads.map(lambda pair: self._verify_slowly(*pair), slow))
-        answers: dict[tuple[str, str], Verdict] = dict(zip(slow, late, strict=True))
-        return [
-            verdict if verdict is not None else answers[pair] for pair, verdict in zip(pairs, verdicts, strict=True)
-        ]
+                late = dict(zip(slow, threads.map(lambda pair: self._verify_slowly(*pair), slow), strict=True))
+        return [verdict or late[pair] for pair, verdict in zip(pairs, verdicts, strict=True)]
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
         """Verdicts against the problems' reference answers, in order. The question again is `wrong`."""
@@ -109,7 +98,7 @@ class RuleVerifier(Rule):
         return unverified(self.verify(problem.answer, boxed(answer)))
 
     def self_check(self, problem: Problem) -> bool:
-        """Whether the problem's reference answer verifies against itself. If not, the problem teaches nothing."""
+        """Whether the problem's reference answer verifies against itself."""
         return self.verify(problem.answer, rf"\boxed{{{reference_text(problem.answer)}}}") == "correct"
 
     def cpu_s_of(self, answer: str, completion: str) -> float:
@@ -120,15 +109,8 @@ class RuleVerifier(Rule):
 
     def close(self) -> None:
         """End the worker processes. A later call starts them again."""
-        _close_all(self._processes)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+        for process in self._processes:
+            process.close()
 
     def _verify_slowly(self, answer: str, completion: str) -> Verdict:
         key = _key(answer, completion)
@@ -151,20 +133,11 @@ class RuleVerifier(Rule):
                     self._cache.popitem(last=False)
         return checked.verdict
 
-    def _count(self, *names: str) -> None:
-        with self._lock:
-            self.counts.update(names)
-
 
 def _key(answer: str, completion: str) -> Hashable:
     """All that a verdict on mathematics depends on: completions of a group often end in the same answer."""
     final = extract_answer(completion, factorials="!" in reference_text(answer))
     return answer, final.kind, tuple(final.texts), is_retracted(final.after)
-
-
-def _close_all(processes: Sequence[WorkerProcess]) -> None:
-    for process in processes:
-        process.close()
 
 
 @RULES.register
@@ -192,8 +165,10 @@ def rule_settings(rule: RuleConfig | None) -> dict[str, Any]:
     """The rule's entry in a journal: the settings that decide its verdicts, or nothing for the default `maths`."""
     if rule is None or not isinstance(rule, Config):
         return {}
-    decisive = {name: value for name, value in RULES.dump(rule).items() if name not in ("workers", "timeout_s")}
-    if isinstance(rule, MathsRule):
-        default = RULES.dump(MathsRule())
-        decisive = {name: value for name, value in decisive.items() if name == "kind" or value != default[name]}
+    default = (RULES.dump(MathsRule()) if isinstance(rule, MathsRule) else {}).items()
+    decisive = {
+        name: value
+        for name, value in RULES.dump(rule).items()
+        if name == "kind" or (name not in ("workers", "timeout_s") and (name, value) not in default)
+    }
     return {} if decisive == {"kind": "maths"} else {"rule": decisive}

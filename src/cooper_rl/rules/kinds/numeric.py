@@ -1,7 +1,4 @@
-"""The rule for a single number within a tolerance: measurements, estimates, rounded results.
-
-The arithmetic is exact; there are no symbols.
-"""
+"""The rule for a single number within a tolerance: measurements, estimates, rounded results."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +10,7 @@ from pydantic import Field
 from cooper_rl.config.base import Config
 from cooper_rl.data.problem import Problem
 from cooper_rl.rules.extraction import clean, extract_answer, is_retracted, reference_text
-from cooper_rl.rules.number import mixed_number, plain_number, with_divisions
+from cooper_rl.rules.number import any_number, number_value, with_divisions
 from cooper_rl.rules.plain_text import bare_text
 from cooper_rl.rules.rule import RULES, ComputedRule, Verdict
 from cooper_rl.rules.units import measures, same_unit, without_unit
@@ -23,7 +20,6 @@ _APPROXIMATELY = re.compile(
     r"(?:[A-Za-z]\s*)?(?:\\approx|\\simeq|\u2248|\u2245|~|about|approximately|roughly)\s*", re.IGNORECASE
 )
 _SYMBOL = re.compile(r"(?<=\d)\s+([A-Za-z]{1,3})\Z")
-_MAX_DIGITS = 60
 _MAX_EXPONENT = 400
 
 
@@ -47,33 +43,41 @@ class NumericRule(Config):
         return ComputedRule(self._verdict, self._objection)
 
     def _verdict(self, problem: Problem, text: str) -> Verdict:
-        reference = reference_text(problem.answer)
-        expected, tolerance = number_in(reference), self._own_tolerance(problem)
-        if expected is None or isinstance(tolerance, str):
+        """Every candidate for the final answer must be a number within the tolerance, which is inclusive.
+
+        The verdict is `unparsed` if a candidate is not a number. A completion without a box or a statement counts if
+        its last line is only a number.
+        """
+        expected = self._expected(problem)
+        final = extract_answer(text)
+        if isinstance(expected, str) or not final.texts:
             return "unparsed"
-        if tolerance is None:
-            tolerance = max(exactly(self.absolute), exactly(self.relative) * abs(expected.value))
-        return numeric_verdict(reference, expected, tolerance, text)
+        texts = [final.texts[0].strip().splitlines()[-1]] if final.kind == "free" else final.texts
+        found = [number_in(clean(one)) for one in texts]
+        close = [None if number is None else _is_close(number, *expected) for number in found]
+        if False in close:
+            return "wrong"
+        if None in close:
+            return "unparsed"
+        same = all(same_unit(reference_text(problem.answer), one) for one in texts)
+        return "correct" if same and not is_retracted(final.after) else "wrong"
 
     def _objection(self, problem: Problem) -> str | None:
-        if number_in(reference_text(problem.answer)) is None:
+        expected = self._expected(problem)
+        return expected if isinstance(expected, str) else None
+
+    def _expected(self, problem: Problem) -> "tuple[Number, Fraction] | str":
+        """The reference and the tolerance, or why they cannot be read."""
+        expected = number_in(reference_text(problem.answer))
+        if expected is None:
             return "is not one plain number, as rule numeric needs"
-        if isinstance(self._own_tolerance(problem), str):
-            value = problem.metadata.get(self.absolute_field or "")
-            return f"has the tolerance {value!r} in its field {self.absolute_field!r}; write a number of at least 0"
-        return None
-
-    def _own_tolerance(self, problem: Problem) -> Fraction | Literal["unreadable"] | None:
-        value = problem.metadata.get(self.absolute_field) if self.absolute_field is not None else None
-        if value is None or value == "":
-            return None
-        number: Number | None = number_in(str(value).strip()) if isinstance(value, str | int | float) else None
-        return "unreadable" if number is None or number.value < 0 else number.value
-
-
-def exactly(setting: float) -> Fraction:
-    """The exact value of a setting as written: 0.1 is a tenth, not the nearest binary number."""
-    return Fraction(str(setting))
+        own = problem.metadata.get(self.absolute_field) if self.absolute_field is not None else None
+        if own is None or own == "":  # as settings are written: 0.1 is a tenth, not the nearest binary number
+            return expected, max(Fraction(str(self.absolute)), Fraction(str(self.relative)) * abs(expected.value))
+        tolerance = number_in(str(own).strip()) if isinstance(own, str | int | float) else None
+        if tolerance is None or tolerance.value < 0:
+            return f"has the tolerance {own!r} in its field {self.absolute_field!r}; write a number of at least 0"
+        return expected, tolerance.value
 
 
 @dataclass(frozen=True)
@@ -89,52 +93,25 @@ def number_in(text: str) -> Number | None:
 
     None for everything else, including several numbers and numbers of more than 60 digits.
     """
-    text = text.strip().replace("$", "") if text.count("$") != 1 else text.strip()
-    text = _APPROXIMATELY.sub("", text, count=1) if _APPROXIMATELY.match(text) else text
+    text = text.strip() if text.count("$") == 1 else text.strip().replace("$", "")
+    text = text[approximately.end() :] if (approximately := _APPROXIMATELY.match(text)) else text
     is_percentage = _PERCENT.search(text) is not None
     text = with_divisions(_PERCENT.sub("", text))
     text = clean(bare_text(without_unit(text)))
     if (symbol := _SYMBOL.search(text)) and measures(symbol.group(1)):
         text = text[: symbol.start()]
-    written = plain_number(text) or mixed_number(text)
-    value = None if written is None else _value(written)
-    return None if value is None else Number(value, is_percentage)
-
-
-def numeric_verdict(reference: str, expected: Number, tolerance: Fraction, completion: str) -> Verdict:
-    """The verdict on `completion`. `reference` is the text of `expected`, for its unit; `tolerance` is inclusive.
-
-    Every candidate for the final answer must be a number within the tolerance. The verdict is `unparsed` if a candidate
-    is not a number. A completion without a box or a statement counts if its last line is only a number.
-    """
-    final = extract_answer(completion)
-    texts = [final.texts[0].strip().splitlines()[-1]] if final.kind == "free" and final.texts else list(final.texts)
-    found = [number_in(clean(text)) for text in texts]
-    close = [None if number is None else _is_close(number, expected, tolerance) for number in found]
-    if False in close:
-        return "wrong"
-    if not close or None in close:
-        return "unparsed"
-    if is_retracted(final.after):
-        return "wrong"
-    return "correct" if all(same_unit(reference, text) for text in texts) else "wrong"
+    mantissa, _, exponent = (any_number(text) or "0/0").partition("e")
+    value, power = number_value(mantissa), int(exponent or 0)
+    if value is None or abs(power) > _MAX_EXPONENT:
+        return None
+    return Number(value * Fraction(10) ** power, is_percentage)
 
 
 def _is_close(found: Number, expected: Number, tolerance: Fraction) -> bool:
     """Whether the numbers are close. `40%` matches the references 0.4 and 40: the question may ask for a percentage."""
-    if abs(found.value - expected.value) <= tolerance:
-        return True
-    if found.is_percentage == expected.is_percentage:
-        return False
-    if found.is_percentage:
-        return abs(found.value / 100 - expected.value) <= tolerance
-    return abs(found.value - expected.value / 100) <= tolerance / 100
-
-
-def _value(number: str) -> Fraction | None:
-    mantissa, _, exponent = number.partition("e")
-    if sum(character.isdigit() for character in mantissa) > _MAX_DIGITS or abs(int(exponent or 0)) > _MAX_EXPONENT:
-        return None
-    top, _, bottom = mantissa.partition("/")
-    denominator = int(bottom) if bottom else 1
-    return Fraction(top) / denominator * Fraction(10) ** int(exponent or 0) if denominator else None
+    distance = abs(found.value - expected.value)
+    if distance > tolerance and found.is_percentage != expected.is_percentage:
+        in_hundredths, plain = (found, expected) if found.is_percentage else (expected, found)
+        distance = abs(in_hundredths.value / 100 - plain.value)
+        tolerance = tolerance if found.is_percentage else tolerance / 100
+    return distance <= tolerance

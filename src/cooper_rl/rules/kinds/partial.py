@@ -27,7 +27,7 @@ class PartialRule(Config):
 
     def build(self) -> PartiallySilent:
         """Raises InputError if the function does not exist."""
-        return PartiallySilent(self.rule.build(), judges(self.only))
+        return PartiallySilent(self.rule.build(), _fits(self.only))
 
 
 @RULES.register
@@ -41,9 +41,13 @@ class SilentRule(Config):
 
 
 class Silent(Rule):
+    """Judges nothing."""
+
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """All are `silent`."""
         return ["silent"] * len(asked)
+
+    def judges(self, problem: Problem) -> bool:
+        return False
 
 
 class PartiallySilent(Rule):
@@ -54,27 +58,29 @@ class PartiallySilent(Rule):
         self._judged = judged
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """One verdict for each completion, in order."""
-        judged = [bool(self._judged(problem)) for problem, _ in asked]
+        judged = [self.judges(problem) for problem, _ in asked]
         heard = iter(self.rule.verify_problems([one for one, yes in zip(asked, judged, strict=True) if yes]))
         return [next(heard) if yes else "silent" for yes in judged]
 
+    def judges(self, problem: Problem) -> bool:
+        return bool(self._judged(problem)) and self.rule.judges(problem)
+
     def fault(self, problem: Problem, answer: str) -> str | None:
         """That of the rule; any reference will do where it is silent."""
-        return self.rule.fault(problem, answer) if self._judged(problem) else None
+        return self.rule.fault(problem, answer) if self.judges(problem) else None
 
     def close(self) -> None:
         self.rule.close()
 
 
-def judges(only: str | dict[str, list[Any]]) -> Callable[[Problem], bool]:
+def _fits(only: str | dict[str, list[Any]]) -> Callable[[Problem], bool]:
     """Whether `only` lets a rule judge a problem. Raises InputError for a function that does not exist, and later for
     a problem that lacks a named field."""
     if isinstance(only, str):
         return load_function(only, ("problem",))
 
     def judged(problem: Problem) -> bool:
-        for field, values in only.items():
+        for field in only:
             if field not in problem.metadata:
                 known = ", ".join(problem.metadata) or "nothing"
                 raise InputError(f"rule.only.{field}: problem {problem.id} has no such metadata; it has {known}")

@@ -1,19 +1,17 @@
 """The results of a bench on disk: an HTML page, Markdown tables, and JSON for programs."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from cooper_rl.evaluation.accuracy import Estimate
-from cooper_rl.evaluation.attacks import ATTACKS
-from cooper_rl.observe.plots import figure_svg
-from cooper_rl.verifyrm.bench import MEASURES, BenchResult, Calibration, MethodResult
+from cooper_lab.benchmarks.bench import MEASURES, BenchResult, Calibration, MethodResult
+from cooper_rl import ATTACKS, Estimate, figure_svg
 
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 
@@ -25,21 +23,23 @@ def write_bench(result: BenchResult, output_dir: Path) -> None:
     """
     right = sum(row.labelled.label for row in result.rows) / len(result.rows)
     about = {"rows": len(result.rows), "right_share": right, "attacked_problems": result.attacked_problems}
-    methods = {name: _as_json(method) for name, method in result.methods.items()}
+    methods = {name: asdict(method) for name, method in result.methods.items()}
+    for name, method in result.methods.items():
+        del methods[name]["mistakes"]
+        methods[name]["mean_attack_rate"] = mean_attack_rate(method) if method.attacks else None
     (output_dir / JSON).write_text(json.dumps({**about, "methods": methods}, indent=2), encoding="utf-8")
     (output_dir / MARKDOWN).write_text(markdown(result), encoding="utf-8")
     charts = {name: calibration_svg(m.calibration) for name, m in result.methods.items() if m.calibration}
     for name, chart in charts.items():
         (output_dir / f"calibration-{name}.svg").write_text(chart, encoding="utf-8")
-    environment = Environment(
-        loader=PackageLoader("cooper_rl.verifyrm"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
+    loader = PackageLoader("cooper_lab.benchmarks")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     page = environment.get_template("bench.html.j2").render(
         **about,
         methods=result.methods,
         unheard=unheard(result),
         measures=MEASURES,
-        breakdowns={"category": breakdown(result, "by_category"), "completion model": breakdown(result, "by_model")},
+        breakdowns=breakdowns(result),
         attacks=attack_table(result.methods),
         mean_attack={name: mean_attack_rate(method) for name, method in result.methods.items()},
         charts=charts,
@@ -55,20 +55,17 @@ def markdown(result: BenchResult) -> str:
     rows = [[name, *(cell(result.methods[name].overall.get(measure)) for measure in MEASURES)] for name in names]
     parts += _table(["method", *(measure.replace("_", " ") for measure in MEASURES)], rows)
     parts += ["", *unheard(result)]
-    for title, by in (("category", "by_category"), ("completion model", "by_model")):
-        rows = [[value, str(count), *cells] for value, count, cells in breakdown(result, by)]
+    for title, breakdown in breakdowns(result).items():
+        rows = [[value, str(count), *cells] for value, count, cells in breakdown]
         parts += ["", f"Accuracy by {title}:", "", *_table([title, "rows", *names], rows)]
     if result.attacked_problems:
-        rows = [
-            [pattern, *("" if rate is None else f"{rate:.3f}" for rate in rates)]
-            for pattern, rates in attack_table(result.methods)
-        ]
+        table = attack_table(result.methods)
+        rows = [[name, *("" if rate is None else f"{rate:.3f}" for rate in rates)] for name, rates in table]
         means = ["mean over attacks", *(f"{mean_attack_rate(result.methods[name]):.3f}" for name in names)]
         heading = f"Share accepted for each attack pattern, {result.attacked_problems} problems, right answers last:"
         parts += ["", heading, "", *_table(["pattern", *names], [*rows, means])]
     for name, method in result.methods.items():
-        if method.calibration is not None:
-            c = method.calibration
+        if (c := method.calibration) is not None:
             parts += ["", f"{name}: expected calibration error {c.ece:.4f}, ROC-AUC {c.roc_auc:.4f}."]
     return "\n".join(parts) + "\n"
 
@@ -83,14 +80,14 @@ def unheard(result: BenchResult) -> list[str]:
     ]
 
 
-def breakdown(result: BenchResult, by: str) -> list[tuple[str, int, list[str]]]:
-    """(value, rows, accuracy of every method) for each category or model."""
-    of_row = {"by_category": "category", "by_model": "model"}[by]
-    values = [getattr(row, of_row) for row in result.rows]
-    return [
-        (value, values.count(value), [cell(getattr(m, by)[value].get("accuracy")) for m in result.methods.values()])
-        for value in sorted(set(values))
-    ]
+def breakdowns(result: BenchResult) -> dict[str, list[tuple[str, int, list[str]]]]:
+    """(value, rows, accuracy of every method) for each category and each model."""
+    found = {}
+    for title, field in (("category", "category"), ("completion model", "model")):
+        counts = sorted(Counter(getattr(row, field) for row in result.rows).items())
+        tables = [getattr(method, f"by_{field}") for method in result.methods.values()]
+        found[title] = [(one, count, [cell(by[one].get("accuracy")) for by in tables]) for one, count in counts]
+    return found
 
 
 def attack_table(methods: Mapping[str, MethodResult]) -> list[tuple[str, list[float | None]]]:
@@ -128,12 +125,6 @@ def calibration_svg(calibration: Calibration) -> Markup:
         axes.tick_params(labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
     return figure_svg(figure)
-
-
-def _as_json(method: MethodResult) -> dict[str, Any]:
-    values = asdict(method)
-    del values["mistakes"]
-    return {**values, "mean_attack_rate": mean_attack_rate(method) if method.attacks else None}
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:

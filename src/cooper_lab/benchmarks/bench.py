@@ -2,38 +2,53 @@
 
 import ast
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from numpy import ndarray
 
-from cooper_rl.data.labelled import FIELDS, Asked, LabelledCompletion, labelled_row
-from cooper_rl.data.problem import Problem
-from cooper_rl.data.readers import Row, read_file
-from cooper_rl.data.split import problem_key
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
-from cooper_rl.errors import InputError
-from cooper_rl.evaluation.accuracy import Estimate, wilson_interval
-from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
-from cooper_rl.evaluation.config import ScoringConfig
-from cooper_rl.evaluation.reward_model import ReliabilityBin, expected_calibration_error, reliability, roc_auc
-from cooper_rl.persist.durable import Journal
-from cooper_rl.rewards.input import RewardModelInput
-from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
-from cooper_rl.rules.rule import RuleConfig
-from cooper_rl.verifyrm.config import JudgeConfig
-from cooper_rl.verifyrm.label import build_judge, judge_settings
+from cooper_rl import (
+    ATTACKS,
+    CONTROLS,
+    LABELLED_FIELDS,
+    Asked,
+    Estimate,
+    InputError,
+    Journal,
+    JudgeConfig,
+    LabelledCompletion,
+    LazyJudge,
+    MathsRule,
+    Problem,
+    ReliabilityBin,
+    RewardModelInput,
+    Row,
+    RuleConfig,
+    ScoringConfig,
+    TorchRewardModelLearner,
+    attack_rows,
+    expected_calibration_error,
+    judge_settings,
+    labelled_row,
+    problem_key,
+    read_rows,
+    reliability,
+    roc_auc,
+    rule_settings,
+    wilson_interval,
+)
 
 VERIFYBENCH = {"reference_answer": "answer", "label": "gold_correct"}
 """Fields that have another name in VerifyBench and VerifyBench-Hard than here."""
 CATEGORY_FIELDS = ("answer_type", "category", "dataset", "source")
 MODEL_FIELDS = ("completion_model", "model")
-UNKNOWN = "-"
 
 
 @dataclass(frozen=True)
@@ -52,27 +67,21 @@ def read_bench(path: str | Path) -> list[BenchRow]:
     category is the first of `answer_type`, `category`, `dataset` and `source` that a row has. The model is
     `completion_model` or `model`. Raises InputError, which names the file, row and field.
     """
-    rows = [_bench_row(row) for row in read_file(Path(path))]
-    if not rows:
-        raise InputError(f"{path}: holds no rows; each row needs {', '.join(FIELDS)}")
-    return rows
 
+    def read(row: Row) -> BenchRow:
+        renamed = {ours: row.fields[theirs] for ours, theirs in VERIFYBENCH.items() if theirs in row.fields}
+        labelled = labelled_row(Row(row.location, renamed | row.fields))
+        return BenchRow(labelled, first(row, CATEGORY_FIELDS), first(row, MODEL_FIELDS))
 
-def _bench_row(row: Row) -> BenchRow:
-    renamed = {ours: row.fields[theirs] for ours, theirs in VERIFYBENCH.items() if theirs in row.fields}
-    labelled = labelled_row(Row(row.location, renamed | row.fields))
-    category = _first(row.fields, CATEGORY_FIELDS)
-    return BenchRow(labelled, category, _first(row.fields, MODEL_FIELDS))
+    def first(row: Row, names: tuple[str, ...]) -> str:
+        return next((str(row.fields[name]) for name in names if row.fields.get(name)), "-")
 
-
-def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next((str(fields[name]) for name in names if fields.get(name)), UNKNOWN)
+    return read_rows(path, read, LABELLED_FIELDS)
 
 
 RESAMPLES = 1000
-MEASURES = ("accuracy", "precision", "recall", "false_positive_rate")
-DENOMINATOR = {"accuracy": 1, "precision": 3, "recall": 4, "false_positive_rate": 6}
-"""The column of the counts in `_measures` by which each measure is divided."""
+MEASURES = {"accuracy": (0, 1), "precision": (2, 3), "recall": (2, 4), "false_positive_rate": (5, 6)}
+"""The columns of the counts in `estimates` of which each measure is the quotient."""
 
 
 def estimates(
@@ -90,28 +99,20 @@ def estimates(
     columns = [accepts == right, np.ones_like(right), true_positive, accepts, right, false_positive, ~right]
     counts = np.stack([np.bincount(problem, column, problems) for column in columns], axis=1)
     draws = np.random.default_rng(seed).multinomial(problems, np.full(problems, 1 / problems), size=RESAMPLES)
-    whole, resampled = _measures(counts.sum(axis=0)), _measures(draws @ counts)
+    whole, resampled = counts.sum(axis=0), draws @ counts
     found = {}
-    for name in MEASURES:
-        value = float(whole[name])
+    for name, (over, under) in MEASURES.items():
+        if not whole[under]:
+            continue
+        value = float(whole[over] / whole[under])
         if value in (0.0, 1.0):
-            counted = int((counts[:, DENOMINATOR[name]] > 0).sum())
-            found[name] = Estimate(value, *wilson_interval(value, counted))
-        elif not np.isnan(value):
-            low, high = np.nanquantile(resampled[name], [0.025, 0.975])
-            found[name] = Estimate(value, float(low), float(high))
+            interval = wilson_interval(value, int((counts[:, under] > 0).sum()))
+        else:
+            with np.errstate(invalid="ignore", divide="ignore"):  # a draw may hold none of the denominator
+                shares = resampled[:, over] / resampled[:, under]
+            interval = map(float, np.nanquantile(shares, [0.025, 0.975]))
+        found[name] = Estimate(value, *interval)
     return found
-
-
-def _measures(counts: Float[ndarray, "... 7"]) -> dict[str, Float[ndarray, "..."]]:
-    agree, rows, true_positive, accepted, right, false_positive, wrong = np.moveaxis(counts, -1, 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return {
-            "accuracy": agree / rows,
-            "precision": true_positive / accepted,
-            "recall": true_positive / right,
-            "false_positive_rate": false_positive / wrong,
-        }
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Opinion:
 
 
 class Method(Protocol):
-    """One way of telling right completions from wrong ones."""
+    """One way of telling right completions from wrong ones. It may have nothing to close."""
 
     def settings(self) -> dict[str, Any]:
         """The settings that decide its opinions, as JSON values."""
@@ -145,31 +146,28 @@ class Method(Protocol):
 
     def close(self) -> None:
         """Release processes and connections."""
-        ...
+        return
 
 
-class RuleMethod:
+class RuleMethod(Method):
     """A rule. Without `rule` it is `maths` with this number of workers."""
 
     def __init__(self, workers: int = 1, rule: RuleConfig | None = None) -> None:
-        self._settings = rule_settings(rule)
+        self._settings = {"kind": "rule"} | rule_settings(rule)
         self._rule = (MathsRule(workers=workers) if rule is None else rule).build()
 
     def settings(self) -> dict[str, Any]:
-        """See `Method`."""
-        return {"kind": "rule"} | self._settings
+        return self._settings
 
     def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
-        """See `Method`."""
         asked = [(Problem(row.question, row.question, row.answer), row.completion) for row in rows]
         return [Opinion(verdict) for verdict in self._rule.verify_problems(asked)]
 
     def close(self) -> None:
-        """See `Method`."""
         self._rule.close()
 
 
-class RewardModelMethod:
+class RewardModelMethod(Method):
     """A VerifyRM, which accepts if sigmoid(logit) > 1/2. It is loaded when it is first asked."""
 
     def __init__(self, config: ScoringConfig) -> None:
@@ -177,7 +175,6 @@ class RewardModelMethod:
         self._loaded: tuple[TorchRewardModelLearner, RewardModelInput] | None = None
 
     def settings(self) -> dict[str, Any]:
-        """See `Method`."""
         c = self._config
         return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast}
 
@@ -187,48 +184,31 @@ class RewardModelMethod:
             learner = TorchRewardModelLearner.from_config(self._config, 0, trainable=False)
             self._loaded = learner, RewardModelInput(learner.tokenizer, self._config.max_input_tokens)
         learner, encoder = self._loaded
-        encoded = [_encoded(encoder, row) for row in rows]
-        fits = [token_ids for token_ids in encoded if token_ids is not None]
-        scores = iter(learner.score(fits).double().sigmoid().tolist() if fits else [])
-        return [Opinion("too_long") if ids is None else _from_probability(next(scores)) for ids in encoded]
+        fits, opinions = [], [Opinion("too_long")] * len(rows)
+        for number, row in enumerate(rows):
+            with suppress(InputError):
+                fits.append((number, encoder.encode(row.question, row.answer, row.completion)))
+        scores = learner.score([token_ids for _, token_ids in fits]).double().sigmoid().tolist() if fits else []
+        for (number, _), probability in zip(fits, scores, strict=True):
+            opinions[number] = Opinion("yes" if probability > 0.5 else "no", probability)
+        return opinions
 
-    def close(self) -> None:
-        """See `Method`."""
 
-
-class JudgeMethod:
+class JudgeMethod(Method):
     """A language model that says yes or no. When it is first asked, it is loaded or its server is checked."""
 
     def __init__(self, config: JudgeConfig) -> None:
         self._config = config
-        self._judge = None
+        self._judge = LazyJudge(config)
 
     def settings(self) -> dict[str, Any]:
-        """See `Method`."""
         return judge_settings(self._config)
 
     def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
-        """See `Method`."""
-        if self._judge is None:
-            self._judge = build_judge(self._config)
-            self._judge.check()
         return [Opinion(said.verdict, said.probability, said.failed) for said in self._judge.judge(rows)]
 
     def close(self) -> None:
-        """See `Method`."""
-        if self._judge is not None:
-            self._judge.close()
-
-
-def _encoded(encoder: RewardModelInput, row: Asked) -> list[int] | None:
-    try:
-        return encoder.encode(row.question, row.answer, row.completion)
-    except InputError:
-        return None
-
-
-def _from_probability(probability: float) -> Opinion:
-    return Opinion("yes" if probability > 0.5 else "no", probability)
+        self._judge.close()
 
 
 VERDICTS = ("correct", "wrong", "unparsed", "timeout", "yes", "no", "unreadable")
@@ -246,45 +226,29 @@ class Combination:
         self.expression = expression
         self._methods = list(methods)
         try:
-            self._tree = ast.parse(expression.strip(), mode="eval").body
+            tree = ast.parse(expression.strip(), mode="eval").body
         except SyntaxError as error:
             raise InputError(f"combination {expression!r}: not a boolean expression, such as 'rule or rm'") from error
-        self._check(self._tree)
-
-    def accepts(self, opinions: Mapping[str, Opinion]) -> bool:
+        self.accepts = self._value_of(tree)
         """The value of the expression, given the opinion of every method on one completion."""
-        return self._value(self._tree, opinions)
 
-    def _check(self, node: ast.expr) -> None:
+    def _value_of(self, node: ast.expr) -> Callable[[Mapping[str, Opinion]], bool]:
         if isinstance(node, ast.BoolOp):
-            for value in node.values:
-                self._check(value)
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            self._check(node.operand)
-        elif not isinstance(node, ast.Name):
+            parts, combine = [self._value_of(one) for one in node.values], all if isinstance(node.op, ast.And) else any
+            return lambda opinions: combine(part(opinions) for part in parts)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            operand = self._value_of(node.operand)
+            return lambda opinions: not operand(opinions)
+        if not isinstance(node, ast.Name):
             raise InputError(f"combination {self.expression!r}: only names, and, or, not and brackets are allowed")
-        elif self._method_of(node.id) is None:
-            known = ", ".join(self._methods)
-            raise InputError(f"combination {self.expression!r}: unknown name {node.id!r}; the methods are {known}")
-
-    def _method_of(self, name: str) -> str | None:
-        """The method that a name refers to, or None."""
+        name = node.id
         if name in self._methods:
-            return name
+            return lambda opinions: opinions[name].accepts
         method, _, verdict = name.rpartition("_")
-        return method if method in self._methods and verdict in VERDICTS else None
-
-    def _value(self, node: ast.expr, opinions: Mapping[str, Opinion]) -> bool:
-        if isinstance(node, ast.BoolOp):
-            values = (self._value(value, opinions) for value in node.values)
-            return all(values) if isinstance(node.op, ast.And) else any(values)
-        if isinstance(node, ast.UnaryOp):
-            return not self._value(node.operand, opinions)
-        assert isinstance(node, ast.Name)
-        method = self._method_of(node.id)
-        assert method is not None
-        opinion = opinions[method]
-        return opinion.accepts if node.id == method else opinion.verdict == node.id.rpartition("_")[2]
+        if method not in self._methods or verdict not in VERDICTS:
+            known = ", ".join(self._methods)
+            raise InputError(f"combination {self.expression!r}: unknown name {name!r}; the methods are {known}")
+        return lambda opinions: opinions[method].verdict == verdict
 
 
 CHUNK = 128
@@ -293,8 +257,6 @@ EXAMPLES = 8
 NOT_ASKED = {"verdict": "unreadable", "failed": True}
 
 Measured = dict[str, Estimate]
-Progress = Callable[[int, int], None]
-"""Called with the number of opinions given so far, and the total."""
 
 
 @dataclass(frozen=True)
@@ -348,25 +310,26 @@ def bench(
     output_dir: Path,
     attacked_problems: int = 100,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> BenchResult:
     """Ask every method for its opinion of every row and every attack, and compute the metrics.
 
     Opinions are written to `output_dir` as they come, in one journal per method, so that an interrupted bench can
-    continue. Rows on which a judge's server failed are asked again.
+    continue. Rows on which a judge's server failed are asked again. `progress` is called with the number of opinions
+    given so far, and the total.
+
     Raises InputError, before any method is asked, for a combination with an unknown name.
     """
     combined = {expression: Combination(expression, list(methods)) for expression in combinations}
     attacks = attack_rows([row.labelled for row in rows], attacked_problems, seed)
     asked = [row.labelled for row in rows] + [attack.row for attack in attacks]
     opinions: dict[str, list[Opinion]] = {}
-    for number, (name, method) in enumerate(methods.items()):
-
-        def advance(done: int, before: int = number * len(asked)) -> None:
+    for name, method in methods.items():
+        opinions[name] = []
+        for chunk in _asked_in_chunks(method, asked, output_dir / f"opinions-{name}.jsonl"):
+            opinions[name] += chunk
             if progress is not None:
-                progress(before + done, len(asked) * len(methods))
-
-        opinions[name] = _ask(method, asked, output_dir / f"opinions-{name}.jsonl", advance)
+                progress(sum(map(len, opinions.values())), len(asked) * len(methods))
     patterns = [attack.pattern for attack in attacks]
     results = {name: _own_result(given, rows, patterns) for name, given in opinions.items()}
     for expression, combination in combined.items():
@@ -375,44 +338,33 @@ def bench(
     return BenchResult(list(rows), len({attack.row.question for attack in attacks}), results)
 
 
-def _ask(
-    method: Method, asked: Sequence[LabelledCompletion], path: Path, advance: Callable[[int], None]
-) -> list[Opinion]:
-    found: list[Opinion] = []
+def _asked_in_chunks(method: Method, asked: Sequence[LabelledCompletion], path: Path) -> Iterator[list[Opinion]]:
     with Journal(path, method.settings()) as journal:
         for start in range(0, len(asked), CHUNK):
-            chunk: Sequence[Asked] = asked[start : start + CHUNK]
-            key = f"{start} {_digest(chunk)}"
+            chunk = asked[start : start + CHUNK]
+            text = "\0".join(f"{row.question}\0{row.answer}\0{row.completion}" for row in chunk)
+            key = f"{start} {zlib.crc32(text.encode()):08x}"
             opinions = [Opinion(**value) for value in journal.get(key) or [NOT_ASKED] * len(chunk)]
             missing = [row for row, opinion in zip(chunk, opinions, strict=True) if opinion.failed]
             if missing:
                 new = iter(method.opinions(missing))
                 opinions = [next(new) if opinion.failed else opinion for opinion in opinions]
                 journal.put(key, [asdict(opinion) for opinion in opinions])
-            found += opinions
-            advance(len(found))
-    return found
-
-
-def _digest(rows: Sequence[Asked]) -> str:
-    text = "\0".join(f"{row.question}\0{row.answer}\0{row.completion}" for row in rows)
-    return f"{zlib.crc32(text.encode()):08x}"
+            yield opinions
 
 
 def _own_result(opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns: Sequence[str]) -> MethodResult:
     """The result of a method. Unlike that of a combination it has verdicts, a calibration and mistakes."""
     accepts = np.array([opinion.accepts for opinion in opinions], dtype=bool)
-    result = _result(accepts, rows, patterns)
     own = opinions[: len(rows)]
-    verdicts = [opinion.verdict for opinion in own]
     mistakes = [
         Mistake(row, opinion.verdict, opinion.probability)
         for row, opinion in zip(rows, own, strict=True)
         if opinion.accepts != (row.labelled.label > 0.5) and not opinion.failed
     ]
     return replace(
-        result,
-        verdicts={verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))},
+        _result(accepts, rows, patterns),
+        verdicts=dict(sorted(Counter(opinion.verdict for opinion in own).items())),
         calibration=_calibration(own, rows),
         mistakes=_examples(mistakes),
         unheard=sum(opinion.failed for opinion in opinions),
@@ -452,11 +404,7 @@ def _calibration(opinions: Sequence[Opinion], rows: Sequence[BenchRow]) -> Calib
 
 def _examples(mistakes: Sequence[Mistake]) -> list[Mistake]:
     """The most confident mistakes: wrong completions that were accepted, and right ones that were rejected."""
-
-    def confidence(mistake: Mistake) -> float:
-        return abs((mistake.probability if mistake.probability is not None else 0.5) - 0.5)
-
-    ranked = sorted(mistakes, key=confidence, reverse=True)
+    ranked = sorted(mistakes, key=lambda m: 0.0 if m.probability is None else abs(m.probability - 0.5), reverse=True)
     accepted = [m for m in ranked if m.row.labelled.label < 0.5]
     rejected = [m for m in ranked if m.row.labelled.label > 0.5]
     return accepted[: EXAMPLES // 2] + rejected[: EXAMPLES // 2]

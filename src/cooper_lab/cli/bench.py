@@ -1,0 +1,59 @@
+"""`cooper verifyrm bench`: rule, reward models, judge and combinations on labelled completions and under attack."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cooper_lab.cli.reward_models import measure_benchmark
+from cooper_rl import InputError, RuleOption, console, counter, named_models, record_from, rule_from, say
+
+
+def bench_methods(
+    data: Annotated[list[Path], typer.Argument(help="Files in the format of VerifyBench, or rows as for `train`.")],
+    out: Annotated[Path, typer.Option(help="Folder for the page, the table and the single opinions.")],
+    rule: RuleOption = "maths",
+    no_rule: Annotated[bool, typer.Option("--no-rule", help="Leave out the rule.")] = False,
+    reward_model: Annotated[
+        list[str] | None, typer.Option(help="A reward model folder, or NAME=FOLDER; the first is called rm.")
+    ] = None,
+    judge: Annotated[Path | None, typer.Option(help="YAML file with `judge:`, of kind chat or local.")] = None,
+    combine: Annotated[list[str] | None, typer.Option(help="A combination, such as 'rule or rm'.")] = None,
+    attacks: Annotated[int, typer.Option(help="Number of problems on which every attack is tried.", min=0)] = 100,
+    setting: Annotated[list[str] | None, typer.Option(help="Settings of the reward models: key=value.")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
+    workers: Annotated[int, typer.Option(help="Verifier processes.", min=1)] = 1,
+    benchmark: Annotated[
+        str | None, typer.Option(help="Read the files of rewardbench, rewardbench2 or rewardmath instead.")
+    ] = None,
+) -> None:
+    """Compare rule, reward models, judge and combinations on labelled completions and under attack."""
+    if benchmark is not None:
+        if judge is not None or combine:
+            raise InputError("--benchmark measures scores; leave out --judge and --combine")
+        measure_benchmark(benchmark, data, out, reward_model or [], setting or [], threads)
+        return
+    from rich.markdown import Markdown
+
+    from cooper_lab.benchmarks.bench import JudgeMethod, Method, RewardModelMethod, RuleMethod, bench, read_bench
+    from cooper_lab.benchmarks.bench_report import HTML, MARKDOWN, markdown, write_bench
+    from cooper_rl import ScoringConfig, read_judge, set_threads
+
+    rows = [row for path in data for row in read_bench(path)]
+    set_threads(threads)
+    methods: dict[str, Method] = {} if no_rule else {"rule": RuleMethod(workers, rule_from(rule, workers))}
+    for name, folder in named_models(reward_model or [], taken=["judge", *methods]).items():
+        methods[name] = RewardModelMethod(record_from(ScoringConfig, {"model": folder}, setting or []))
+    if judge is not None:
+        methods["judge"] = JudgeMethod(read_judge(judge))
+    if not methods:
+        raise InputError("nothing to measure; leave out --no-rule, or give --reward-model or --judge")
+    try:
+        with counter("bench") as advance:
+            result = bench(rows, methods, combine or [], out, attacks, progress=advance)
+    finally:
+        for method in methods.values():
+            method.close()
+    write_bench(result, out)
+    console.print(Markdown(markdown(result)))
+    say(f"page: {out / HTML}\ntable: {out / MARKDOWN}")
