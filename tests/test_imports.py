@@ -30,13 +30,12 @@ stage2
 evaluation
 observe
 run_config
-config_loading
 service
 adapters
 verifyrm
 inputs
 step
-build
+build, checkpoint_content
 trainer
 cli
 """
