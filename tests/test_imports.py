@@ -29,6 +29,7 @@ engines.cpu < engines.local < engines.vllm < engines.fsdp2 < engines.ray
 stage2
 evaluation
 observe
+config_checking
 run_config
 service
 adapters

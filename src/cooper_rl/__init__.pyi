@@ -16,10 +16,10 @@ from cooper_rl.clients.chat import Message as Message
 from cooper_rl.config.base import Config as Config
 from cooper_rl.config.base import Kinds as Kinds
 from cooper_rl.config.base import merge as merge
-from cooper_rl.config.checking import Settings as Settings
-from cooper_rl.config.checking import check_settings as check_settings
-from cooper_rl.config.checking import read_settings as read_settings
-from cooper_rl.config.checking import with_overrides as with_overrides
+from cooper_rl.config_checking import Settings as Settings
+from cooper_rl.config_checking import check_settings as check_settings
+from cooper_rl.config_checking import read_settings as read_settings
+from cooper_rl.config_checking import with_overrides as with_overrides
 from cooper_rl.data.labelled import LABELLED_FIELDS as LABELLED_FIELDS
 from cooper_rl.data.labelled import Asked as Asked
 from cooper_rl.data.labelled import LabelledCompletion as LabelledCompletion

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config, Places, mapping_of
-from cooper_rl.config.checking import Settings, check_settings, read_settings
+from cooper_rl.config_checking import Settings, check_settings, read_settings
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig

@@ -23,9 +23,9 @@ from cooper_lab.benchmarks.bench import ScoringConfig
 from cooper_rl.cli.console import record_from
 from cooper_rl.cli.main import commands
 from cooper_rl.config.base import merge
-from cooper_rl.config.checking import Settings, check_settings, read_settings, with_overrides
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config.user_functions import load_object
+from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.run_config import build_config, load_config
 from cooper_rl.service.config import ServeConfig

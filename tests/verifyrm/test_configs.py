@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cooper_rl.config.checking import check_settings, read_settings
+from cooper_rl.config_checking import check_settings, read_settings
 from cooper_rl.losses.policy import KLConfig
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.run_config import load_config

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from cooper_rl.config.checking import Record, Settings, check_settings, with_overrides
 from cooper_rl.config.strict_yaml import parse_yaml
+from cooper_rl.config_checking import Record, Settings, check_settings, with_overrides
 from cooper_rl.errors import InputError
 from cooper_rl.observe.terminal import ProgressLines, shown
 
