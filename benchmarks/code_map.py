@@ -104,10 +104,10 @@ class Layers:
     def __init__(self, module: ModuleType) -> None:
         self._module = module
 
-    def rank(self, file: str) -> int:
-        """The layer of a file, counted from the bottom."""
+    def rank(self, file: str) -> tuple[int, int]:
+        """The layer of a file, counted from the bottom, and its place inside the layer."""
         name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        return self._module.RANK.get(self._module.entry_of(name), -1)
+        return self._module.RANK.get(self._module.entry_of(name), (-1, 0))
 
     def rooms(self) -> tuple[int, int]:
         """Rooms, and pairs of them that import each other."""

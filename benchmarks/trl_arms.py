@@ -148,7 +148,7 @@ def processor_seconds() -> tuple[float, float]:
 def reward_of(arm: str, settings: dict[str, Any]) -> Iterator[Any]:
     """The reward of an arm: here, or in a server that lives as long as the run."""
     from cooper_rl.adapters.trl import GRPOReward
-    from cooper_rl.config_loading import build_config
+    from cooper_rl.run_config import build_config
     from cooper_rl.stage2.cooper_reward import CooperReward
 
     if arm == "service":

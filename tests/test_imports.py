@@ -29,14 +29,14 @@ engines.cpu < engines.local < engines.vllm < engines.fsdp2 < engines.ray
 stage2
 evaluation
 observe
+config_checking
 run_config
-config_loading
 service
 adapters
 verifyrm
 inputs
 step
-build
+build, checkpoint_content
 trainer
 cli
 """

@@ -16,12 +16,10 @@ from cooper_rl.clients.chat import Message as Message
 from cooper_rl.config.base import Config as Config
 from cooper_rl.config.base import Kinds as Kinds
 from cooper_rl.config.base import merge as merge
-from cooper_rl.config_loading import Settings as Settings
-from cooper_rl.config_loading import build_config as build_config
-from cooper_rl.config_loading import check_settings as check_settings
-from cooper_rl.config_loading import load_config as load_config
-from cooper_rl.config_loading import read_settings as read_settings
-from cooper_rl.config_loading import with_overrides as with_overrides
+from cooper_rl.config_checking import Settings as Settings
+from cooper_rl.config_checking import check_settings as check_settings
+from cooper_rl.config_checking import read_settings as read_settings
+from cooper_rl.config_checking import with_overrides as with_overrides
 from cooper_rl.data.labelled import LABELLED_FIELDS as LABELLED_FIELDS
 from cooper_rl.data.labelled import Asked as Asked
 from cooper_rl.data.labelled import LabelledCompletion as LabelledCompletion
@@ -119,6 +117,8 @@ from cooper_rl.rules.rule import OneRule as OneRule
 from cooper_rl.rules.rule import RuleConfig as RuleConfig
 from cooper_rl.rules.rule import UserVerdict as UserVerdict
 from cooper_rl.run_config import RunConfig as RunConfig
+from cooper_rl.run_config import build_config as build_config
+from cooper_rl.run_config import load_config as load_config
 from cooper_rl.service.client import AsyncRewardClient as AsyncRewardClient
 from cooper_rl.service.client import RewardClient as RewardClient
 from cooper_rl.stage2.cooper_reward import CooperReward as CooperReward

@@ -1,11 +1,13 @@
 """The configuration of one training run: every setting, its default and its meaning."""
 
-from pathlib import PurePath
+from collections.abc import Sequence
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config, Places, mapping_of
+from cooper_rl.config_checking import Settings, check_settings, read_settings
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
@@ -206,3 +208,17 @@ class RunConfig(CooperRewardConfig):
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a run's configuration.
+
+    `overrides` ("policy.learning_rate=1e-5") win over the file, the file over the preset, the preset over the defaults.
+    Raises InputError for anything that does not fit; it names the file, line and key, and the nearest known key.
+    """
+    return check_settings(RunConfig, read_settings(path, overrides))
+
+
+def build_config(settings: dict[str, Any]) -> RunConfig:
+    """Check plain settings against the schema. Raises InputError like `load_config`."""
+    return check_settings(RunConfig, Settings(settings))

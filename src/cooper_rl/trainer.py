@@ -8,7 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
-from cooper_rl.build import assemble, check_kind, export_models, restore_state, save_state
+from cooper_rl.build import assemble
+from cooper_rl.checkpoint_content import check_kind, export_models, restore_state, save_state
 from cooper_rl.engines.base import EngineLost, Metrics
 from cooper_rl.engines.clock import Clock
 from cooper_rl.errors import InputError

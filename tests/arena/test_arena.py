@@ -17,10 +17,10 @@ from cooper_lab.arena.reports import write_hole_reports
 from cooper_lab.arena.run_cells import check_finished, run_cell, run_cells
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.start_samples import PER_PROBLEM, draw_start_samples, training_problems
-from cooper_rl.config_loading import build_config
 from cooper_rl.errors import InputError
 from cooper_rl.observe.run_record import read_metrics
 from cooper_rl.persist.durable import write_text
+from cooper_rl.run_config import build_config
 from runs.recorded_run import data_of
 
 TINY = {

@@ -6,10 +6,10 @@ import pytest
 
 from cooper_lab.arithmetic.arms import ARMS, arm_settings, run_arms, summarise
 from cooper_lab.arithmetic.picture import LABELS, draw
-from cooper_rl.config_loading import build_config
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import read_events, read_metrics
+from cooper_rl.run_config import build_config
 from runs.recorded_run import data_of
 
 

@@ -7,11 +7,10 @@ import pytest
 import yaml
 
 from cooper_rl.config.explanation import commented_yaml
-from cooper_rl.config_loading import build_config, load_config
 from cooper_rl.errors import InputError
 from cooper_rl.losses.policy import GSPO, KLConfig
 from cooper_rl.losses.reward_model import PairwiseLoss
-from cooper_rl.run_config import RunConfig
+from cooper_rl.run_config import RunConfig, build_config, load_config
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
 MINIMAL = {"kind": "rule", "policy": {"model": "m"}, "problems": {"source": "p.jsonl"}}

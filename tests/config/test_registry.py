@@ -13,7 +13,7 @@ from pydantic import Field
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.config.explanation import commented_yaml, explain, narrow
 from cooper_rl.config.user_functions import added
-from cooper_rl.config_loading import Settings, check_settings
+from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.errors import InputError
 
 

@@ -7,7 +7,7 @@ from cooptimization_cases import make_group  # pyright: ignore[reportMissingImpo
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
-from cooper_rl.config_loading import Settings, check_settings
+from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.errors import InputError
 from cooper_rl.stage2.config import OnPolicyConfig
 from cooper_rl.stage2.pairs import Judged, choose_on_policy_negatives

@@ -9,7 +9,7 @@ import pytest
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
-from cooper_rl.config_loading import Settings, check_settings
+from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.errors import InputError

@@ -25,8 +25,9 @@ from cooper_rl.cli.main import commands
 from cooper_rl.config.base import merge
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config.user_functions import load_object
-from cooper_rl.config_loading import Settings, build_config, check_settings, load_config, read_settings, with_overrides
+from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
 from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.run_config import build_config, load_config
 from cooper_rl.service.config import ServeConfig
 from cooper_rl.verifyrm.config import CollectConfig, JudgeFile, VerifyRMConfig
 from docs.not_run import NOT_RUN, reason_not_to_run

@@ -17,7 +17,6 @@ from html_page import executable_parts
 from chat_server import ChatServer, HttpAnswer
 from cooper_lab.benchmarks.bench import read_bench
 from cooper_rl.clients.chat import ChatClient, ChatConfig, ChatReply
-from cooper_rl.config_loading import load_config
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import read_labelled
 from cooper_rl.data.loading import read_problems
@@ -32,6 +31,7 @@ from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.symbolic import maths_verdict
 from cooper_rl.rules.verdict_file import verify_file
+from cooper_rl.run_config import load_config
 from cooper_rl.stage2.assistant import unframe
 from cooper_rl.verifyrm.config import ChatJudgeConfig
 from cooper_rl.verifyrm.label import ChatJudge

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from cooper_lab.designs.drpo import DRPO
-from cooper_rl.config_loading import Settings, check_settings
+from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.errors import InputError
 from cooper_rl.policy.advantages import Completions, advantages
 from cooper_rl.policy.config import AlgorithmConfig

@@ -16,11 +16,11 @@ from cooper_lab.plan.setup import Layout, Learning, Setup, Work, layout_of, setu
 from cooper_lab.plan.shapes import known_models, shape_of
 from cooper_lab.plan.timing import parts
 from cooper_rl.cli.main import commands
-from cooper_rl.config_loading import load_config
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.models import load_policy, load_reward_model
 from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.errors import InputError
+from cooper_rl.run_config import load_config
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 H100 = DEVICES["h100"]

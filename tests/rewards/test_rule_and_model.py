@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cooper_lab.designs.rule_then_model import RuleThenModel
-from cooper_rl.config_loading import Settings, check_settings
+from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rewards.context import RewardModel, StepContext

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cooper_rl.config_loading import build_config
 from cooper_rl.observe.run_record import read_run, status_of
 from cooper_rl.observe.verdict import verdict_of
+from cooper_rl.run_config import build_config
 from cooper_rl.trainer import CooperTrainer
 from runs.recorded_run import write_lines, write_run
 

@@ -6,7 +6,7 @@ import pytest
 from pyarrow import parquet
 
 from chat_server import ChatServer, completion
-from cooper_rl.config_loading import Settings, check_settings
+from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.errors import InputError
 from cooper_rl.verifyrm.collect import COLUMNS, collect
 from cooper_rl.verifyrm.config import CollectConfig

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from chat_server import ChatServer, completion
-from cooper_rl.config_loading import Settings, check_settings
+from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.kinds.judge import from_probabilities, judge_chat, parse_reply

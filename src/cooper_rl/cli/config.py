@@ -87,7 +87,7 @@ def _record(command: Command) -> "type[Config]":
 
 
 def _resolved(command: Command, files: Sequence[str], overrides: Sequence[str]) -> "Config":
-    from cooper_rl.config_loading import Settings, check_settings, read_settings, with_overrides
+    from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
 
     if command is Command.serve:
         from cooper_rl.service.config import load_serve_config

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cooper_rl.config.strict_yaml import parse_yaml
-from cooper_rl.config_loading import Record, Settings, check_settings, with_overrides
+from cooper_rl.config_checking import Record, Settings, check_settings, with_overrides
 from cooper_rl.errors import InputError
 from cooper_rl.observe.terminal import ProgressLines, shown
 

@@ -49,11 +49,11 @@ def evaluate_model(
     The policy of a run, `--run` or a model's folder that lies in one, is evaluated as the run evaluates itself: with
     its test problems, prompt, rule, sampling and lengths. An option that differs wins, with a warning.
     """
-    from cooper_rl.config_loading import load_config
     from cooper_rl.data.config import ProblemsConfig
     from cooper_rl.engines.config import SamplingParams
     from cooper_rl.evaluation.accuracy import evaluate_model as evaluate
     from cooper_rl.observe.terminal import describe_prompt
+    from cooper_rl.run_config import load_config
 
     if (model is None) == (run is None):
         raise InputError("name a model's folder or --run, and not both")

@@ -24,9 +24,9 @@ def train(
     resume: Annotated[bool, typer.Option(help="Continue after the run's newest checkpoint.")] = False,
 ) -> None:
     """Train a policy together with its reward model."""
-    from cooper_rl.config_loading import load_config
     from cooper_rl.inputs import read_inputs
     from cooper_rl.observe.record import check_folder
+    from cooper_rl.run_config import load_config
 
     settings = load_config(config, overrides or [])
     check_folder(Path(settings.output_dir) / settings.name, resume)

@@ -34,7 +34,7 @@ def collect_completions(
     overrides: Overrides = None,
 ) -> None:
     """Sample completions from several models on several datasets. Run it again to continue after an interruption."""
-    from cooper_rl.config_loading import check_settings, read_settings
+    from cooper_rl.config_checking import check_settings, read_settings
     from cooper_rl.verifyrm.config import CollectConfig
 
     settings = check_settings(CollectConfig, read_settings(config, overrides or []))

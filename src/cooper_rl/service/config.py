@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
-from cooper_rl.config_loading import Settings, check_settings, read_settings, with_overrides
+from cooper_rl.config_checking import Settings, check_settings, read_settings, with_overrides
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.stage2.reward_config import CooperRewardConfig
 

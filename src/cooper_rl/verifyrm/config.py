@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.clients.chat import ChatConfig
 from cooper_rl.config.base import Config
-from cooper_rl.config_loading import check_settings, read_settings
+from cooper_rl.config_checking import check_settings, read_settings
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.attacks import RobustnessKind

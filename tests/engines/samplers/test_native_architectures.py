@@ -44,3 +44,12 @@ def test_logprobs_equal_a_teacher_forced_forward(kind, attention, tokenizer):
             chosen = torch.tensor(completion.token_ids)[:, None]
             expected = logits.log_softmax(-1)[len(prompt) - 1 : -1].gather(-1, chosen).squeeze(-1)
             torch.testing.assert_close(torch.tensor(completion.logprobs), expected, atol=1e-4, rtol=0)
+
+
+def test_a_row_at_the_end_of_the_context_may_wait_for_the_others(tokenizer):
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt2", **CONFIGS["gpt2"])).eval()
+    long = [5 + i % 40 for i in range(94)]  # leaves two tokens; one row of eight does not leave the batch
+    params = SamplingParams(max_tokens=20, min_tokens=20)
+    groups = draw(NativeSampler(tokenizer, model), [long] + [[4 + i, 5] for i in range(7)], 1, params, seed=0)
+    assert [len(group[0].token_ids) for group in groups] == [2] + [20] * 7

@@ -17,7 +17,7 @@ from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.engines import OfflineEngine
 from cooper_rl.engines.vllm.sampler import build_sampler
-from cooper_rl.engines.vllm.transfer import UNFINISHED, WeightPushError
+from cooper_rl.engines.vllm.weight_sync import UNFINISHED, WeightPushError
 from cooper_rl.rollouts import Column, Samples
 
 LONG = [5 + i * i % 97 for i in range(150)]

@@ -32,7 +32,7 @@ class VllmServer:
             *("--logprobs-mode", "processed_logprobs", "--generation-config", "vllm", "--enable-scale-out"),
             *("--weight-transfer-config", '{"backend": "gloo"}'),
             "--no-enable-chunked-prefill",
-            *("--worker-extension-cls", "cooper_rl.engines.vllm.transfer.Extension"),
+            *("--worker-extension-cls", "cooper_rl.engines.vllm.weight_sync.Extension"),
         ]
         command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *arguments]
         with self._log.open("a") as log:

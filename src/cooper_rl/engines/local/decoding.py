@@ -81,6 +81,8 @@ class DecodingBatch:
         """The compact decoder of a `large` model reads the prompts too, because that pays."""
         self._model, self._compact, self._large = model, compact, large
         self._device = model.device
+        # Of a finished row that waits to leave; absolute positions end here, and what it computes is not used.
+        self._last_position = (getattr(model.config.get_text_config(), "max_position_embeddings", None) or 2**62) - 1
         self._cache: Any = build_cache(model.config)
         accepted = inspect.signature(model.forward).parameters
         takes_anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values())
@@ -139,7 +141,7 @@ class DecodingBatch:
         Batches with a compact decoder take one pass together.
         """
         for batch in batches:
-            batch._positions = batch._positions + 1
+            batch._positions = (batch._positions + 1).clamp(max=batch._last_position)
         caches = [batch._grouped for batch in batches if batch._grouped is not None]
         if caches and (compact := batches[0]._compact) is not None:
             positions = torch.cat([batch._positions for batch in batches])

@@ -166,7 +166,7 @@ def _open_sender(
     engine: InferenceEngine, config: VllmConfig, backend: str, model: PreTrainedModel, rank: int
 ) -> WeightSender:
     """In each of the policy's processes (`OpenSender`). Raises WeightPushError where the engines cannot be reached."""
-    from cooper_rl.engines.vllm.transfer import VllmWeightSender  # noqa: PLC0415 - imports vLLM
+    from cooper_rl.engines.vllm.weight_sync import VllmWeightSender  # noqa: PLC0415 - imports vLLM
 
     config = config.model_copy(update={"transfer_host": ray.util.get_node_ip_address()})
     return VllmWeightSender(engine, config, backend, model, rank)

@@ -90,7 +90,7 @@ class OfflineEngine:
         from vllm import LLM, SamplingParams  # noqa: PLC0415 - starts vLLM
         from vllm.config import WeightTransferConfig  # noqa: PLC0415
 
-        from cooper_rl.engines.vllm.transfer import EXTENSION  # noqa: PLC0415
+        from cooper_rl.engines.vllm.weight_sync import EXTENSION  # noqa: PLC0415
 
         self._params: Any = SamplingParams
         on_cpu = not torch.cuda.is_available()
@@ -287,7 +287,7 @@ def _check_settings(url: str, described: dict[str, Any], backend: str) -> None:
     transfer = (described.get("weight_transfer_config") or {}).get("backend")
     if transfer != backend:
         found = f"takes weights over {transfer}" if transfer else "takes no weights"
-        extension = " --worker-extension-cls cooper_rl.engines.vllm.transfer.Extension" if backend == "gloo" else ""
+        extension = " --worker-extension-cls cooper_rl.engines.vllm.weight_sync.Extension" if backend == "gloo" else ""
         raise InputError(
             f"url: the server at {url} {found}, this run sends them over {backend}; start it with "
             f'--weight-transfer-config \'{{"backend": "{backend}"}}\'{extension}, or set transfer'

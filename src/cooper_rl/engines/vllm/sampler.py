@@ -22,7 +22,7 @@ from cooper_rl.engines.vllm.engines import (
     OfflineEngine,
     RemoteEngine,
 )
-from cooper_rl.engines.vllm.transfer import VllmWeightSender, WeightPushError
+from cooper_rl.engines.vllm.weight_sync import VllmWeightSender, WeightPushError
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column, Samples
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -11,9 +11,6 @@ from pydantic.fields import FieldInfo
 from cooper_rl.config.base import NESTED, Config, Places, default_kind, is_mapping, record_of_kind, records_of
 from cooper_rl.config.strict_yaml import Lines, parse_yaml
 from cooper_rl.errors import InputError, did_you_mean
-
-if TYPE_CHECKING:
-    from cooper_rl.run_config import RunConfig
 
 Record = TypeVar("Record", bound=Config)
 
@@ -25,24 +22,6 @@ class Settings:
     values: dict[str, Any]
     source: str = "config"
     lines: Lines = field(default_factory=dict)
-
-
-def load_config(path: str | Path, overrides: Sequence[str] = ()) -> "RunConfig":
-    """Read a run's configuration.
-
-    `overrides` ("policy.learning_rate=1e-5") win over the file, the file over the preset, the preset over the defaults.
-    Raises InputError for anything that does not fit; it names the file, line and key, and the nearest known key.
-    """
-    from cooper_rl.run_config import RunConfig  # noqa: PLC0415 - `cooper --help` stays quick
-
-    return check_settings(RunConfig, read_settings(path, overrides))
-
-
-def build_config(settings: dict[str, Any]) -> "RunConfig":
-    """Check plain settings against the schema. Raises InputError like `load_config`."""
-    from cooper_rl.run_config import RunConfig  # noqa: PLC0415 - as above
-
-    return check_settings(RunConfig, Settings(settings))
 
 
 def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:

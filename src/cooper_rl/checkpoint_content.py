@@ -1,0 +1,72 @@
+"""What a checkpoint of a run holds: both learners with their optimizers, the rollouts under way, and `state.json`."""
+
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+from cooper_rl.engines.local.models import merge_folder
+from cooper_rl.engines.model_folder import adapter_base
+from cooper_rl.errors import InputError
+from cooper_rl.persist.exact_resume import changes, conditions, random_state, restore_random_state
+from cooper_rl.run_config import RunConfig
+from cooper_rl.stage2.reward_config import check_outline, outline
+from cooper_rl.step import Parts
+
+logger = logging.getLogger(__name__)
+
+
+def save_state(config: RunConfig, parts: Parts, folder: Path) -> dict[str, Any]:
+    """Write the learners and their optimizers into the folder, and return the rest of the state as JSON values."""
+    parts.policy.save(folder / "policy")
+    parts.reward.save(folder)
+    parts.rollouts.save(folder)
+    return {
+        "conditions": conditions(config),
+        "outline": outline(config),
+        "random": random_state(),
+        "stream": parts.stream.state(),
+    }
+
+
+def export_models(checkpoint: Path, folder: Path) -> None:
+    """Write the models of a checkpoint as plain Hugging Face folders: adapters merged, the others as they are."""
+    for name in ("policy", "reward_model"):
+        source = checkpoint / name
+        if not source.is_dir():
+            continue
+        if adapter_base(str(source)) is not None:
+            merge_folder(str(source), folder / name)
+        else:
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("trainer_state", "README.md"))
+
+
+def check_kind(config: RunConfig, state: dict[str, Any]) -> None:
+    """Raises InputError if the checkpoint is of another kind of run or of another tree of rewards.
+
+    Such a checkpoint holds a different set of models and states.
+    """
+    before = state["conditions"]["kind"]
+    if "outline" not in state:
+        raise InputError("the checkpoint to resume from was written by an earlier version of Cooper; start a new run")
+    if before != config.kind:
+        raise InputError(
+            f"kind: the checkpoint to resume from is of a run of kind {before}, but this run is of kind {config.kind}; "
+            f"resume with kind: {before}, or start a new run under another name"
+        )
+    check_outline(config, state["outline"])
+
+
+def restore_state(config: RunConfig, parts: Parts, folder: Path, state: dict[str, Any]) -> None:
+    """Restore what `save_state` wrote and returned, and log every setting that has changed since.
+
+    Raises InputError like `check_kind`, and if the models, problems or replay buffer are not those of the checkpoint.
+    """
+    check_kind(config, state)
+    for change in changes(state["conditions"], conditions(config)):
+        logger.warning("%s: not an exact continuation, because this changed: %s", folder, change)
+    parts.policy.load(folder / "policy")
+    parts.reward.load(folder)
+    parts.stream.restore(state["stream"])
+    parts.rollouts.restore(folder)
+    restore_random_state(state["random"])
