@@ -21,6 +21,8 @@ from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import fenced, has_content, normalise
 from cooper_rl.errors import InputError
+from cooper_rl.rules.extraction import extract_answer
+from cooper_rl.rules.plain_text import plain_text
 from cooper_rl.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ Goal = Literal["wrong", "right"]
 WANTED = {"wrong": "wrong", "right": "correct"}
 """The verdict with which a text is accepted."""
 UNCHANGED = {"wrong": "rejected_equals_positive", "right": "rejected_unchanged"}
-UNSURE = ("unparsed", "timeout")
+UNSURE = ("unparsed", "timeout", "silent")
 REJECTIONS = [f"rejected_{reason}" for reason in ("empty", "equals_positive", "overlong", "correct", *UNSURE)]
 REPAIR_REJECTIONS = [f"rejected_{reason}" for reason in ("empty", "unchanged", "overlong", "wrong", *UNSURE)]
 """Names of the counts in `Rewrites` that say why a wrong version, or a repair, was rejected. The count `attempts` is
@@ -82,6 +84,8 @@ class Attempts:
     def take(self, replies: Sequence[ChatReply]) -> None:
         """Check one reply per pending request. It is accepted only if the rule says of it what the request's goal is.
 
+        Where the rule is silent, a wrong version is accepted if it states another answer than the right one.
+
         A request that failed at the server is given up, because the client has already retried it.
         """
         to_verify: list[tuple[int, str]] = []
@@ -103,7 +107,9 @@ class Attempts:
                 to_verify.append((i, text))
         verdicts = self._verifier.verify_problems([(self._requests[i].problem, text) for i, text in to_verify])
         for (i, text), verdict in zip(to_verify, verdicts, strict=True):
-            if verdict == WANTED[self._requests[i].goal]:
+            request = self._requests[i]
+            differs = verdict == "silent" and request.goal == "wrong" and other_answer(request.text, text)
+            if verdict == WANTED[request.goal] or differs:
                 self._accepted[i] = text
                 self._count(i, "accepted")
             else:
@@ -119,6 +125,12 @@ class Attempts:
 
     def _open(self) -> list[int]:
         return [i for i, text in enumerate(self._accepted) if text is None and i not in self._given_up]
+
+
+def other_answer(right: str, text: str) -> bool:
+    """Whether a text states an answer, and another than a right completion does, as far as the words go."""
+    stated = [{plain_text(answer) for answer in extract_answer(one).texts} for one in (right, text)]
+    return bool(stated[1]) and not stated[0] & stated[1]
 
 
 def _overlong(text: str, given: str) -> bool:

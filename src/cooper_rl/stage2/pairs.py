@@ -10,6 +10,8 @@ from typing import Literal
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.extraction import gives_several
+from cooper_rl.rules.plain_text import plain_text
 from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.assistant import RewriteRequest
 from cooper_rl.stage2.config import NegativeOrigin, OnPolicyConfig, PositiveOrigin, TieOrigin, Weighting
@@ -132,8 +134,11 @@ def choose_on_policy_negatives(
     """
 
     def is_wrong(answer: Answer, verdict: str) -> bool:
-        if verdict == "unparsed":
-            return config.trust_unparsed or not has_content(answer.text)
+        if verdict in ("unparsed", "silent"):
+            several = "several_answers" in config.unread and gives_several(answer.text, judged.group.problem.answer)
+            cut_off = "cut_off" in config.unread and not answer.stopped
+            trusted = config.trust_unparsed and verdict == "unparsed"
+            return several or cut_off or trusted or not has_content(answer.text)
         return verdict == "wrong"
 
     trusted = judged.trusted or [False] * len(judged.texts)
@@ -179,7 +184,8 @@ def swapped_pairs(work: Sequence[Contribution], verifier: Rule, count: int) -> l
     reward model reads a reference too, and a model that reads the text alone cannot tell these pairs apart.
     The negative is the positive under another reference: a number close to the true one where that is a whole number,
     else the reference of another of these problems. A reference is used only if the rule says that the positive is
-    `wrong` under it, so it is never another form of the true answer.
+    `wrong` under it, so it is never another form of the true answer. Where the rule is silent, any is used that does
+    not share a word with the true one.
     """
     answers = list(dict.fromkeys(one.problem.answer for one in work))
     wanted: list[tuple[Contribution, str, list[str]]] = []
@@ -194,7 +200,13 @@ def swapped_pairs(work: Sequence[Contribution], verifier: Rule, count: int) -> l
     )
     pairs: list[Pair] = []
     for one, positive, candidates in wanted:
-        if wrong := [answer for answer in candidates if next(verdicts) == "wrong"]:
+        words = set(plain_text(one.problem.answer).split())
+        said = [(answer, next(verdicts)) for answer in candidates]
+        if wrong := [
+            answer
+            for answer, verdict in said
+            if verdict == "wrong" or (verdict == "silent" and not words & set(plain_text(answer).split()))
+        ]:
             pair = one.pair(positive, positive, "swapped_reference")
             pairs.append(replace(pair, negative_answer=wrong[0], negative_logit_before=None))
     return pairs

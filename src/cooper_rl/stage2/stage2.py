@@ -75,7 +75,7 @@ class Cooptimizer:
     ) -> Stage2:
         """Choose positives and on-policy negatives, submit the assistant's requests, and return at once.
 
-        `verdicts[p][i]` is the rule's verdict (`correct`, `wrong`, `unparsed`, `timeout`) on answer i of group p.
+        `verdicts[p][i]` is the rule's verdict (a `Verdict`) on answer i of group p.
         `rm_logits[p][i]` is the reward model's logit, with the weights before the step's update. An answer that is
         `trusted[p][i]` is never an on-policy negative. The choice for a group depends only on the seed, the step and
         the group, not on the order of the groups.
@@ -101,11 +101,11 @@ class Cooptimizer:
         return Stage2(work, self._assistant.submit(asked) if self._assistant and asked else None)
 
     def _take_solutions(self, work: Sequence[Contribution]) -> None:
-        """Reference solutions as positives. One counts only if the rule accepts it."""
+        """Reference solutions as positives. One counts only if the rule accepts it or is silent on the problem."""
         texts = [(one, normalise(text)) for one in work if (text := one.problem.solution) and has_content(text)]
         accepted = self._verifier.verify_problems([(one.problem, text) for one, text in texts])
         for (one, text), verdict in zip(texts, accepted, strict=True):
-            if verdict == "correct":
+            if verdict in ("correct", "silent"):
                 one.positives, one.origin = [text], "reference_solution"
 
     def _choose(self, work: Contribution, rng: Random) -> None:
