@@ -29,8 +29,8 @@ class OnPolicyConfig(Config):
     """Whether a completion in which the rule finds no answer counts as wrong. Off by default, because the rule may
     also fail to find a right answer of unusual form. A completion without any letter or digit is always a negative."""
     unread: tuple[Literal["several_answers", "cut_off"], ...] = ("several_answers", "cut_off")
-    """Why a completion that the rule does not judge, because it cannot read it or is silent on its problem, is wrong all
-    the same: it gives more answers than the reference has, or it was cut at the length limit."""
+    """Why a completion is wrong that the rule does not judge, because it cannot read it or is silent on its problem: it
+    gives more answers than the reference has, or it was cut at the length limit."""
     agree_with: tuple[str, ...] = ()
     """Names of further reward models (`reward_models`), such as a frozen copy of the start. A completion that all of
     them and the learning model score above 1/2 is not a negative, since the rule has probably missed a right answer.
