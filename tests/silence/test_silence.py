@@ -1,0 +1,136 @@
+"""What the rule does not judge is neither right nor wrong."""
+
+import pytest
+import torch
+
+from cooper_lab.arena.silence import SILENCES
+from cooper_lab.arithmetic.problems import arithmetic_problems
+from cooper_rl import InputError, Problem, Ragged
+from cooper_rl.config.base import Config
+from cooper_rl.observe.hacking_alarm import HackingAlarm
+from cooper_rl.observe.record import unverified_advantage
+from cooper_rl.rewards.base import Scores
+from cooper_rl.rewards.context import StepContext
+from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.extraction import gives_several
+from cooper_rl.rules.kinds.maths import MathsRule
+from cooper_rl.rules.rule import RULES, Rule
+from cooper_rl.rules.verifier import Verifier
+from cooper_rl.stage2.assistant import other_answer
+from cooper_rl.stage2.scored import step_health, verdict_metrics
+
+
+def rule(**settings) -> Rule:
+    record = RULES.read({"kind": "partial", **settings})
+    return record.build()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def algebra(problem: Problem) -> bool:
+    return problem.metadata["subject"] == "algebra"
+
+
+def problem(subject: str, answer: str = "7", **other) -> Problem:
+    return Problem(subject, f"{subject}?", answer, metadata={"subject": subject}, **other)
+
+
+ASKED = [(problem("algebra"), "\\boxed{7}"), (problem("poems"), "\\boxed{7}"), (problem("algebra"), "\\boxed{8}")]
+
+
+@pytest.mark.parametrize("only", [{"subject": ["algebra"]}, f"{__name__}:algebra"])
+def test_a_rule_judges_only_the_problems_it_may(only):
+    with rule(only=only) as partial:
+        assert partial.verify_problems(ASKED) == ["correct", "silent", "wrong"]
+        assert [partial.judges(one) for one, _ in ASKED] == [True, False, True]
+
+
+def test_a_reference_that_the_rule_cannot_read_is_no_fault_where_it_is_silent():
+    with rule(only={"subject": ["algebra"]}, rule={"kind": "numeric"}) as partial:
+        assert partial.fault(problem("poems", "of time"), "of time") is None
+        assert partial.fault(problem("algebra", "of time"), "of time") is not None
+
+
+def test_metadata_that_a_problem_lacks_is_named():
+    with rule(only={"level": [1]}) as partial, pytest.raises(InputError, match=r"rule.only.level: problem algebra has"):
+        partial.verify_problems(ASKED)
+
+
+def test_a_data_row_may_be_silent():
+    with Verifier(MathsRule()) as verifier:
+        silent = problem("poems", rule="silent")
+        assert verifier.verify_problems([(silent, "7"), (problem("algebra"), "\\boxed{7}")]) == ["silent", "correct"]
+        assert not verifier.judges(silent)
+
+
+def test_the_rules_metrics_are_of_what_it_judges():
+    metrics = verdict_metrics([["correct", "wrong"], ["silent", "silent"]])
+    assert (metrics["rule/accuracy"], metrics["rule/wrong"], metrics["rule/heard"]) == (0.5, 0.5, 0.5)
+    assert "rule/heard" not in verdict_metrics([["correct", "wrong"]])
+    assert verdict_metrics([["silent"]]) == {"rule/heard": 0.0}
+
+
+def test_means_are_given_for_both_parts():
+    class Half(Rule):
+        def verify_problems(self, asked, /):
+            return ["correct" if text == "7" else "wrong" if text == "8" else "silent" for _, text in asked]
+
+    groups = [AnswerGroup(str(p), problem("algebra"), [Answer(t) for t in row]) for p, row in enumerate(["78", "ab"])]
+    rewards = Ragged(torch.tensor([1.0, 0.0, 0.5, 0.75]), (2, 2))
+    metrics = step_health(StepContext(groups, Half()), Scores(rewards, {"reward_model": rewards}))
+    assert (metrics["reward/mean_heard"], metrics["reward/mean_silent"]) == (0.5, 0.625)
+    assert (metrics["reward_model/mean_heard"], metrics["reward_model/mean_silent"]) == (0.5, 0.625)
+    assert metrics["reward_model/rule_agreement"] == 1.0
+
+
+def test_a_group_without_a_verdict_is_not_one_without_a_right_answer():
+    advantages = Ragged.of([[-1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0]])
+    found = unverified_advantage(advantages, [["correct", "wrong"], ["silent", "silent"], ["wrong", "wrong"]])
+    assert found == {"policy/unverified_advantage": pytest.approx(1 / 3)}
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_reward_that_rises_where_the_rule_is_silent_is_no_sign(silent):
+    """The rule's accuracy stays, the reward rises on what it does not judge."""
+    alarm, fired = HackingAlarm(), False
+    for step in range(30):
+        rising = 0.4 + 0.01 * step
+        metrics = {"reward/mean": rising, "reward_model/mean": rising, "rule/accuracy": 0.6}
+        if silent:
+            metrics |= {"reward/mean_heard": 0.6, "reward_model/mean_heard": 0.6, "rule/heard": 0.3}
+        fired |= bool(alarm.observe(metrics))
+    assert fired is not silent
+
+
+@pytest.mark.parametrize(
+    ("right", "text", "other"),
+    [
+        ("work answer: twelve", "work answer: nine", True),
+        ("work answer: twelve", "more work, answer: 12", False),
+        ("work answer: twelve", "", False),
+    ],
+)
+def test_a_rewritten_solution_states_another_answer(right, text, other):
+    assert other_answer(right, text) is other
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "several"),
+    [
+        ("12+7=19 answer: 19 or 18", "19", True),
+        ("answer: 3, 4", "3, 4", False),
+        ("answer: 1/2", "1/2", False),
+        ("\\boxed{3} or 4", "3", True),
+        ("", "3", False),
+    ],
+)
+def test_a_list_is_seen_without_a_verdict(text, reference, several):
+    assert gives_several(text, reference) is several
+
+
+def test_the_doses_say_what_share_they_hear():
+    problems = arithmetic_problems("train", 4000)
+    for name, silence in SILENCES.items():
+        partial = rule(only=silence.only)
+        heard = sum(map(partial.judges, problems)) / len(problems)
+        if name.startswith("heard_"):
+            assert round(100 * heard) == int(name.removeprefix("heard_"))
+        assert issubclass(type(RULES.read({"kind": "partial", "only": silence.only})), Config)
