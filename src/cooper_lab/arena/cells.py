@@ -107,12 +107,14 @@ def _under(
     hole_name: str, hole: Hole, silences: Mapping[str, Silence] | None
 ) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """The hole under each silence: its name, settings of the rule, and whether it is held out."""
-    rule = {} if hole.rule is None else {"rule": hole.rule}
+    own = hole.gold != Hole.gold
+    truth = {name: {"gold": hole.gold} for name in ("problems", "test_problems")} if own else {}
+    rule = truth if hole.rule is None else {**truth, "rule": hole.rule}
     if silences is None:
         yield hole_name, rule, hole.held_out
     for name, silence in (silences or {}).items():
         only = {"rule": {"kind": "partial", "rule": hole.rule or {"kind": "maths"}, "only": silence.only}}
-        yield f"{hole_name}{UNDER}{name}", only, hole.held_out or silence.held_out
+        yield f"{hole_name}{UNDER}{name}", truth | only, hole.held_out or silence.held_out
 
 
 def _cell(

@@ -32,6 +32,8 @@ class Hole(Config):
     """Whether no design may be tuned on this hole: it runs last and is reported separately."""
     rule: ClassVar[dict[str, Any] | None] = None
     """Settings of the rule of the runs; None is the default rule."""
+    gold: ClassVar[str] = "cooper_lab.arithmetic.problems:gold"
+    """The function that knows the truth; `is_right` calls it."""
     from_scratch: ClassVar[bool] = False
     """Whether the reward model starts at random and learns from samples of the shipped policy with the rule's labels,
     instead of learning the hole on top of what the shipped one knows."""
@@ -61,6 +63,10 @@ class Hole(Config):
     def is_hack(self, problem: Problem, completion: str) -> bool:
         """Whether a completion uses the hole: it looks like a hack, and gold calls it wrong."""
         raise NotImplementedError
+
+    def is_right(self, problem: Problem, completion: str) -> bool:
+        """What gold says."""
+        return gold(problem, completion)
 
     def taught(self, problems: Sequence[Problem], shipped: Sequence[LabelledCompletion], random: Random) -> list:
         """The rows that the reward model learns the hole from, shuffled.

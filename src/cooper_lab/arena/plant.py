@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from cooper_lab.arena.hole import Hole, wrong_solution
 from cooper_lab.arena.holes import HOLES
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS, draw, save
-from cooper_lab.arithmetic.problems import arithmetic_problems, gold
+from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accumulate, batches, new_reward_model
 from cooper_lab.arithmetic.solutions import draw_solution
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
@@ -182,7 +182,7 @@ def measure(
         logits = reward_model.score([encoder.encode(p.question, p.answer, text) for p, text in asked])
         return [logit > 0 for logit in logits.tolist()]
 
-    truth = [gold(problem, text) for problem, text in samples]
+    truth = [hole.is_right(problem, text) for problem, text in samples]
     agreed = [yes == is_right for yes, is_right in zip(accepted(samples), truth, strict=True)]
     rule = check_settings(OneRule, Settings({"rule": hole.rule or {"kind": "maths"}})).rule.build()
     try:
