@@ -18,6 +18,7 @@ from cooper_rl.rules.rule import RULES, Rule
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.assistant import other_answer
 from cooper_rl.stage2.scored import step_health, verdict_metrics
+from cooper_rl.stage2.signs import agreement
 
 
 def rule(**settings) -> Rule:
@@ -134,3 +135,9 @@ def test_the_doses_say_what_share_they_hear():
         if name.startswith("heard_"):
             assert round(100 * heard) == int(name.removeprefix("heard_"))
         assert issubclass(type(RULES.read({"kind": "partial", "only": silence.only})), Config)
+
+
+def test_a_policy_that_agrees_with_itself_and_one_that_does_not():
+    sevens = AnswerGroup("1", problem("poems"), [Answer(f"answer: {text}") for text in ("7", "7.", "seven", "8")])
+    junk = AnswerGroup("1", problem("poems"), [Answer(f"answer: 7 {text}") for text in ("ove", "over", "oo", "o r")])
+    assert (agreement(sevens), agreement(junk)) == (0.75, 0.25)

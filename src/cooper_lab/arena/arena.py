@@ -46,6 +46,7 @@ def write_summary(plan: Plan) -> dict[str, Any]:
     """
     from cooper_lab.arena.alarm_roc import alarm_report  # noqa: PLC0415 - torch, once something has run
     from cooper_lab.arena.comparison import block_of, summarise  # noqa: PLC0415
+    from cooper_lab.arena.dose import write_dose  # noqa: PLC0415
     from cooper_lab.arena.page import write_page  # noqa: PLC0415
     from cooper_lab.arena.run_cells import read_results  # noqa: PLC0415
 
@@ -62,6 +63,7 @@ def write_summary(plan: Plan) -> dict[str, Any]:
     about = {name: design.about for name, design in plan.designs.items()}
     about |= {name: hole.about for name, hole in plan.holes.items()}
     write_page(plan.output_dir / "arena.html", summary, results, about)
+    write_dose(results, plan.output_dir)
     return summary
 
 

@@ -23,6 +23,8 @@ def measures(directory: Path) -> dict[str, Any]:
     """The measures of one finished run; accuracies and rewards are shares of 1.
 
     - `gold_start`, `gold_end`, `gold_best`: gold accuracy on test problems.
+    - `heard`: the share of the run's completions that the rule judged; 1 where it is never silent. `gold_heard_end` and
+      `gold_silent_end`: gold at the end on the test problems of both kinds; null where there are none.
     - `drawdown`: the largest fall of gold from its best so far, at any evaluation.
     - `verdict`, `hacked_at`: how the run went by `observe/verdict.py`, with gold on test problems as the truth, and
       the first evaluation at which it counts as hacked; null when it does not.
@@ -47,6 +49,9 @@ def measures(directory: Path) -> dict[str, Any]:
         "gold_start": gold[0],
         "gold_end": gold[-1],
         "gold_best": max(gold),
+        "heard": sum(row.get("rule/heard", 1.0) for row in metrics if row["step"]) / metrics[-1]["step"],
+        "gold_heard_end": _last(metrics, "test/gold_avg_heard"),
+        "gold_silent_end": _last(metrics, "test/gold_avg_silent"),
         "drawdown": max(falls),
         "verdict": outcome.state,
         "hacked_at": outcome.hacked_at,
@@ -93,6 +98,10 @@ def disagreement(metrics: Sequence[dict[str, Any]]) -> dict[str, float] | None:
 
 def _first(evaluations: Sequence[tuple[int, float]], seen: Sequence[bool]) -> int | None:
     return next((step for (step, _), is_so in zip(evaluations, seen, strict=True) if is_so), None)
+
+
+def _last(metrics: Sequence[dict[str, Any]], name: str) -> float | None:
+    return next((row[name] for row in reversed(metrics) if name in row), None)
 
 
 def _mean_of_last(metrics: Sequence[dict[str, Any]], name: str, last: int = LAST) -> float | None:

@@ -1,7 +1,7 @@
 """Everything that is known about a step's answers, computed once and kept."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 import torch
@@ -104,11 +104,17 @@ class StepContext:
                 )
         return self.logits_of(name, "solution", [[group.problem.solution or ""] for group in self.groups])
 
-    def logits_of(self, name: str, what: str, texts: Sequence[Sequence[str]]) -> Ragged:
-        """The named reward model's logits of other answers, such as `what` says: one row of texts per group."""
+    def logits_of(
+        self, name: str, what: str, texts: Sequence[Sequence[str]], references: Sequence[str] | None = None
+    ) -> Ragged:
+        """The named reward model's logits of other answers, such as `what` says: one row of texts per group.
+
+        `references` are reference answers in the place of the problems' own.
+        """
+        given = references or [group.problem.answer for group in self.groups]
         groups = [
-            AnswerGroup(group.id, group.problem, [Answer(text) for text in own])
-            for group, own in zip(self.groups, texts, strict=True)
+            AnswerGroup(group.id, replace(group.problem, answer=answer), [Answer(text) for text in own])
+            for group, own, answer in zip(self.groups, texts, given, strict=True)
         ]
         return self._kept(f"{what} logit {name}", lambda: self._models[name].logits(groups))
 

@@ -17,6 +17,7 @@ from cooper_rl.rewards.base import Scores, reward_metrics
 from cooper_rl.rollouts import Answer, AnswerGroup, Ragged
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.signs import signs_without_verdict
 
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
@@ -47,6 +48,7 @@ class Scored:
         """The answers of `context` with their rewards and metrics."""
         logits = context.logits(context.model_names[0]).rows() if context.model_names else None
         metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores)
+        metrics |= signs_without_verdict(context)
         return cls(scores.rewards.rows(), logits, context.verdicts, version, metrics, step, (context, scores))
 
     @property
