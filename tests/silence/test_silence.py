@@ -1,5 +1,7 @@
 """What the rule does not judge is neither right nor wrong."""
 
+import json
+
 import pytest
 import torch
 
@@ -7,6 +9,8 @@ from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl import InputError, Problem, Ragged
 from cooper_rl.config.base import Config
+from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.loading import load_problems
 from cooper_rl.observe.hacking_alarm import HackingAlarm
 from cooper_rl.observe.record import unverified_advantage
 from cooper_rl.rewards.base import Scores
@@ -141,3 +145,14 @@ def test_a_policy_that_agrees_with_itself_and_one_that_does_not():
     sevens = AnswerGroup("1", problem("poems"), [Answer(f"answer: {text}") for text in ("7", "7.", "seven", "8")])
     junk = AnswerGroup("1", problem("poems"), [Answer(f"answer: 7 {text}") for text in ("ove", "over", "oo", "o r")])
     assert (agreement(sevens), agreement(junk)) == (0.75, 0.25)
+
+
+@pytest.mark.parametrize("unverified", ["drop", "silent"])
+def test_a_problem_whose_reference_no_rule_can_read_may_stay(tmp_path, unverified):
+    rows = [{"question": "1+1?", "answer": "2"}, {"question": "Prove it.", "answer": "by induction"}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = {"source": str(tmp_path / "rows.jsonl"), "max_bad_rows": 1, "unverified": unverified}
+    with Verifier(RULES.read({"kind": "numeric"})) as verifier:  # pyright: ignore[reportArgumentType]
+        loaded = load_problems(ProblemsConfig.model_validate(data), verifier.fault)
+        found = [(problem.answer, verifier.judges(problem)) for problem in loaded.problems]
+    assert found == ([("2", True)] if unverified == "drop" else [("2", True), ("by induction", False)])

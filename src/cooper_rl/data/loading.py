@@ -76,7 +76,8 @@ def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems
     `fault` is None if the reward does not depend on the reference answers. They are then not checked, and a missing one
     becomes an empty text. A duplicate whose answer does not verify against the first answer counts as a bad row: one of
     the two is wrong, and the first is kept. `max_bad_rows` limits the bad rows. An integer limits their number. A float
-    limits a sum of two shares: rows that were bad in reading, and problems that do not verify.
+    limits a sum of two shares: rows that were bad in reading, and problems that do not verify. With
+    `unverified: silent` the latter are no bad rows: they name the rule `silent`.
 
     Raises InputError if the source or a row is invalid, if there are more bad rows than the limit, or no usable problem
     at all; MissingExtraError for Parquet or a hub data set without the extra `data`.
@@ -91,8 +92,13 @@ def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems
         loaded.bad_rows += [conflict.told() for conflict in conflicts]
         loaded.duplicates = [one for one in loaded.duplicates if one not in conflicts]
         checked = [(problem, fault(problem, problem.answer)) for problem in given]
-        unverified = [BadRow(location(p), f"answer {p.answer!r} {why}") for p, why in checked if why is not None]
-        loaded.problems = [problem for problem, why in checked if why is None]
+        if config.unverified == "silent":
+            loaded.problems = [problem if why is None else replace(problem, rule="silent") for problem, why in checked]
+            if silent := sum(why is not None for _, why in checked):
+                logger.info("the rule is silent on %d of %d problems: it cannot read their answers", silent, len(given))
+        else:
+            unverified = [BadRow(location(p), f"answer {p.answer!r} {why}") for p, why in checked if why is not None]
+            loaded.problems = [problem for problem, why in checked if why is None]
     if loaded.rows == 0:
         raise InputError("the problems are empty: problems.source has no rows")
     share = len(loaded.bad_rows) / loaded.rows + len(unverified) / max(1, len(given))
@@ -101,7 +107,8 @@ def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems
         raise InputError(
             f"{len(loaded.bad_rows)} bad rows of {loaded.rows}, but problems.max_bad_rows allows "
             f"{config.max_bad_rows}:\n{_listing(loaded.bad_rows)}\n"
-            "Correct them, choose other fields, or raise problems.max_bad_rows."
+            "Correct them, choose other fields, raise problems.max_bad_rows, or, where a reward model can read answers "
+            "that the rule cannot, set problems.unverified: silent."
         )
     if not loaded.problems:
         raise InputError(
