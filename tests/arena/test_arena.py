@@ -11,10 +11,12 @@ import yaml
 
 from cooper_lab.arena.arena import built_in_holes, choose, read_holes, write_summary
 from cooper_lab.arena.cache import Planted
-from cooper_lab.arena.cells import plan
+from cooper_lab.arena.cells import check_settings, plan
 from cooper_lab.arena.designs import Design, built_in_designs, read_designs
+from cooper_lab.arena.dose import dose_of, write_dose
 from cooper_lab.arena.reports import write_hole_reports
 from cooper_lab.arena.run_cells import check_finished, run_cell, run_cells
+from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.start_samples import PER_PROBLEM, draw_start_samples, training_problems
 from cooper_rl.errors import InputError
@@ -103,6 +105,45 @@ def test_plantings_have_models_folders_and_fingerprints_of_their_own(tmp_path):
     assert again.settings["policy"] != both["static", 0, 0].settings["policy"]
     members = [build_config(both["ensemble_min", planting, 0].settings).reward_models for planting in (0, 1)]
     assert len({model.model for models in members for model in models.values()}) == 6
+
+
+def test_a_hole_under_a_silence_shares_its_models_and_has_a_rule_of_its_own(tmp_path):
+    designs, holes = choose(built_in_designs(), ["rule"], "design"), choose(built_in_holes(), ["units"], "hole")
+    chosen = choose(SILENCES, ["heard_100", "heard_35", "at_random"], "silence")
+    made = plan(designs, holes, [0], tmp_path, tmp_path, {}, silences=chosen)
+    assert [cell.hole for cell in made.cells] == ["units@heard_100", "units@heard_35", "units@at_random"]
+    assert [cell.held_out for cell in made.cells] == [False, False, True]
+    assert len(made.models) == 1
+    rules = [cell.settings["rule"] for cell in made.cells]
+    assert {rule["rule"]["kind"] for rule in rules} == {"cooper_lab.arena.holes.units:deaf_to_units"}
+    assert {cell.settings["problems"]["gold"] for cell in made.cells} == {holes["units"].gold}
+    check_settings(made.cells)
+
+
+def test_the_dose_is_gold_by_the_share_that_the_rule_judges(tmp_path):
+    def result(silence, design, planting, heard, gold):
+        ends = {"gold_end": gold, "gold_heard_end": gold, "gold_silent_end": None if heard == 1 else gold - 0.1}
+        about = {"hole": f"h@{silence}", "design": design, "planting": planting, "seed": 0, "heard": heard}
+        return about | ends | {"verdict": "healthy"}
+
+    results = [
+        result(silence, design, planting, heard, gold + 0.02 * planting)
+        for silence, heard in (("some", 0.4), ("all", 1.0))
+        for design, gold in (("rule", 0.5 + 0.3 * heard), ("cooper", 0.8))
+        for planting in (0, 1)
+    ]
+    rows = dose_of(results)
+    assert [(row["silence"], row["design"]) for row in rows] == [
+        ("all", "rule"),
+        ("all", "cooper"),
+        ("some", "rule"),
+        ("some", "cooper"),
+    ]
+    assert rows[3]["gold_end"] == pytest.approx(0.81)
+    assert rows[3]["gold_silent_end"] == pytest.approx(0.71)
+    assert rows[0]["gold_silent_end"] is None
+    assert rows[3]["low"] < 0.81 < rows[3]["high"]
+    assert write_dose(results, tmp_path) == tmp_path / "dose.svg"
 
 
 def test_a_recipe_that_changes_is_planted_anew(tmp_path):
