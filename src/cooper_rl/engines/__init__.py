@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.config import LearnerConfig
 
-ENGINES = Kinds("engine", "cooper_rl.engines.kinds", ["policy", "reward_model", "sampler"])
-"""The kinds of `engine`, listed in `kinds.py`."""
+ENGINES = Kinds("engine", "cooper_rl.engines.ray.config", ["policy", "reward_model", "sampler"])
+"""The kinds of `engine`. The home's module is built on the other two engines, so it imports them all."""
 
 
 class Engine(Protocol):
@@ -28,9 +28,7 @@ class Engine(Protocol):
         """A causal language model: the policy or, if it is not trainable, the reference policy."""
         ...
 
-    def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RewardModelLearner:
-        """A reward model."""
-        ...
+    def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RewardModelLearner: ...
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
         """A sampler for the policy, without weights yet. It draws at most `max_rows` completions at once (0: all)."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -49,14 +49,26 @@ class PolicyBatch:
         tokens = int(self.lengths.sum())
         if len(self.lengths) != len(self.token_ids):
             raise ValueError(f"{len(self.lengths)} completion lengths for {len(self.token_ids)} rows")
-        for name in ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs"):
-            if (values := getattr(self, name)) is not None and len(values) != tokens:
+        for name, values in self.flat.items():
+            if len(values) != tokens:
                 raise ValueError(f"{len(values)} {name} for {tokens} completion tokens")
 
     @property
     def offsets(self) -> Int[np.ndarray, " B+1"]:
         """Completion i occupies `offsets[i]` to `offsets[i + 1]` in the flat arrays."""
         return offsets_of(self.lengths)
+
+    @property
+    def flat(self) -> dict[str, Float[np.ndarray, " N"]]:
+        """The flat arrays that there are, by name."""
+        names = ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs")
+        return {name: values for name in names if (values := getattr(self, name)) is not None}
+
+    def take(self, rows: Sequence[int]) -> Self:
+        """Some of the completions. Their weights stay the same."""
+        tokens = Column(self.advantages, self.offsets).places(rows)
+        flat = {name: values[tokens] for name, values in self.flat.items()}
+        return replace(self, token_ids=self.token_ids.take(rows), lengths=self.lengths[rows], **flat)
 
 
 class _Rows:
@@ -76,8 +88,11 @@ class PairBatch(_Rows):
 
     @property
     def inputs(self) -> list[list[int]]:
-        """All inputs: the positives, then the negatives."""
         return self.positives + self.negatives
+
+    @property
+    def columns(self) -> list[Column]:
+        return [Column.of(self.positives), Column.of(self.negatives)]
 
 
 @dataclass(frozen=True)
@@ -90,8 +105,11 @@ class LabelledBatch(_Rows):
 
     @property
     def inputs(self) -> list[list[int]]:
-        """All inputs."""
         return self.token_ids
+
+    @property
+    def columns(self) -> list[Column]:
+        return [Column.of(self.token_ids)]
 
 
 class Learner(Protocol):
@@ -117,8 +135,6 @@ class Learner(Protocol):
 
 
 class PolicyLearner(Learner, Protocol):
-    """A causal language model."""
-
     def logprobs(
         self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
     ) -> Float[np.ndarray, " N"]:
@@ -136,8 +152,7 @@ class WeightSender(Protocol):
     def sync_weights(self, version: str) -> None:
         """Send all weights as they are now; the samplers name `version` afterwards. Parameters may be DTensors."""
 
-    def disconnect(self) -> None:
-        """Leave the transfer."""
+    def disconnect(self) -> None: ...
 
 
 class RewardModelLearner(Learner, Protocol):
@@ -149,7 +164,7 @@ class RewardModelLearner(Learner, Protocol):
 
 
 class Sampler(Protocol):
-    """An engine that draws completions from a policy's current weights."""
+    """Draws completions from a policy's current weights."""
 
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
         """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
@@ -159,10 +174,7 @@ class Sampler(Protocol):
         ...
 
     def sync_weights(self, learner: PolicyLearner) -> None:
-        """Take over the learner's current weights. Called before each step's `sample`.
-
-        Raises TypeError, which names both, for a learner whose weights this sampler cannot take.
-        """
+        """Take over the current weights, before each step's `sample`. Raises TypeError for a learner it cannot take."""
 
 
 @runtime_checkable

@@ -1,9 +1,7 @@
 """Low-rank adapters (LoRA, by peft) in a model and on disk, and weights that may be sharded.
 
-Adapters stand in the model itself: it stays a plain transformers model, whose projections are peft's layers around the
-frozen ones. On disk an adapter is a folder as peft writes it, and a file with a fingerprint of the frozen weights.
-A parameter may be one process's rows of a tensor (FSDP2's `DTensor`, cut along its first dimension). Every process of a
-sharded model takes part, and their number may change between writing and reading.
+The model stays a plain transformers model, whose projections are peft's layers around the frozen ones. A parameter may
+be one process's rows of a tensor (FSDP2's `DTensor`); all processes take part, and their number may change on disk.
 """
 
 import hashlib
@@ -34,10 +32,11 @@ _SAMPLED = 64
 """Numbers of each frozen tensor that its fingerprint is made of."""
 
 
-def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
+def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> str:
     """Put an adapter into a model; it and a reward head are trainable, everything else is frozen.
 
-    Raises InputError for target modules that the model, read from `source`, lacks, and MissingExtraError without peft.
+    Returns a fingerprint of the frozen weights: a digest of some numbers of each. Raises InputError for target modules
+    that the model, read from `source`, lacks, and MissingExtraError without peft.
     """
     lora.check()
     from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra
@@ -59,10 +58,15 @@ def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
         torch.manual_seed(lora.seed)
         inject_adapter_in_model(config, model)
     config.modules_to_save = sorted(head) or None  # trained as they are: no copy of the head needs to stay
+    digest = hashlib.sha256()
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(".lora_" in name or name.split(".")[0] in head)
-        if parameter.requires_grad and parameter.dtype.itemsize < torch.float32.itemsize:
+        if not parameter.requires_grad:
+            sample = parameter.detach().flatten()[:_SAMPLED].float().cpu()
+            digest.update(name.encode() + sample.numpy().tobytes())
+        elif parameter.dtype.itemsize < torch.float32.itemsize:
             parameter.data = parameter.data.float()  # beside 4-bit weights peft makes it what they are multiplied in
+    return digest.hexdigest()
 
 
 def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[str]:
@@ -83,7 +87,7 @@ def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[
 
 
 def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
-    """The arguments of `from_pretrained` that hold frozen weights in 4 bits; none if the settings do not ask for it.
+    """The arguments of `from_pretrained` for frozen weights in 4 bits; none if the settings do not ask for it.
 
     Raises InputError if bitsandbytes does not run on the device, and MissingExtraError without it.
     """
@@ -112,9 +116,9 @@ def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
 def adapter_off(model: nn.Module) -> Iterator[None]:
     """The model as it was before it had an adapter. Gradients may not be accumulated meanwhile."""
     layers = adapted_layers(model)
-    for layer in layers:
-        layer.enable_adapters(False)
     try:
+        for layer in layers:
+            layer.enable_adapters(False)
         yield
     finally:
         for layer in layers:
@@ -127,13 +131,7 @@ def adapted_layers(model: nn.Module) -> list[Any]:
 
 
 def dropouts(model: nn.Module) -> list[nn.Module]:
-    """The dropout modules of the adapter."""
     return [layer.lora_dropout[ADAPTER] for layer in adapted_layers(model)]
-
-
-def merged_weights(model: PreTrainedModel) -> dict[str, Tensor] | None:
-    """The weights with the adapter added, under the names of the model without one; None where it has none."""
-    return dict(plain_weights(model)) if adapted_layers(model) else None
 
 
 @torch.no_grad()
@@ -143,12 +141,11 @@ def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     Of a sharded model all processes must ask.
     """
     modules: Any = model.named_modules()
-    layers = {f"{name}.base_layer": module for name, module in modules if hasattr(module, "base_layer")}
+    layers = {f"{name}.base_layer.weight": module for name, module in modules if hasattr(module, "base_layer")}
     for name, parameter in model.named_parameters():
-        layer, _, kind = name.rpartition(".")
         if ".lora_" not in name:
             weight = parameter.detach()
-            if (adapted := layers.get(layer)) is not None and kind == "weight":
+            if (adapted := layers.get(name)) is not None:
                 weight = weight + sum(adapted.get_delta_weight(name) for name in adapted.active_adapters)
             yield name.replace(".base_layer", ""), whole(weight)
 
@@ -158,29 +155,19 @@ def head_modules(model: PreTrainedModel) -> list[str]:
     return [name for name in HEADS if isinstance(getattr(model, name, None), nn.Module)]
 
 
-def fingerprint(model: PreTrainedModel) -> str:
-    """A digest of some numbers of each frozen tensor. Call it before the model is sharded."""
-    digest = hashlib.sha256()
-    for name, parameter in model.named_parameters():
-        if not parameter.requires_grad:
-            sample = parameter.detach().flatten()[:_SAMPLED].float().cpu()
-            digest.update(name.encode() + sample.numpy().tobytes())
-    return digest.hexdigest()
+def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: bool) -> None:
+    """Write the adapter, the head that is trained with it, and the fingerprint `base` beside them, as peft's folder.
 
-
-def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: bool = True) -> None:
-    """Write the adapter, and the head that is trained with it, as a folder of peft's.
-
-    `base` is the fingerprint of the frozen weights. Of the processes of a sharded model one `writes`.
+    Of the processes of a sharded model one `writes`.
     """
     trained = {name: whole(value).cpu() for name, value in _trained(model).items()}
     if not writes:
         return
     adapters: Any = model.peft_config
     config = adapters[ADAPTER].to_dict() | {"inference_mode": True}
-    listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     directory.mkdir(parents=True, exist_ok=True)
     save_file(trained, directory / ADAPTER_WEIGHTS, metadata={"format": "pt"})
+    listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     text = json.dumps(listed, indent=2, sort_keys=True, default=str)
     (directory / ADAPTER_CONFIG).write_text(text, encoding="utf-8")
     (directory / _BASE).write_text(base, encoding="utf-8")
@@ -188,9 +175,8 @@ def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: boo
 
 @torch.no_grad()
 def load_adapter(directory: Path, model: PreTrainedModel, base: str | None = None) -> None:
-    """Put back what `save_adapter` wrote, or peft; `base` as there.
-
-    Raises InputError for a folder without adapter, with one of other settings, or with one of another base.
+    """Put back what `save_adapter` wrote, or peft. Raises InputError where there is none, or one of other settings or
+    of another base.
     """
     path = directory / ADAPTER_WEIGHTS
     if not path.is_file():

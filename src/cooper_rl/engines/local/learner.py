@@ -1,8 +1,7 @@
 """The common base of the local learners for the policy and the reward model: optimizer, schedule, checkpoints.
 
-A checkpoint is a Hugging Face folder with a folder `trainer_state` in it, which holds what training knows beside the
-weights: AdamW's moments (safetensors, by parameter name) and counters. Moments stand in one file, or in one for each
-process that holds rows of them (`optimizer-00001-of-00002.safetensors`), whose number may change.
+A checkpoint is a Hugging Face folder with a folder `trainer_state` in it: AdamW's moments by parameter name, in one
+file or in one for each process that holds rows of them, whose number may change, and counters.
 """
 
 import json
@@ -39,13 +38,12 @@ _FOLDER = "trainer_state"
 class TorchLearner:
     """A Hugging Face model trained in this process.
 
-    The model stays in evaluation mode, even in training. Dropout would make the learner's log-probabilities and scores
-    differ from the sampler's, and the policy losses are built on the ratio between the two. With `config.lora` a
-    trainable model gets a low-rank adapter, which alone is trained and saved.
+    The model stays in evaluation mode, even in training: dropout would make the learner's log-probabilities differ from
+    the sampler's, on whose ratio the losses are built. With `config.lora` only a low-rank adapter is trained and saved.
 
     The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model.
-    `steps` counts the calls of `optim_step` and drives the schedule, skipped or not, so that step t of a run has the
-    same learning rate whatever happened before; AdamW's own bias correction counts the applied updates only.
+    `steps` counts all calls of `optim_step` and drives the schedule, so that step t of a run has the same learning rate
+    whatever happened before; AdamW's own bias correction counts the applied updates only.
     """
 
     def __init__(
@@ -57,11 +55,9 @@ class TorchLearner:
         trainable: bool = True,
     ):
         self.device = resolve_device(config.device)
-        self.base_fingerprint: str | None = None
-        """The fingerprint of the frozen weights; None without an adapter."""
-        if trainable and config.lora is not None:
-            adapter.add_adapter(model, config.lora, config.model)
-            self.base_fingerprint = adapter.fingerprint(model)
+        lora = config.lora if trainable else None
+        self.base_fingerprint = None if lora is None else adapter.add_adapter(model, lora, config.model)
+        """None without an adapter."""
         self.model: PreTrainedModel = model.to(self.device).eval()  # pyright: ignore[reportArgumentType]
         self.tokenizer, self.config, self.trainable = tokenizer, config, trainable
         self.total_steps, self.steps, self.skipped_updates = total_steps, 0, 0
@@ -79,9 +75,8 @@ class TorchLearner:
             _enable_checkpointing(self.model)
         self._plain_head = self._has_plain_head()
 
-    def _has_plain_head(self) -> bool:
-        """Whether the logits are just a linear head applied to the last hidden states."""
-        raise NotImplementedError
+    _has_plain_head: Callable[[], bool]
+    """Whether the logits are just a linear head applied to the last hidden states."""
 
     @torch.no_grad()
     def _agrees(self, head: Any, tokens: Sequence[int], at: slice | int) -> bool:
@@ -95,14 +90,13 @@ class TorchLearner:
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the next `optim_step`."""
+        """That of the next `optim_step`."""
         c = self.config
         return c.learning_rate * learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
 
     def optim_step(self) -> Metrics:
         """As in `Learner`. The update is also skipped if a loss since the last call was not finite."""
-        optimizer = self._get_optimizer()
-        learning_rate = self.learning_rate
+        optimizer, learning_rate = self._get_optimizer(), self.learning_rate
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
         grad_norm = adapter.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
@@ -116,28 +110,32 @@ class TorchLearner:
         skipped = float(self.skipped_updates)
         return {"grad_norm": grad_norm.item(), "learning_rate": learning_rate, "skipped_updates": skipped}
 
-    def save(self, directory: Path) -> None:
+    def save(self, directory: Path, weights: dict[str, Tensor] | None = None, rank: int = 0, ranks: int = 1) -> None:
         """Write a plain Hugging Face folder, or with LoRA peft's with the adapter alone, and `trainer_state/` in it.
 
-        Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
+        Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full. Of a
+        sharded model all processes take part, each with its rows of the moments, and the first has the whole `weights`.
         """
-        with disk_errors(directory):
+        counters = {name: getattr(self, name) for name in ("steps", "skipped_updates", "total_steps")}
+        with _disk_errors(directory):
             if self.base_fingerprint is not None:
-                adapter.save_adapter(directory, self.model, self.base_fingerprint)
-            else:
-                self.model.save_pretrained(directory)
-            if self.tokenizer is not None:
+                adapter.save_adapter(directory, self.model, self.base_fingerprint, writes=rank == 0)
+            elif rank == 0:
+                self.model.save_pretrained(directory, state_dict=weights)
+            if rank == 0 and self.tokenizer is not None:
                 self.tokenizer.save_pretrained(directory)
-            save_trainer_state(directory, self.model, self.optimizer, self.counters())
-
-    def counters(self) -> dict[str, Any]:
-        """What `save` writes as JSON."""
-        return {
-            "steps": self.steps,
-            "skipped_updates": self.skipped_updates,
-            "total_steps": self.total_steps,
-            "config": self.config.model_dump(mode="json"),
-        }
+            folder = directory / _FOLDER
+            folder.mkdir(parents=True, exist_ok=True)
+            moments = {
+                f"{name}:{key}": adapter.own(value).contiguous()
+                for name, parameter in self.model.named_parameters()
+                for key, value in (self.optimizer.state.get(parameter, {}) if self.optimizer else {}).items()
+            }
+            part = f"-{rank + 1:05d}-of-{ranks:05d}" if ranks > 1 else ""
+            save_file(moments, folder / f"optimizer{part}.safetensors")
+            if rank == 0:
+                counters["config"] = self.config.model_dump(mode="json")
+                (folder / "state.json").write_text(json.dumps(counters, indent=1), encoding="utf-8")
 
     def load(self, directory: Path) -> None:
         """Restore weights, moments and counters in place, but not the config; a changed number of steps is logged.
@@ -148,8 +146,13 @@ class TorchLearner:
             adapter.load_adapter(directory, self.model, self.base_fingerprint)
         elif (directory / ADAPTER_WEIGHTS).is_file():
             raise InputError(f"{directory}: holds an adapter; resume with the settings lora that it was trained with")
-        optimizer = self._get_optimizer() if self.trainable else None
-        counters = load_trainer_state(directory, self.model, optimizer)
+        folder = directory / _FOLDER
+        parts = sorted(folder.glob("optimizer*.safetensors"))
+        if not (folder / "state.json").is_file() or not parts:
+            raise InputError(f"{directory}: no {_FOLDER} in this folder; it is not a checkpoint of a learner")
+        if self.trainable:
+            _restore_moments(parts, self.model, self._get_optimizer())
+        counters = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         if self.base_fingerprint is None:
             self._restore_weights(directory)
         self.steps, self.skipped_updates, saved = (counters[k] for k in ("steps", "skipped_updates", "total_steps"))
@@ -184,8 +187,8 @@ class TorchLearner:
     def _hidden_states(self, token_ids: Sequence[np.ndarray]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
         """Last hidden states of a causal model (without a plain head its logits), and the place of every row's tokens.
 
-        No row attends to another row or to padding, so the result does not depend on the batch. Rows are packed, or
-        padded on the right without an attention mask: causal attention needs none, and its fast kernels accept none.
+        The result does not depend on the batch. Rows are packed, or padded on the right without an attention mask:
+        causal attention needs none, and its fast kernels accept none.
         """
         if self._packs and self._plain_head:
             packed = packing.pack_rows(token_ids, self.device)
@@ -259,9 +262,8 @@ def learning_rate_factor(
 ) -> float:
     """The share of the peak learning rate at optimizer step `step`, counted from 0.
 
-    The linear warm-up is (step + 1) / warmup_steps: the first step already learns, and the last has the peak. Then the
-    factor stays, or falls along half a cosine from 1 to 0 over the rest of `total_steps` (Loshchilov & Hutter 2017,
-    arXiv 1608.03983, without restarts) and stays at 0.
+    The warm-up is (step + 1) / warmup_steps, so the first step already learns. Then the factor stays, or falls to 0
+    along half a cosine over the rest of `total_steps` (Loshchilov & Hutter 2017, arXiv 1608.03983, without restarts).
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps
@@ -272,46 +274,14 @@ def learning_rate_factor(
 
 
 @contextmanager
-def disk_errors(directory: Path) -> Iterator[None]:
-    """Raise OSError if safetensors or tokenizers, which have their own exceptions, could not write a file."""
+def _disk_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # A full disk is a SafetensorError in one library and a bare Exception in the other.
+        # A full disk is a SafetensorError in safetensors, and a bare Exception in tokenizers.
         if isinstance(error, SafetensorError) or type(error) is Exception:
             raise OSError(f"{directory}: {error}") from error
         raise
-
-
-def save_trainer_state(
-    directory: Path, model: nn.Module, optimizer: Optimizer | None, counters: Any, rank: int = 0, ranks: int = 1
-) -> None:
-    """Write `directory/trainer_state/`, process `rank` its rows of the moments and the first one the counters."""
-    folder = directory / _FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    moments = {
-        f"{name}:{key}": adapter.own(value).contiguous()
-        for name, parameter in model.named_parameters()
-        for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items()
-    }
-    part = f"-{rank + 1:05d}-of-{ranks:05d}" if ranks > 1 else ""
-    save_file(moments, folder / f"optimizer{part}.safetensors")
-    if rank == 0:
-        (folder / "state.json").write_text(json.dumps(counters, indent=1), encoding="utf-8")
-
-
-def load_trainer_state(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> dict[str, Any]:
-    """Restore the moments of `optimizer` and return the counters.
-
-    Raises InputError for a folder that `save_trainer_state` did not write, or that it wrote for another model.
-    """
-    folder = directory / _FOLDER
-    parts = sorted(folder.glob("optimizer*.safetensors"))
-    if not (folder / "state.json").is_file() or not parts:
-        raise InputError(f"{directory}: no {_FOLDER} in this folder; it is not a checkpoint of a learner")
-    if optimizer is not None:
-        _restore_moments(parts, model, optimizer)
-    return json.loads((folder / "state.json").read_text(encoding="utf-8"))
 
 
 def _restore_moments(paths: list[Path], model: nn.Module, optimizer: Optimizer) -> None:

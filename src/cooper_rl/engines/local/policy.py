@@ -42,16 +42,13 @@ class TorchPolicyLearner(TorchLearner):
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
 
         def loss_of(rows: list[int]) -> PolicyLossOutputs:
-            token_ids = [batch.token_ids[i] for i in rows]
-            flat, mask = self.run(self._completion_logprobs, token_ids, batch.lengths[rows], batch.temperature)
-            tokens = Column(batch.advantages, batch.offsets).places(rows)
+            part = batch.take(rows)
+            flat, mask = self.run(self._completion_logprobs, list(part.token_ids), part.lengths, batch.temperature)
 
             def padded(values: Float[Tensor, " N"]) -> Float[Tensor, "B C"]:
                 return flat.new_zeros(mask.shape).masked_scatter(mask, values.to(flat))
 
-            names = ("old_logprobs", "sampler_logprobs", "advantages", "weights", "reference_logprobs")
-            given = {name: values for name in names if (values := getattr(batch, name)) is not None}
-            numbers = {name: padded(torch.from_numpy(values[tokens])) for name, values in given.items()}
+            numbers = {name: padded(torch.from_numpy(values)) for name, values in part.flat.items()}
             return policy_loss(PolicyLossInputs(padded(flat), mask=mask, **numbers), loss.loss, loss.kl)
 
         return self._backward([batch.token_ids], loss_of, len(batch.advantages))

@@ -22,9 +22,8 @@ from cooper_rl.rollouts import Column
 class TorchRewardModelLearner(TorchLearner):
     """A sequence-classification model with one label that implements `RewardModelLearner`.
 
-    The logit is read at the last token of each row. Plain transformers code reads it at the last token that is not
-    padding, which differs for a row that ends with the padding token (often also end-of-sequence). The score of a
-    causal model does not depend on the batch (see `TorchLearner._hidden_states`).
+    The logit is read at the last token of each row. (Plain transformers code reads it at the last token that is not
+    padding, which often is also end-of-sequence.) The score of a causal model does not depend on the batch.
     """
 
     @classmethod
@@ -49,22 +48,21 @@ class TorchRewardModelLearner(TorchLearner):
     def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and means over pairs (or rows).
 
-        A `PairBatch` goes with a `PairLoss`, a `LabelledBatch` with `BinaryCrossEntropyLoss`; each loss names further
-        metrics. Several batches may share an optimizer step.
+        A `PairBatch` goes with a `PairLoss`, a `LabelledBatch` with `BinaryCrossEntropyLoss`. Several batches may share
+        an optimizer step.
         """
         if isinstance(batch, PairBatch) != isinstance(loss, PairLoss):
             raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
-        inputs = (batch.positives, batch.negatives) if isinstance(batch, PairBatch) else (batch.token_ids,)
-        labels = [] if isinstance(batch, PairBatch) else batch.labels
-        columns = [Column.of(rows) for rows in inputs]
+        columns = batch.columns
 
         def loss_of(rows: list[int]) -> RewardLossOutputs:
             logits = self.run(self._logits, [column[i] for column in columns for i in rows])
-            weights = logits.new_tensor([batch.weights[i] for i in rows])
-            if isinstance(loss, PairLoss):
-                positive, negative = logits.chunk(2)
-                return loss.pair_loss(positive, negative, weights)
-            return bce_loss(logits, logits.new_tensor([labels[i] for i in rows]), weights)
+            part = batch.take(rows)
+            weights = logits.new_tensor(part.weights)
+            if isinstance(part, LabelledBatch):
+                return bce_loss(logits, logits.new_tensor(part.labels), weights)
+            assert isinstance(loss, PairLoss)
+            return loss.pair_loss(*logits.chunk(2), weights)
 
         return self._backward(columns, loss_of, len(batch.weights))
 
