@@ -25,8 +25,8 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local import packing
 from cooper_rl.engines.local import policy as policy_module
-from cooper_rl.engines.local.decoding import Drafts
 from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.sampler import Drafts
 from cooper_rl.engines.local.sampling import StopRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.update import update_policy

@@ -17,8 +17,7 @@ from cooper_rl.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from cooper_rl.engines.base import Sampler
     from cooper_rl.engines.config import LearnerConfig, SamplingParams
-    from cooper_rl.engines.ray.learners import RemotePolicyLearner, RemoteRewardModelLearner, RemoteSampler
-    from cooper_rl.engines.ray.ranks import RankGroup
+    from cooper_rl.engines.ray.ranks import RankGroup, RemotePolicyLearner, RemoteRewardModelLearner, RemoteSampler
     from cooper_rl.engines.ray.session import Session
     from cooper_rl.engines.ray.vllm_engines import RayEngines
     from cooper_rl.engines.vllm.sampler import VllmSampler
@@ -60,7 +59,7 @@ class NativeSamplers(Config):
         return 0, Resources(cpus=0, gpus=0)
 
     def sampler(self, session: Session, policy: LearnerConfig, max_rows: int) -> RemoteSampler:
-        from cooper_rl.engines.ray.learners import RemoteSampler  # noqa: PLC0415
+        from cooper_rl.engines.ray.ranks import RemoteSampler  # noqa: PLC0415
 
         return RemoteSampler(session.groups[0], policy, max_rows)
 
@@ -160,13 +159,13 @@ class ClusterEngine(Config):
             self._session = None
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RemotePolicyLearner:
-        from cooper_rl.engines.ray.learners import RemotePolicyLearner  # noqa: PLC0415
+        from cooper_rl.engines.ray.ranks import RemotePolicyLearner  # noqa: PLC0415
 
         _check_adapter(config, trainable)
         return RemotePolicyLearner(self.policy_group, config, total_steps, trainable)
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RemoteRewardModelLearner:
-        from cooper_rl.engines.ray.learners import RemoteRewardModelLearner  # noqa: PLC0415
+        from cooper_rl.engines.ray.ranks import RemoteRewardModelLearner  # noqa: PLC0415
 
         _check_adapter(config, trainable)
         return RemoteRewardModelLearner(self.reward_model_group, config, total_steps, trainable)

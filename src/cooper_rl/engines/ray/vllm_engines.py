@@ -16,8 +16,7 @@ from ray.exceptions import RayError, RayTaskError
 from transformers import PreTrainedModel
 
 from cooper_rl.engines.base import PolicyLearner, WeightSender
-from cooper_rl.engines.ray.learners import RemotePolicyLearner
-from cooper_rl.engines.ray.ranks import Actors, begin_process
+from cooper_rl.engines.ray.ranks import Actors, RemotePolicyLearner, begin_process
 from cooper_rl.engines.vllm import VllmConfig, check_version
 from cooper_rl.engines.vllm.engines import CompletionRequest, DrawnCompletion, InferenceEngine, OfflineEngine
 from cooper_rl.errors import InputError
