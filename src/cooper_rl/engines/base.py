@@ -156,8 +156,6 @@ class WeightSender(Protocol):
 
 
 class RewardModelLearner(Learner, Protocol):
-    """A reference-based reward model with one output."""
-
     def score(self, token_ids: list[list[int]]) -> "Tensor":
         """Logits, float32 [len(token_ids)], on the CPU."""
         ...

@@ -1,9 +1,8 @@
 """Decoding on a CPU: one token for every row of a Llama-shaped model in few tensor operations.
 
-Transformers' modules spend most of a small batch's time between the matrix products. Here the projections of queries,
-keys and values are one product, as are the MLP's gate and input; weights are packed for oneDNN where that is faster.
-Rows that continue one prompt hold and read it once: all their queries attend to it together, then each to the tokens of
-its own row. The parts are joined by their normalisers, as in FlashAttention (Dao et al. 2022, section 3.1).
+The projections of queries, keys and values are one product, as are the MLP's gate and input; weights are packed for
+oneDNN where that is faster. Rows that continue one prompt hold and read it once: all their queries attend to it
+together, then each to its own row, joined by their normalisers (FlashAttention, Dao et al. 2022, section 3.1).
 """
 
 from collections.abc import Callable, Sequence
@@ -62,7 +61,7 @@ class GroupedCache:
         keys: Float[Tensor, "R kv_heads 1 size"],
         values: Float[Tensor, "R kv_heads 1 size"],
     ) -> Float[Tensor, "R kv_heads shared size"]:
-        """Append one token's keys and values to every row. Returns the attention output for its queries, in float32."""
+        """Append one token's keys and values to every row. Returns the attention output of its queries, float32."""
         prompt_keys, prompt_values = self._prompts[layer]
         queries, keys, values = (x.to(prompt_keys.dtype) for x in (queries, keys, values))
         _, kv_heads, shared, size = queries.shape
@@ -96,8 +95,6 @@ class GroupedCache:
 
 
 class _Block:
-    """One decoder block's weights."""
-
     def __init__(self, layer: Any, dtype: torch.dtype) -> None:
         def packed(*layers: nn.Module) -> PackedLinear:
             return PackedLinear([_merged(one) for one in layers], dtype)
@@ -112,10 +109,7 @@ class _Block:
 
 
 class CompactDecoder:
-    """A copy of a model's weights for decoding. It does not follow later changes of the weights.
-
-    `dtype` is the precision of the matrix products. The residual stream stays float32.
-    """
+    """A copy of a model's weights for decoding, with matrix products in `dtype` and the residual stream in float32."""
 
     def __init__(self, model: PreTrainedModel, dtype: torch.dtype = torch.float32) -> None:
         config: Any = model.config
@@ -133,10 +127,7 @@ class CompactDecoder:
     def step(
         self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], caches: Sequence[GroupedCache]
     ) -> Float[Tensor, "rows vocab"]:
-        """Append one token to every row and return the logits of the next token.
-
-        The rows are those of the first cache, then those of the second, and so on.
-        """
+        """Append one token to every row, of the first cache, the second, and so on: the logits of the next token."""
         sizes = [len(cache) for cache in caches]
 
         def attend(layer: int, *rows: Tensor) -> Tensor:
@@ -153,10 +144,7 @@ class CompactDecoder:
         mask: Int[Tensor, "G P+T"] | None,
         cache: Cache,
     ) -> Float[Tensor, "G vocab"]:
-        """Append T tokens to a buffered cache of P tokens; `mask` is 0 at padding. Returns the last tokens' logits.
-
-        Transformers' own pass would bring every weight into oneDNN's layout again.
-        """
+        """Append T tokens to a buffered cache of P tokens; `mask` is 0 at padding. Returns the last tokens' logits."""
         groups, new = token_ids.shape
         held = cache.get_seq_length()
         layers: Any = cache.layers
@@ -220,15 +208,13 @@ def can_be_compact(model: PreTrainedModel) -> bool:
     return len(plain) == 7 * len(body.layers) and isinstance(model.get_output_embeddings(), nn.Linear)
 
 
-_kept: "WeakKeyDictionary[PreTrainedModel, tuple[Any, CompactDecoder]]" = WeakKeyDictionary()
-"""The decoder of each model, and before it what it was made of."""
+_kept: "WeakKeyDictionary[PreTrainedModel, tuple[Any, CompactDecoder]]" = WeakKeyDictionary()  # made of what, decoder
 
 
 def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecoder | None:
-    """A decoder of the present weights: the model's last one if nothing has changed since, or a new one, which is kept.
+    """A decoder of the present weights, kept until they change or `drop_decoder`; None where it cannot compute a model.
 
-    None for a model that `CompactDecoder` cannot compute. The decoder holds a packed copy of the weights until
-    `drop_decoder`, or as long as the model. Weights of `torch.inference_mode` have no `version`: it is not kept.
+    Weights of `torch.inference_mode` have no `version`: their decoder is not kept.
     """
     if not can_be_compact(model):
         return None
@@ -245,7 +231,6 @@ def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecode
 
 
 def drop_decoder(model: PreTrainedModel) -> None:
-    """Give up the memory of the decoder, if one is kept."""
     _kept.pop(model, None)
 
 

@@ -1,12 +1,9 @@
 """Linear layers on oneDNN's kernels, where those are faster than what PyTorch takes by itself.
 
-On x86 PyTorch computes float32 matrix products with MKL, which leaves AVX-512 unused on AMD processors. oneDNN, which
-PyTorch includes for its compiler (no documented interface), uses it: twice as fast, forward and backward, with the same
-rounding error (docs/performance.md).
-
-Under bfloat16 autocast PyTorch converts the weights in every pass. Here they are converted and brought into oneDNN's
-own layout once, and again after they have changed: a packed copy for the forward pass, and one of the transpose for the
-gradient of the input, of 2 bytes a weight each. Products add up in float32 and round to bfloat16, as autocast's do.
+PyTorch computes float32 products with MKL, which leaves AVX-512 unused on AMD processors; oneDNN, which PyTorch
+includes for its compiler, is twice as fast with the same rounding error (docs/performance.md). Under bfloat16 autocast
+PyTorch converts the weights in every pass. Here a copy of 2 bytes a weight in oneDNN's layout, and for the gradient of
+the input one of the transpose, are kept until the weights change; products add up in float32, as autocast's do.
 """
 
 from collections.abc import Sequence
@@ -22,8 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.weak import WeakTensorKeyDictionary
 
 _CPUINFO = Path("/proc/cpuinfo")
-_CPU_INFO = _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""
-"""The system's description of the processors. Empty where there is none, as on macOS."""
+_CPU_INFO = _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""  # there is none on macOS
 _WORTHWHILE = 1_000_000
 """Multiply-adds below which oneDNN's overhead of about ten microseconds per call is more than it saves."""
 
@@ -32,7 +28,6 @@ _WORTHWHILE = 1_000_000
 
 @cache
 def has_onednn() -> bool:
-    """Whether PyTorch offers oneDNN's linear."""
     return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
@@ -40,12 +35,6 @@ def has_onednn() -> bool:
 def has_bfloat16() -> bool:
     """Whether the processor multiplies in bfloat16 (AVX-512-BF16 or AMX), and PyTorch's oneDNN can use it."""
     return has_onednn() and ("avx512_bf16" in _CPU_INFO or "amx_bf16" in _CPU_INFO)
-
-
-@cache
-def onednn_is_faster() -> bool:
-    """Whether the processor is an AMD with AVX-512."""
-    return has_onednn() and torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _CPU_INFO
 
 
 def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -68,15 +57,11 @@ def use_fast_linear(model: nn.Module, kernels: Literal["auto", "torch", "onednn"
         return
     if kernels == "onednn" and not has_onednn():
         raise RuntimeError("this PyTorch has no oneDNN linear; set cpu_kernels: torch")
-    if kernels == "onednn" or onednn_is_faster():
-        faster: type[nn.Linear] = FastLinear
-    elif has_bfloat16():
-        faster = BFloat16Linear
-    else:
-        return
+    amd_with_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _CPU_INFO
+    on_float32 = kernels == "onednn" or (has_onednn() and amd_with_avx512)
     for module in model.modules():
-        if type(module) is nn.Linear:
-            module.__class__ = faster
+        if type(module) is nn.Linear and (on_float32 or has_bfloat16()):
+            module.__class__ = FastLinear if on_float32 else BFloat16Linear
 
 
 class BFloat16Linear(nn.Linear):
@@ -104,10 +89,7 @@ class BFloat16Linear(nn.Linear):
 
 
 class FastLinear(BFloat16Linear):
-    """An `nn.Linear` that uses oneDNN where that can pay off: float32 on the CPU and enough work.
-
-    Under autocast it is a `BFloat16Linear` where the processor multiplies in bfloat16.
-    """
+    """An `nn.Linear` that uses oneDNN for enough float32 work on the CPU, and under autocast is a `BFloat16Linear`."""
 
     def forward(self, input: Tensor) -> Tensor:
         weight, bias = self.weight, self.bias
@@ -123,10 +105,9 @@ class FastLinear(BFloat16Linear):
 
 
 class PackedLinear:
-    """Several linear layers on the same input as one product, for inference. It does not follow later weight changes.
+    """Several linear layers on the same input as one product in `dtype`, for inference with the weights of this moment.
 
-    It computes in `dtype`, which is also that of the output. If the layers are `FastLinear`, or a `BFloat16Linear`
-    computed in bfloat16, the weights are stored in oneDNN's own layout.
+    Those of a `FastLinear`, or in bfloat16 of a `BFloat16Linear`, are stored in oneDNN's own layout.
     """
 
     def __init__(self, layers: Sequence[nn.Linear], dtype: torch.dtype) -> None:
@@ -169,7 +150,7 @@ class _Float32Product(torch.autograd.Function):
 
 
 class _BFloat16Product(torch.autograd.Function):
-    """The same with bfloat16 rows, and all three products in bfloat16."""
+    """The same in bfloat16."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -201,7 +182,6 @@ _copies: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
 
 def _packed_copy(weight: Tensor, transposed: bool = False) -> Tensor:
-    """The packed bfloat16 copy of a weight as it is now, or of its transpose."""
     known: Any = _copies.get(weight)
     if known is None or known[0] != version(weight):
         _copies[weight] = known = (version(weight), {})
@@ -215,8 +195,8 @@ def _packed_copy(weight: Tensor, transposed: bool = False) -> Tensor:
 def version(weight: Tensor) -> tuple[int, int]:
     """Where a weight lies in memory, and how often it was changed there: both say nothing once the tensor is gone.
 
-    PyTorch counts the changes of a tensor in place, except those by fused optimizers, which are counted here. Changes
-    through `tensor.data` or a NumPy view leave no trace. Raises RuntimeError for a tensor of `torch.inference_mode`.
+    Fused optimizers are counted here; changes through `tensor.data` or a NumPy view leave no trace. Raises RuntimeError
+    for a tensor of `torch.inference_mode`.
     """
     return weight.data_ptr(), weight._version
 

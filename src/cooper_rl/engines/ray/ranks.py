@@ -117,10 +117,8 @@ class RankGroup(Actors):
     ) -> None:
         """Begin to start the processes. Raises InputError where no devices are free in time."""
         super().__init__(RankProcess, name, f"a process of {name}", ranks, each, logs / name, start_timeout_s)
-        self.name = name
-        self._start_timeout_s, self._call_timeout_s = start_timeout_s, call_timeout_s
-        self._lock = Lock()
-        self._keys = count(1)
+        self.name, self._start_timeout_s, self._call_timeout_s = name, start_timeout_s, call_timeout_s
+        self._lock, self._keys = Lock(), count(1)
         self._forgotten: deque[str] = deque()
         for rank in range(ranks):
             self.launch(rank)
@@ -140,10 +138,7 @@ class RankGroup(Actors):
         return key
 
     def call(self, verb: str, *arguments: Any) -> list[Any]:
-        """Call a verb of every process; returns the result of each.
-
-        Arguments go to each machine once. Raises what the verb raises, and EngineLost for a dead or silent process.
-        """
+        """Call a verb of every process; returns the result of each. Raises what it raises, and EngineLost."""
         try:
             given = ray.put(arguments)
             with self._lock:  # two threads must not reach two processes in different orders
@@ -176,8 +171,7 @@ class RankProcess:
 
     def __init__(self, log: str, threads: int, path: list[str]) -> None:
         begin_process(log, threads, path)
-        self.parts: dict[str, Any] = {}
-        """Sharded learners and samplers by key."""
+        self.parts: dict[str, Any] = {}  # sharded learners and samplers by key
 
     def address(self) -> str:
         """This machine and a free port, where the process group may form."""
@@ -239,13 +233,11 @@ class RankSampler(NativeSampler):
 class RemoteLearner:
     """A learner in the processes of a group; implements `Learner`."""
 
-    sharded: ClassVar[Any]
-    """The class of the learner in each process."""
+    sharded: ClassVar[Any]  # the class in each process
 
     def __init__(self, group: RankGroup, config: LearnerConfig, total_steps: int, trainable: bool) -> None:
         self.config, self.group = config, group
-        self.version = 0
-        """Changes with the weights."""
+        self.version = 0  # changes with the weights
         self.key = group.build(self, self.sharded.from_config, config, total_steps, trainable)
 
     def forward_backward(self, batch: Any, loss: Any) -> Metrics:
@@ -303,9 +295,8 @@ class RemoteSampler:
     """
 
     def __init__(self, group: RankGroup, policy: LearnerConfig, max_rows: int) -> None:
-        self._group = group
+        self._group, self._key = group, group.build(self, RankSampler, policy, max_rows)
         self._synced: tuple[str, int] | None = None
-        self._key = group.build(self, RankSampler, policy, max_rows)
 
     def sync_weights(self, learner: PolicyLearner) -> None:
         """See `Sampler`. Raises TypeError for a learner of other processes."""

@@ -39,7 +39,6 @@ class Session:
             has_gpus, gpus = any(node.get("GPU") for node in nodes), engine.gpus_per_rank
             each = Resources(engine.cpus_per_rank, float(has_gpus) if gpus is None else gpus)
             self.on_gpus = each.gpus > 0 or has_gpus
-            """Whether the processes have GPUs, or could have some."""
             sizes = {"policy": engine.policy_ranks, "reward_model": engine.reward_model_ranks}
             engines, of_engine = engine.samplers.processes(self.on_gpus)
             of_ranks = Demand("processes", sum(sizes.values()), each, RANK_SETTINGS)
@@ -57,7 +56,6 @@ class Session:
             raise
 
     def close(self) -> None:
-        """End all processes."""
         for actors in (self.engines, *self.groups):
             if actors is not None:
                 actors.close()
@@ -67,23 +65,17 @@ class Session:
 
 @dataclass(frozen=True)
 class Demand:
-    """The processes of one kind, and the settings that change how much they need."""
+    """The processes of one kind, and by `CPU` and `GPU` the names of the settings that change how much they need."""
 
     noun: str
     count: int
     each: Resources
     settings: Mapping[str, Sequence[str]]
-    """Names of settings, by `CPU` and `GPU`."""
 
 
-RANK_SETTINGS = {
-    "GPU": ("policy_ranks", "reward_model_ranks", "gpus_per_rank"),
-    "CPU": ("policy_ranks", "reward_model_ranks", "cpus_per_rank"),
-}
-ENGINE_SETTINGS = {
-    "GPU": ("samplers.engines", "samplers.tensor_parallel"),
-    "CPU": ("samplers.engines", "samplers.cpus_per_engine"),
-}
+_RANKS, _ENGINES = ("policy_ranks", "reward_model_ranks"), ("samplers.engines",)
+RANK_SETTINGS = {"GPU": (*_RANKS, "gpus_per_rank"), "CPU": (*_RANKS, "cpus_per_rank")}
+ENGINE_SETTINGS = {"GPU": (*_ENGINES, "samplers.tensor_parallel"), "CPU": (*_ENGINES, "samplers.cpus_per_engine")}
 
 
 def check_room(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) -> None:

