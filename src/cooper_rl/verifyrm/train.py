@@ -17,7 +17,7 @@ from cooper_rl.data.labelled import LabelledCompletion, problem_folds, split_by_
 from cooper_rl.engines.base import LabelledBatch, Metrics
 from cooper_rl.engines.local.adapter import adapted_layers, plain_weights
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchRewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import robustness_rows
 from cooper_rl.evaluation.reward_model import classification_metrics

@@ -9,8 +9,7 @@ from cooper_rl.engines import ENGINES
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig
-    from cooper_rl.engines.local.policy import TorchPolicyLearner
-    from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+    from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
     from cooper_rl.engines.local.sampler import NativeSampler
 
 
@@ -23,12 +22,12 @@ class LocalEngine(Config):
     # Settings are checked before torch is imported, so the methods import what they build.
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
-        from cooper_rl.engines.local.policy import TorchPolicyLearner  # noqa: PLC0415
+        from cooper_rl.engines.local.learner import TorchPolicyLearner  # noqa: PLC0415
 
         return TorchPolicyLearner.from_config(config, total_steps, trainable)
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchRewardModelLearner:
-        from cooper_rl.engines.local.reward_model import TorchRewardModelLearner  # noqa: PLC0415
+        from cooper_rl.engines.local.learner import TorchRewardModelLearner  # noqa: PLC0415
 
         return TorchRewardModelLearner.from_config(config, total_steps, trainable)
 

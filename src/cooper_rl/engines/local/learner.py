@@ -8,27 +8,40 @@ import json
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from torch.utils.checkpoint import checkpoint
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
-from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
 from cooper_rl.engines.local import adapter, packing
+from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
+from cooper_rl.engines.local.models import load_policy, load_reward_model, load_to_train
+from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Column
+from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
+from cooper_rl.losses.reward_model import PairLoss, RewardLoss, RewardLossOutputs, bce_loss
+from cooper_rl.rollouts import Column, offsets_of
 
 logger = logging.getLogger(__name__)
 
@@ -244,6 +257,191 @@ class TorchLearner:
             if name not in values or values[name].shape != tensor.shape:
                 raise InputError(f"{directory}: no weight {name!r} of shape {tuple(tensor.shape)} in this folder")
             adapter.own(tensor).copy_(values[name][adapter.own_rows(tensor)] if tensor.ndim else values[name])
+
+
+LOGITS_PER_CHUNK = 2**24
+"""64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model."""
+
+
+class TorchPolicyLearner(TorchLearner):
+    """A causal language model that implements `PolicyLearner`. Log-probabilities do not depend on the batch."""
+
+    @classmethod
+    def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
+        """Load `config.model` and its tokenizer. Raises InputError as `load_to_train` and `load_policy` do."""
+        model, tokenizer = load_to_train(config, AutoModelForCausalLM, load_policy)
+        return cls(model, config, total_steps, tokenizer, trainable)
+
+    def _has_plain_head(self) -> bool:
+        # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
+        head: Any = self.model.get_output_embeddings()
+        return isinstance(head, nn.Linear) and self._agrees(head, range(min(4, head.weight.shape[0])), slice(None))
+
+    def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
+        """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
+
+        def loss_of(rows: list[int]) -> PolicyLossOutputs:
+            part = batch.take(rows)
+            flat, mask = self.run(self._completion_logprobs, list(part.token_ids), part.lengths, batch.temperature)
+
+            def padded(values: Float[Tensor, " N"]) -> Float[Tensor, "B C"]:
+                return flat.new_zeros(mask.shape).masked_scatter(mask, values.to(flat))
+
+            numbers = {name: padded(torch.from_numpy(values)) for name, values in part.flat.items()}
+            return policy_loss(PolicyLossInputs(padded(flat), mask=mask, **numbers), loss.loss, loss.kl)
+
+        return self._backward([batch.token_ids], loss_of, len(batch.advantages))
+
+    def logprobs(
+        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
+    ) -> Float[np.ndarray, " N"]:
+        """As in `PolicyLearner`, in the model's precision, at least float32."""
+        places = Column(np.arange(lengths.sum()), offsets_of(lengths))
+        results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
+        with nullcontext() if adapter else adapter_off(self.model):
+            for rows in self.microbatches(token_ids):
+                with torch.no_grad(), self._autocast():
+                    chosen = [token_ids[i] for i in rows]
+                    flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
+                results[places.places(rows)] = flat.cpu().numpy()
+        return results
+
+    def _completion_logprobs(
+        self, token_ids: list[np.ndarray], lengths: Int[np.ndarray, " B"], temperature: float
+    ) -> tuple[Float[Tensor, " N"], Bool[Tensor, "B C"]]:
+        """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
+        check_prompts(np.array([len(row) for row in token_ids]), lengths)
+        # The token at position t is predicted at t - 1, so the last one of a row is not read.
+        inputs = [row[:-1] for row in token_ids]
+        targets = np.concatenate([row[len(row) - n :] for row, n in zip(token_ids, lengths, strict=True)])
+        targets_N = torch.from_numpy(targets.astype(np.int64)).to(self.device)
+        lengths_B = torch.from_numpy(lengths).to(self.device)
+        totals_B = torch.tensor([len(row) for row in inputs], device=self.device)
+        states, places_BL = self._hidden_states(inputs)
+        width = places_BL.shape[1]
+        predicts_BL = length_mask(totals_B, width) & ~length_mask(totals_B - lengths_B, width)
+        states = states.index_select(0, places_BL[predicts_BL])
+        if self._plain_head:
+            flat = token_logprobs(states, self.model.get_output_embeddings(), targets_N, temperature)  # pyright: ignore[reportArgumentType]
+        else:
+            flat = gather_logprobs(states, targets_N, temperature)
+        return flat, length_mask(lengths_B, int(lengths.max()))
+
+
+def check_prompts(totals: Int[np.ndarray, " B"], lengths: Int[np.ndarray, " B"]) -> None:
+    """Raises ValueError where a completion fills its row: nothing predicts its first token."""
+    if (lengths >= totals).any():
+        raise ValueError("a completion needs at least one prompt token before it")
+
+
+def token_logprobs(
+    hidden: Float[Tensor, "N H"],
+    head: nn.Linear,
+    targets: Int[Tensor, " N"],
+    temperature: float = 1.0,
+    logits_per_chunk: int = LOGITS_PER_CHUNK,
+) -> Float[Tensor, " N"]:
+    """log softmax(head(hidden) / temperature)[target] in nats, at least in float32.
+
+    With more than `logits_per_chunk` logits in total, the logits of each chunk are recomputed in the backward pass.
+    """
+
+    def logprobs(hidden: Tensor, targets: Tensor) -> Tensor:
+        return gather_logprobs(head(hidden), targets, temperature)
+
+    rows = max(1, logits_per_chunk // head.weight.shape[0])
+    if len(hidden) <= rows:
+        return logprobs(hidden, targets)
+    chunks = zip(hidden.split(rows), targets.split(rows), strict=True)
+    return torch.cat([checkpoint(logprobs, *chunk, use_reentrant=False) for chunk in chunks])  # pyright: ignore[reportArgumentType]
+
+
+def gather_logprobs(
+    logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0
+) -> Float[Tensor, " N"]:
+    """log softmax(logits / temperature)[target] in nats, at least in float32."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    if temperature != 1:
+        logits = logits / temperature
+    return -F.cross_entropy(logits, targets, reduction="none")
+
+
+class TorchRewardModelLearner(TorchLearner):
+    """A sequence-classification model with one label that implements `RewardModelLearner`.
+
+    The logit is read at the last token of each row. (Plain transformers code reads it at the last token that is not
+    padding, which often is also end-of-sequence.) The score of a causal model does not depend on the batch.
+    """
+
+    @classmethod
+    def from_config(
+        cls, config: LearnerConfig, total_steps: int, trainable: bool = True, new_head_seed: int | None = None
+    ) -> Self:
+        """Load `config.model` and its tokenizer. A model without a head needs a `new_head_seed`.
+
+        Raises InputError as `load_to_train` and `load_reward_model` do.
+        """
+        load = partial(load_reward_model, new_head_seed=new_head_seed)
+        model, tokenizer = load_to_train(config, AutoModelForSequenceClassification, load)
+        return cls(model, config, total_steps, tokenizer, trainable)
+
+    def _has_plain_head(self) -> bool:
+        config = self.model.config
+        if config.num_labels != 1:
+            raise ValueError(f"a reward model has one output, but this model has {config.num_labels}")
+        tokens = [token for token in range(5) if token != config.pad_token_id]
+        return self._agrees(getattr(self.model, "score", None), tokens, -1)  # not, say, BERT with its pooler
+
+    def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
+        """Accumulate the gradient. Metrics are `loss` and means over pairs (or rows).
+
+        A `PairBatch` goes with a `PairLoss`, a `LabelledBatch` with `BinaryCrossEntropyLoss`. Several batches may share
+        an optimizer step.
+        """
+        if isinstance(batch, PairBatch) != isinstance(loss, PairLoss):
+            raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
+        columns = batch.columns
+
+        def loss_of(rows: list[int]) -> RewardLossOutputs:
+            logits = self.run(self._logits, [column[i] for column in columns for i in rows])
+            part = batch.take(rows)
+            weights = logits.new_tensor(part.weights)
+            if isinstance(part, LabelledBatch):
+                return bce_loss(logits, logits.new_tensor(part.labels), weights)
+            assert isinstance(loss, PairLoss)
+            return loss.pair_loss(*logits.chunk(2), weights)
+
+        return self._backward(columns, loss_of, len(batch.weights))
+
+    def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
+        """Logits, float32, on the CPU."""
+        scores = torch.zeros(len(token_ids))
+        column = Column.of(token_ids)
+        for rows in self.microbatches(column):
+            with torch.no_grad(), self._autocast():
+                scores[rows] = self.run(self._logits, [column[i] for i in rows]).float().cpu()
+        return scores
+
+    def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
+        """Logits, at least in float32."""
+        check_not_empty(token_ids)
+        lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
+        if self._plain_head:
+            hidden_TH, places_BL = self._hidden_states(token_ids)
+            last_B = places_BL.gather(1, lengths_B[:, None] - 1).squeeze(1)
+            logits_B1 = self.model.get_submodule("score")(hidden_TH.index_select(0, last_B))
+        else:
+            tokens_BT = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
+            mask_BT = length_mask(lengths_B, tokens_BT.shape[1])
+            logits_B1 = self.model(tokens_BT, attention_mask=mask_BT.long()).logits
+        # A copy, because FSDP2 hangs its backward pass on what is returned, which a view could lose.
+        return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32), copy=True)
+
+
+def check_not_empty(token_ids: Sequence[Sequence[int] | np.ndarray]) -> None:
+    """Raises ValueError where a row has no token."""
+    if not all(map(len, token_ids)):
+        raise ValueError("a reward-model input is empty")
 
 
 def _enable_checkpointing(model: PreTrainedModel) -> None:

@@ -20,8 +20,7 @@ from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig, SamplingParams
-    from cooper_rl.engines.local.policy import TorchPolicyLearner
-    from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+    from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
     from cooper_rl.engines.vllm.sampler import VllmSampler
 
 OLDEST = (0, 32)
