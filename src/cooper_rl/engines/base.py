@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # this module is also imported where settings are checked and
     from torch import Tensor
 
 Metrics = dict[str, float]
+Lengths = Int[np.ndarray, " B"]
+PerToken = Float[np.ndarray, " N"]
 
 
 class EngineLost(RuntimeError):
@@ -31,18 +33,18 @@ class PolicyBatch:
 
     token_ids: Column
     """B rows, each a prompt followed by its completion."""
-    lengths: Int[np.ndarray, " B"]
+    lengths: Lengths
     """The last `lengths[i]` tokens of row i are the completion."""
-    advantages: Float[np.ndarray, " N"]
-    weights: Float[np.ndarray, " N"]
+    advantages: PerToken
+    weights: PerToken
     """The share of each token in the step's loss. It already includes masking, aggregation and normalisation over the
     *whole* step, so that micro-batches add up exactly."""
-    old_logprobs: Float[np.ndarray, " N"]
-    """Log-probabilities under the policy as it was before the step's first update."""
-    sampler_logprobs: Float[np.ndarray, " N"]
-    """Log-probabilities that the sampler reported."""
-    reference_logprobs: Float[np.ndarray, " N"] | None = None
-    """Log-probabilities under the reference policy; needed for a KL term in the loss."""
+    old_logprobs: PerToken
+    """Under the policy as it was before the step's first update."""
+    sampler_logprobs: PerToken
+    """As the sampler reported them."""
+    reference_logprobs: PerToken | None = None
+    """Under the reference policy; needed for a KL term in the loss."""
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
@@ -59,7 +61,7 @@ class PolicyBatch:
         return offsets_of(self.lengths)
 
     @property
-    def flat(self) -> dict[str, Float[np.ndarray, " N"]]:
+    def flat(self) -> dict[str, PerToken]:
         """The flat arrays that there are, by name."""
         names = ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs")
         return {name: values for name in names if (values := getattr(self, name)) is not None}
@@ -135,9 +137,7 @@ class Learner(Protocol):
 
 
 class PolicyLearner(Learner, Protocol):
-    def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
-    ) -> Float[np.ndarray, " N"]:
+    def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         """Log-probabilities (nats) of the last `lengths[i]` tokens of each row, row after row.
 
         They are log softmax(logits / temperature), of the distribution that is sampled at that temperature (> 0).
@@ -167,7 +167,7 @@ class Sampler(Protocol):
     def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
         """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
 
-        The same weights, prompts, parameters and seed give the same completions.
+        Equal calls draw equal completions.
         """
         ...
 

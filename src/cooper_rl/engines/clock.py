@@ -16,10 +16,8 @@ _STATUS = Path("/proc/self/status")
 
 
 class Clock:
-    """Wall seconds of the parts of a step as `time/<part>`, and what memory they take, as far as the system tells.
-
-    In MiB, `memory/<part>` is what this process holds at the end of a part, `memory/peak` the most that it ever held,
-    and `gpu_memory/<part>` PyTorch's peak on one GPU, which overlapping parts reset for each other.
+    """Wall seconds of the parts of a step as `time/<part>`, and in MiB `memory/<part>`, held at a part's end,
+    `memory/peak`, and `gpu_memory/<part>`, PyTorch's peak on one GPU, which overlapping parts reset for each other.
     """
 
     def __init__(self) -> None:

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 import torch.distributed as dist
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from transformers import PreTrainedModel
 
-from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatch, WeightSender
+from cooper_rl.engines.base import LabelledBatch, Lengths, Metrics, PairBatch, PerToken, PolicyBatch, WeightSender
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import BFloat16Linear
 from cooper_rl.engines.local.adapter import dropouts, plain_weights
@@ -86,10 +86,7 @@ class ShardedLearner:
         self.learner.load(directory)
 
     def full_weights(self) -> Any:
-        """Names and whole tensors, one after the other, with an adapter merged into its base. All processes iterate.
-
-        A weight with two names comes once.
-        """
+        """Names, each once, and whole tensors, with an adapter merged into its base. All processes iterate."""
         self.model.reshard()
         yield from plain_weights(self.model)
         parameters = {name for name, _ in self.model.named_parameters(remove_duplicate=False)}
@@ -97,8 +94,7 @@ class ShardedLearner:
 
     def train(self, mine: Any, columns: Sequence[Column], weightless: Any, loss: Any, count: int) -> Metrics:
         """Accumulate the gradient of this process's share `mine` (rows of `columns`), of `count` rows or tokens.
-
-        Returns the metrics of the whole batch: `loss` is a sum over it, everything else a mean.
+        Returns metrics of the whole batch: `loss` is a sum, everything else a mean.
         """
         if dropouts(self.model):  # seeded, so that a resumed run drops what the run would have dropped
             numbers = (self.learner.steps, self._calls, self.rank)
@@ -115,9 +111,8 @@ class ShardedLearner:
     def infer(
         self, column: Column, verb: Callable[..., Any], mine: tuple, filler: tuple, found: np.ndarray, places: Any
     ) -> np.ndarray:
-        """Call `verb` without gradient; what it gives for this process's share `mine` belongs at `places` of `found`.
-
-        Returns `found`, which is all zeros here, with the results of all processes.
+        """Call `verb` without gradient. Its result for this process's share `mine` goes to `places` of `found`, all
+        zeros here, which is returned with the results of all processes.
         """
         result, passes = self._together(0, [column], verb, mine, filler)
         self.model.reshard()  # no backward pass comes that would do it
@@ -129,8 +124,7 @@ class ShardedLearner:
         self, least: int, columns: Sequence[Column], verb: Callable[..., Any], mine: tuple, filler: tuple
     ) -> tuple[Any, int]:
         """Call `verb` with `mine`, the rows of `columns`, and with the `filler` until all have made as many passes.
-
-        Returns the first result, and the number of passes that `mine` took.
+        Returns the first result, and the number of passes of `mine`.
         """
         passes = len(self.learner.microbatches(*columns)) if len(columns[0]) else 0
         most = int(_reduced(torch.tensor(max(least, passes), device=self.device), dist.ReduceOp.MAX))
@@ -155,9 +149,7 @@ class ShardedPolicyLearner(ShardedLearner):
         weightless = replace(batch, token_ids=_TWO_TOKENS, lengths=np.array([1]), **zeros)
         return self.train(mine, [mine.token_ids], weightless, loss, len(mine.weights))
 
-    def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
-    ) -> Float[np.ndarray, " N"]:
+    def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         rows = self._rows(token_ids, lengths)
         share = token_ids.take(rows)
         return self.infer(
@@ -182,7 +174,7 @@ class ShardedPolicyLearner(ShardedLearner):
         self.model.reshard()
         self._sender.sync_weights(version)
 
-    def _rows(self, token_ids: Column, lengths: Int[np.ndarray, " B"]) -> list[int]:
+    def _rows(self, token_ids: Column, lengths: Lengths) -> list[int]:
         check_prompts(token_ids.lengths, lengths)  # by all processes, or those without such a row would wait forever
         return shares(token_ids.lengths.tolist(), same_prompt(token_ids, lengths), self.ranks)[self.rank]
 
@@ -285,7 +277,7 @@ def shares(costs: Sequence[int], groups: Sequence[Sequence[int]], ranks: int) ->
     return [sorted(rows) for rows in taken]
 
 
-def same_prompt(token_ids: Column, lengths: Int[np.ndarray, " B"]) -> list[list[int]]:
+def same_prompt(token_ids: Column, lengths: Lengths) -> list[list[int]]:
     """Rows with the same tokens before their last `lengths[i]`."""
     groups: dict[bytes, list[int]] = {}
     for i, row in enumerate(token_ids):

@@ -96,9 +96,8 @@ ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetens
 
 
 def check_model_folder(path: str) -> None:
-    """Raises InputError for a missing folder, and one without a tokenizer, config.json or safetensors weights.
-
-    The files of a model on the hub are not checked here; loading the model checks them.
+    """Raises InputError for a folder that is missing or lacks a tokenizer, config.json or safetensors weights. The
+    files of a model on the hub are checked when it is loaded.
     """
     check_tokenizer(path)
     check_weights(path)
@@ -131,9 +130,8 @@ def check_head(path: str, architecture: str, new_head: bool = False) -> None:
 
 
 def adapter_base(path: str) -> str | None:
-    """The model that the adapter in a folder adapts; None for what is no folder with an adapter alone.
-
-    Raises InputError for an adapter that names no base, or itself.
+    """The model that the adapter in a folder adapts; None for what is no folder with an adapter alone. Raises
+    InputError for an adapter that names no base, or itself.
     """
     folder = local_folder(path)
     if folder is None or not (folder / ADAPTER_CONFIG).is_file() or (folder / "config.json").is_file():
@@ -155,9 +153,8 @@ def check_tokenizer(path: str) -> None:
 
 
 def check_weights(path: str) -> None:
-    """Raises InputError for a folder without config.json, without weights, or with nothing but pickled ones.
-
-    A folder with an adapter needs the adapter's weights, and its base is checked.
+    """Raises InputError for a folder without config.json, or without weights that are not pickled. Of a folder with an
+    adapter, the adapter's weights and the base are checked.
     """
     folder = local_folder(path)
     if folder and (base := adapter_base(path)) is not None:

@@ -212,9 +212,8 @@ _kept: "WeakKeyDictionary[PreTrainedModel, tuple[Any, CompactDecoder]]" = WeakKe
 
 
 def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecoder | None:
-    """A decoder of the present weights, kept until they change or `drop_decoder`; None where it cannot compute a model.
-
-    Weights of `torch.inference_mode` have no `version`: their decoder is not kept.
+    """A decoder of the present weights (None where it cannot compute a model), kept until `drop_decoder` or until they
+    change, or not at all for weights of `torch.inference_mode`, which have no `version`.
     """
     if not can_be_compact(model):
         return None

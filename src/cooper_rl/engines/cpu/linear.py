@@ -83,9 +83,7 @@ class BFloat16Linear(nn.Linear):
             and not weight.is_inference()
         ):
             return F.linear(input, weight, bias)
-        rows = input.reshape(-1, input.shape[-1])
-        compute: Any = _BFloat16Product.apply if _learns(rows, weight) else _bfloat16_product
-        return compute(rows.bfloat16(), weight, bias).view(*input.shape[:-1], weight.shape[0])
+        return _linear(input.bfloat16(), weight, bias)
 
 
 class FastLinear(BFloat16Linear):
@@ -99,16 +97,11 @@ class FastLinear(BFloat16Linear):
             return super().forward(input) if has_bfloat16() else F.linear(input, weight, bias)
         if {input.dtype, weight.dtype} != {torch.float32}:
             return F.linear(input, weight, bias)
-        rows = input.reshape(-1, input.shape[-1])
-        compute: Any = _Float32Product.apply if _learns(rows, weight) else product
-        return compute(rows, weight, bias).view(*input.shape[:-1], weight.shape[0])
+        return _linear(input, weight, bias)
 
 
 class PackedLinear:
-    """Several linear layers on the same input as one product in `dtype`, for inference with the weights of this moment.
-
-    Those of a `FastLinear`, or in bfloat16 of a `BFloat16Linear`, are stored in oneDNN's own layout.
-    """
+    """Linear layers on the same input as one product in `dtype`; it does not follow later changes of their weights."""
 
     def __init__(self, layers: Sequence[nn.Linear], dtype: torch.dtype) -> None:
         weights = [layer.weight.detach().to(dtype) for layer in layers]
@@ -129,52 +122,39 @@ class PackedLinear:
         return F.linear(rows, self._plain, self._bias)  # pyright: ignore[reportArgumentType] - one of the two is there
 
 
-class _Float32Product(torch.autograd.Function):
-    """rows @ weight.T + bias with all three products of forward and backward in oneDNN."""
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    rows = input.reshape(-1, input.shape[-1])
+    learns = torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)
+    compute: Any = _Product.apply if learns else _product
+    return compute(rows, weight, bias).view(*input.shape[:-1], weight.shape[0])
 
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(rows, weight)
+
+def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """rows @ weight.T + bias in the type of the rows, float32 or bfloat16; the others are float32."""
+    if rows.dtype == torch.float32:
         return product(rows, weight, bias)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        rows, weight = ctx.saved_tensors
-        (gradient,) = gradients
-        wants_rows, wants_weight, wants_bias = ctx.needs_input_grad
-        return (
-            product(gradient, weight.t()) if wants_rows else None,
-            product(gradient.t(), rows.t()) if wants_weight else None,
-            gradient.sum(0) if wants_bias else None,
-        )
+    return product(rows, _packed_copy(weight), None if bias is None else bias.detach().bfloat16())
 
 
-class _BFloat16Product(torch.autograd.Function):
-    """The same in bfloat16."""
+class _Product(torch.autograd.Function):
+    """`_product` with all three products of forward and backward in the type of the rows."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(rows, weight)
-        return _bfloat16_product(rows, weight, bias)
+        return _product(rows, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         rows, weight = ctx.saved_tensors
-        gradient = gradients[0].bfloat16()
+        gradient, half = gradients[0].to(rows.dtype), rows.dtype == torch.bfloat16
         wants_rows, wants_weight, wants_bias = ctx.needs_input_grad
-        return (
-            product(gradient, _packed_copy(weight, transposed=True)) if wants_rows else None,
-            (gradient.t() @ rows).float() if wants_weight else None,
-            gradient.sum(0, dtype=torch.float32) if wants_bias else None,
-        )
-
-
-def _learns(rows: Tensor, weight: Tensor) -> bool:
-    return torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)
-
-
-def _bfloat16_product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return product(rows, _packed_copy(weight), None if bias is None else bias.detach().bfloat16())
+        of_rows = of_weight = None
+        if wants_rows:
+            of_rows = product(gradient, _packed_copy(weight, transposed=True) if half else weight.t())
+        if wants_weight:
+            of_weight = (gradient.t() @ rows).float() if half else product(gradient.t(), rows.t())
+        return of_rows, of_weight, gradient.sum(0, dtype=torch.float32) if wants_bias else None
 
 
 _copies: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
@@ -193,10 +173,8 @@ def _packed_copy(weight: Tensor, transposed: bool = False) -> Tensor:
 
 
 def version(weight: Tensor) -> tuple[int, int]:
-    """Where a weight lies in memory, and how often it was changed there: both say nothing once the tensor is gone.
-
-    Fused optimizers are counted here; changes through `tensor.data` or a NumPy view leave no trace. Raises RuntimeError
-    for a tensor of `torch.inference_mode`.
+    """Where a weight lies in memory, and how often it was changed there, fused optimizers included, but not through
+    `tensor.data` or a NumPy view. Raises RuntimeError for a tensor of `torch.inference_mode`.
     """
     return weight.data_ptr(), weight._version
 

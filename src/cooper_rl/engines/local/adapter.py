@@ -87,9 +87,8 @@ def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[
 
 
 def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
-    """The arguments of `from_pretrained` for frozen weights in 4 bits; none if the settings do not ask for it.
-
-    Raises InputError if bitsandbytes does not run on the device, and MissingExtraError without it.
+    """The arguments of `from_pretrained` for 4-bit weights, if the settings ask for it. Raises InputError if
+    bitsandbytes does not run on the device, and MissingExtraError without it.
     """
     if lora is None or not lora.load_in_4bit:
         return {}
@@ -136,10 +135,7 @@ def dropouts(model: nn.Module) -> list[nn.Module]:
 
 @torch.no_grad()
 def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and whole weights of the model without adapter, with the adapter added to them; a tied weight comes once.
-
-    Of a sharded model all processes must ask.
-    """
+    """Names, each once, and whole weights of the model without adapter, with the adapter added. All processes ask."""
     modules: Any = model.named_modules()
     layers = {f"{name}.base_layer.weight": module for name, module in modules if hasattr(module, "base_layer")}
     for name, parameter in model.named_parameters():
@@ -156,10 +152,7 @@ def head_modules(model: PreTrainedModel) -> list[str]:
 
 
 def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: bool) -> None:
-    """Write the adapter, the head that is trained with it, and the fingerprint `base` beside them, as peft's folder.
-
-    Of the processes of a sharded model one `writes`.
-    """
+    """Write the adapter, a head trained with it, and the fingerprint `base`, as peft's folder; one process `writes`."""
     trained = {name: whole(value).cpu() for name, value in _trained(model).items()}
     if not writes:
         return
@@ -175,9 +168,7 @@ def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: boo
 
 @torch.no_grad()
 def load_adapter(directory: Path, model: PreTrainedModel, base: str | None = None) -> None:
-    """Put back what `save_adapter` wrote, or peft. Raises InputError where there is none, or one of other settings or
-    of another base.
-    """
+    """Put back what `save_adapter` wrote, or peft. Raises InputError for none, or one of other settings or base."""
     path = directory / ADAPTER_WEIGHTS
     if not path.is_file():
         raise InputError(

@@ -23,9 +23,8 @@ memory above which the heap shrinks (-1: never)."""
 
 
 def resolve_device(name: str = "auto") -> torch.device:
-    """The torch device called `name`; "auto" is the first available of CUDA, MPS and the CPU.
-
-    Raises InputError for a name that torch does not know and for a device that this machine does not have.
+    """The torch device called `name`; "auto" is the first of CUDA, MPS and the CPU that there is. Raises InputError for
+    a name that torch does not know and a device that this machine does not have.
     """
     if name == "auto":
         if torch.cuda.is_available():

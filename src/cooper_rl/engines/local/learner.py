@@ -1,4 +1,4 @@
-"""The common base of the local learners for the policy and the reward model: optimizer, schedule, checkpoints.
+"""The learners of this process, for the policy and the reward model: optimizer, schedule, checkpoints.
 
 A checkpoint is a Hugging Face folder with a folder `trainer_state` in it: AdamW's moments by parameter name, in one
 file or in one for each process that holds rows of them, whose number may change, and counters.
@@ -9,9 +9,8 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -22,20 +21,15 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.checkpoint import checkpoint
-from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForSequenceClassification,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatch
+from cooper_rl.engines.base import LabelledBatch, Lengths, Metrics, PairBatch, PerToken, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
 from cooper_rl.engines.local import adapter, packing
 from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
-from cooper_rl.engines.local.models import load_policy, load_reward_model, load_to_train
+from cooper_rl.engines.local.models import load_to_train
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
@@ -58,6 +52,16 @@ class TorchLearner:
     `steps` counts all calls of `optim_step` and drives the schedule, so that step t of a run has the same learning rate
     whatever happened before; AdamW's own bias correction counts the applied updates only.
     """
+
+    scores: ClassVar[bool] = False
+
+    @classmethod
+    def from_config(
+        cls, config: LearnerConfig, total_steps: int, trainable: bool = True, new_head_seed: int | None = None
+    ) -> Self:
+        """Load `config.model` and its tokenizer, as `load_to_train` does."""
+        model, tokenizer = load_to_train(config, cls.scores, new_head_seed)
+        return cls(model, config, total_steps, tokenizer, trainable)
 
     def __init__(
         self,
@@ -151,10 +155,7 @@ class TorchLearner:
                 (folder / "state.json").write_text(json.dumps(counters, indent=1), encoding="utf-8")
 
     def load(self, directory: Path) -> None:
-        """Restore weights, moments and counters in place, but not the config; a changed number of steps is logged.
-
-        Raises InputError for a folder that is not a checkpoint of this model.
-        """
+        """Restore weights, moments and counters, but no config. Raises InputError for no checkpoint of this model."""
         if self.base_fingerprint is not None:
             adapter.load_adapter(directory, self.model, self.base_fingerprint)
         elif (directory / ADAPTER_WEIGHTS).is_file():
@@ -199,9 +200,7 @@ class TorchLearner:
 
     def _hidden_states(self, token_ids: Sequence[np.ndarray]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
         """Last hidden states of a causal model (without a plain head its logits), and the place of every row's tokens.
-
-        The result does not depend on the batch. Rows are packed, or padded on the right without an attention mask:
-        causal attention needs none, and its fast kernels accept none.
+        Rows are packed, or padded on the right without an attention mask, which causal attention does not need.
         """
         if self._packs and self._plain_head:
             packed = packing.pack_rows(token_ids, self.device)
@@ -266,12 +265,6 @@ LOGITS_PER_CHUNK = 2**24
 class TorchPolicyLearner(TorchLearner):
     """A causal language model that implements `PolicyLearner`. Log-probabilities do not depend on the batch."""
 
-    @classmethod
-    def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
-        """Load `config.model` and its tokenizer. Raises InputError as `load_to_train` and `load_policy` do."""
-        model, tokenizer = load_to_train(config, AutoModelForCausalLM, load_policy)
-        return cls(model, config, total_steps, tokenizer, trainable)
-
     def _has_plain_head(self) -> bool:
         # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
         head: Any = self.model.get_output_embeddings()
@@ -292,9 +285,7 @@ class TorchPolicyLearner(TorchLearner):
 
         return self._backward([batch.token_ids], loss_of, len(batch.advantages))
 
-    def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
-    ) -> Float[np.ndarray, " N"]:
+    def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         """As in `PolicyLearner`, in the model's precision, at least float32."""
         places = Column(np.arange(lengths.sum()), offsets_of(lengths))
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
@@ -307,7 +298,7 @@ class TorchPolicyLearner(TorchLearner):
         return results
 
     def _completion_logprobs(
-        self, token_ids: list[np.ndarray], lengths: Int[np.ndarray, " B"], temperature: float
+        self, token_ids: list[np.ndarray], lengths: Lengths, temperature: float
     ) -> tuple[Float[Tensor, " N"], Bool[Tensor, "B C"]]:
         """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
         check_prompts(np.array([len(row) for row in token_ids]), lengths)
@@ -328,7 +319,7 @@ class TorchPolicyLearner(TorchLearner):
         return flat, length_mask(lengths_B, int(lengths.max()))
 
 
-def check_prompts(totals: Int[np.ndarray, " B"], lengths: Int[np.ndarray, " B"]) -> None:
+def check_prompts(totals: Lengths, lengths: Lengths) -> None:
     """Raises ValueError where a completion fills its row: nothing predicts its first token."""
     if (lengths >= totals).any():
         raise ValueError("a completion needs at least one prompt token before it")
@@ -341,9 +332,8 @@ def token_logprobs(
     temperature: float = 1.0,
     logits_per_chunk: int = LOGITS_PER_CHUNK,
 ) -> Float[Tensor, " N"]:
-    """log softmax(head(hidden) / temperature)[target] in nats, at least in float32.
-
-    With more than `logits_per_chunk` logits in total, the logits of each chunk are recomputed in the backward pass.
+    """log softmax(head(hidden) / temperature)[target] in nats, at least in float32. With more than `logits_per_chunk`
+    logits in total, those of each chunk are recomputed in the backward pass.
     """
 
     def logprobs(hidden: Tensor, targets: Tensor) -> Tensor:
@@ -373,17 +363,7 @@ class TorchRewardModelLearner(TorchLearner):
     padding, which often is also end-of-sequence.) The score of a causal model does not depend on the batch.
     """
 
-    @classmethod
-    def from_config(
-        cls, config: LearnerConfig, total_steps: int, trainable: bool = True, new_head_seed: int | None = None
-    ) -> Self:
-        """Load `config.model` and its tokenizer. A model without a head needs a `new_head_seed`.
-
-        Raises InputError as `load_to_train` and `load_reward_model` do.
-        """
-        load = partial(load_reward_model, new_head_seed=new_head_seed)
-        model, tokenizer = load_to_train(config, AutoModelForSequenceClassification, load)
-        return cls(model, config, total_steps, tokenizer, trainable)
+    scores = True
 
     def _has_plain_head(self) -> bool:
         config = self.model.config
@@ -393,10 +373,8 @@ class TorchRewardModelLearner(TorchLearner):
         return self._agrees(getattr(self.model, "score", None), tokens, -1)  # not, say, BERT with its pooler
 
     def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
-        """Accumulate the gradient. Metrics are `loss` and means over pairs (or rows).
-
-        A `PairBatch` goes with a `PairLoss`, a `LabelledBatch` with `BinaryCrossEntropyLoss`. Several batches may share
-        an optimizer step.
+        """Accumulate the gradient of a `PairLoss` on a `PairBatch`, or of a `BinaryCrossEntropyLoss` on a
+        `LabelledBatch`. Metrics are `loss` and means over pairs (or rows).
         """
         if isinstance(batch, PairBatch) != isinstance(loss, PairLoss):
             raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")

@@ -1,7 +1,7 @@
 """Loads models and tokenizers. Every fault that a user can repair is reported before weights are read."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,8 @@ _NO_FOREIGN_CODE = {"trust_remote_code": False}
 
 
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model folder or hub name. Without a padding token it pads with end-of-sequence.
-
-    Raises InputError for a folder that is missing or has no tokenizer.
+    """The tokenizer of a model folder or hub name. Without a padding token it pads with end-of-sequence. Raises
+    InputError for a folder that is missing or has no tokenizer.
     """
     check_tokenizer(path)
     with _readable(path, "tokenizer"):
@@ -60,9 +59,8 @@ def load_policy(path: str, quantization: Mapping[str, Any] | None = None) -> Pre
 
 
 def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
-    """The config of a reward model. Its weights are not read.
-
-    Raises InputError like `load_policy`, for a head with several outputs, and for none unless it may be a `new_head`.
+    """The config of a reward model, without its weights. Raises InputError like `load_policy`, for a head with several
+    outputs, and for none unless it may be a `new_head`.
     """
     config = _load_config(path)
     claims = _architecture(config)
@@ -93,20 +91,22 @@ def load_reward_model(
 
 
 def load_to_train(
-    config: LearnerConfig, auto_class: Any, load: Callable[..., PreTrainedModel]
+    config: LearnerConfig, scores: bool, new_head_seed: int | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The model that `load` reads and `auto_class` builds, with its tokenizer.
+    """A policy, or a reward model if it `scores`, with its tokenizer.
 
-    Raises InputError as `load` and `load_tokenizer` do, for a new adapter that does not fit (before weights are read),
-    and if the tokenizer has ids for which the model has no embedding.
+    Raises InputError as loading either does, for a new adapter that does not fit (before weights are read), and if the
+    tokenizer has ids for which the model has no embedding.
     """
     tokenizer = load_tokenizer(path := config.model)
     if config.lora is not None:
         config.lora.check()
+        auto_class = AutoModelForSequenceClassification if scores else AutoModelForCausalLM
         with torch.device("meta"):
             shape = auto_class.from_config(_load_config(path), **_NO_FOREIGN_CODE)
         target_names(shape, config.lora, path)
-    model = load(path, quantization=four_bit(config.lora, config.device))
+    quantization = four_bit(config.lora, config.device)
+    model = load_reward_model(path, new_head_seed, quantization) if scores else load_policy(path, quantization)
     rows = model.get_input_embeddings().get_parameter("weight").shape[0]
     largest = max(tokenizer.get_vocab().values())
     if largest >= rows:
@@ -194,9 +194,8 @@ def context_length(path: str) -> int | None:
 
 
 def merge_folder(source: str, target: Path) -> None:
-    """Write the model of a folder with an adapter to `target`, merged, with its tokenizer.
-
-    Raises InputError for a source without adapter, a target in use, and as `load_policy` does.
+    """Write the model of a folder with an adapter to `target`, merged, with its tokenizer. Raises InputError for a
+    source without adapter, a target in use, and as `load_policy` does.
     """
     if target.exists():
         raise InputError(f"{target}: already in use; choose another folder or remove it")

@@ -93,9 +93,7 @@ class Family:
 
 
 def families(rows: Sequence[Row]) -> list[Family]:
-    """Divide rows into families, of one row or more, so that as many tokens as possible are shared: sorted, which makes
-    relatives neighbours, and by dynamic programming.
-    """
+    """Divide rows into families so that most tokens are shared, by dynamic programming on sorted rows."""
     # Token ids are not negative, so their big-endian bytes sort in the same order.
     keys = [row.astype(">u4").tobytes() for row in rows]
     order = sorted(range(len(rows)), key=keys.__getitem__)

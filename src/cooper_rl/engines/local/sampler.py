@@ -131,10 +131,7 @@ class DecodingBatch:
     def step_together(
         cls, batches: Sequence[Self], token_ids: Sequence[Int[Tensor, " rows"]]
     ) -> Sequence[Float[Tensor, "rows vocab"]]:
-        """Append one token to every row of several batches of one model: each one's logits of the next token.
-
-        Batches with a compact decoder take one pass together.
-        """
+        """Append a token to every row of batches of one model: each one's next logits. Compact ones share one pass."""
         for batch in batches:
             batch._positions = (batch._positions + 1).clamp(max=batch._last_position)
         caches = [batch._grouped for batch in batches if batch._grouped is not None]
@@ -233,9 +230,8 @@ class Wave:
 
 
 def complete(queue: Int[np.ndarray, " B"], job: DecodingJob, max_rows: int) -> None:
-    """Complete the drafts `queue`, at most `max_rows` (0: all) at a time.
-
-    The next wave enters once there is room for it, or, without a compact decoder, once the one before it has ended.
+    """Complete the drafts `queue`, at most `max_rows` (0: all) at a time. The next wave enters once there is room for
+    it, or, without a compact decoder, once the one before it has ended.
     """
     size = max_rows or len(queue)
     under_way: list[Wave] = []

@@ -15,6 +15,9 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from cooper_rl.engines.config import SamplingParams
 
+Logits = Float[Tensor, "rows vocab"]
+Rows = Float[Tensor, " rows"]
+
 NUCLEUS_CANDIDATES = 1024
 """Top-p first looks at this many of the most likely tokens. It sorts the whole vocabulary only if they are too few."""
 _CHUNK = 64  # random numbers of a row that are drawn at once
@@ -43,11 +46,8 @@ class RowNoise:
 
 
 def draw_tokens(
-    logits: Float[Tensor, "rows vocab"],
-    uniforms: Float[Tensor, " rows"],
-    params: SamplingParams,
-    forbidden: Int[Tensor, " tokens"] | None = None,
-) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
+    logits: Logits, uniforms: Rows, params: SamplingParams, forbidden: Int[Tensor, " tokens"] | None = None
+) -> tuple[Int[Tensor, " rows"], Rows]:
     """Draw one token per row; return token ids and their log-probabilities (nats).
 
     These are log softmax(logits / temperature), as in a learner, or log softmax(logits) at temperature 0, whatever the
@@ -77,17 +77,15 @@ def draw_tokens(
     return tokens.squeeze(-1), logprobs
 
 
-def _weights(logits: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
+def _weights(logits: Logits) -> Logits:
     return (logits - logits.amax(dim=-1, keepdim=True)).exp_()
 
 
-def _without(forbidden: Int[Tensor, " tokens"] | None, logits: Float[Tensor, "rows vocab"]) -> Tensor:
+def _without(forbidden: Int[Tensor, " tokens"] | None, logits: Logits) -> Logits:
     return logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
 
 
-def invert_cumulative(
-    weights: Float[Tensor, "rows vocab"], uniforms: Float[Tensor, " rows"]
-) -> Int[Tensor, "rows one"]:
+def invert_cumulative(weights: Logits, uniforms: Rows) -> Int[Tensor, "rows one"]:
     """The first token whose cumulative weight exceeds `uniforms` times the row's total. Its weight is never 0.
 
     Sums are in float64 if the device has it, as a float32 sum over 1e5 tokens would lose the unlikely ones. Those of
@@ -115,7 +113,7 @@ def invert_cumulative(
     return (block * _BLOCK + torch.minimum(place, last)).clamp(max=weights.shape[-1] - 1)
 
 
-def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "rows vocab"]:
+def keep_top_k(logits: Logits, k: int) -> Logits:
     """Keep the `k` most likely tokens of each row, and those tied with the last of them (Fan et al. 2018)."""
     if k >= logits.shape[-1]:
         return logits
@@ -123,7 +121,7 @@ def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "ro
     return logits.masked_fill(logits < threshold, -torch.inf)
 
 
-def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "rows vocab"]:
+def keep_top_p(logits: Logits, p: float) -> Logits:
     """Keep the smallest set of most likely tokens whose probability reaches `p` (Holtzman et al. 2020), never none."""
     count = min(NUCLEUS_CANDIDATES, logits.shape[-1])
     total = logits.logsumexp(dim=-1, keepdim=True)
@@ -139,13 +137,13 @@ def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "
     return kept.scatter_(-1, order, candidates.masked_fill(~inside, -torch.inf))
 
 
-def keep_min_p(logits: Float[Tensor, "rows vocab"], min_p: float) -> Float[Tensor, "rows vocab"]:
+def keep_min_p(logits: Logits, min_p: float) -> Logits:
     """Keep the tokens at least `min_p` times as likely as the most likely one (Nguyen et al. 2024)."""
     threshold = logits.amax(dim=-1, keepdim=True) + torch.tensor(min_p).log().item()
     return logits.masked_fill(logits < threshold, -torch.inf)
 
 
-def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -> Float[Tensor, "rows vocab"]:
+def filter_logits(logits: Logits, params: SamplingParams) -> Logits:
     """The logits, already divided by the temperature, after the filters of `params`."""
     if params.top_k > 0:
         logits = keep_top_k(logits, params.top_k)
@@ -162,9 +160,8 @@ def end_of_sequence_ids(generation: GenerationConfig | None, tokenizer: PreTrain
 
 
 class StopRule:
-    """Decides whether the last token ends a completion, and gives the text of a completion.
-
-    A stop string that is a special token (`<|im_end|>`) stops by its id, since such tokens are not part of the text.
+    """Whether the last token ends a completion, and a completion's text. A stop string that is a special token
+    (`<|im_end|>`) stops by its id, since the text has no such tokens.
     """
 
     def __init__(

@@ -18,13 +18,13 @@ import numpy as np
 import ray
 import torch
 import torch.distributed as dist
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from ray.exceptions import GetTimeoutError, ObjectStoreFullError, OutOfDiskError, RayError, RayTaskError
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
-from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner
+from cooper_rl.engines.base import EngineLost, Lengths, Metrics, PerToken, PolicyLearner
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu import use_fast_linear
 from cooper_rl.engines.fsdp2 import OpenSender, ShardedPolicyLearner, ShardedRewardModelLearner, rank_device
@@ -71,8 +71,7 @@ class Actors:
 
     def results(self, calls: Mapping[int, Any], timeout_s: float, settle: bool = False) -> list[Any]:
         """Wait for the results of calls to actors, by number; with `settle`, for all before the first error is raised.
-
-        Raises what a call raises, and EngineLost for an actor that is dead, or silent for `timeout_s` and then killed.
+        Raises that, and EngineLost for an actor that is dead, or silent for `timeout_s` and then killed.
         """
         waiting, failure, deadline = list(calls.values()), None, time.monotonic() + timeout_s
         if settle:
@@ -264,9 +263,7 @@ class RemotePolicyLearner(RemoteLearner):
 
     sharded = ShardedPolicyLearner
 
-    def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
-    ) -> Float[np.ndarray, " N"]:
+    def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         return np.array(self._call("logprobs", token_ids, lengths, temperature, adapter))  # Ray's own are read-only
 
     def connect(self, open_sender: OpenSender) -> None:
@@ -289,10 +286,7 @@ class RemoteRewardModelLearner(RemoteLearner):
 
 
 class RemoteSampler:
-    """Native samplers in the processes of the policy; each draws for a share of the prompts. Implements `Sampler`.
-
-    Each process holds a copy of all weights beside its shard, renewed by `sync_weights`.
-    """
+    """Native samplers in the processes of the policy, each with a copy of all weights; each draws for some prompts."""
 
     def __init__(self, group: RankGroup, policy: LearnerConfig, max_rows: int) -> None:
         self._group, self._key = group, group.build(self, RankSampler, policy, max_rows)

@@ -79,10 +79,7 @@ ENGINE_SETTINGS = {"GPU": (*_ENGINES, "samplers.tensor_parallel"), "CPU": (*_ENG
 
 
 def check_room(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) -> None:
-    """Raises InputError where the machines of a cluster, each with its `CPU` and `GPU`, have too little.
-
-    A process does not span machines.
-    """
+    """Raises InputError where the machines, each with its `CPU` and `GPU`, have too little: no process spans two."""
     for kind in ("GPU", "CPU"):
         asking = [(d, each) for d in demands if d.count and (each := d.each.gpus if kind == "GPU" else d.each.cpus)]
         rooms = [node.get(kind, 0.0) for node in nodes]

@@ -35,9 +35,8 @@ class EngineProcess:
         self._engine: Any = None
 
     def start(self, model: str, config: VllmConfig, backend: str, version: str) -> tuple[int, torch.dtype]:
-        """Load the model; returns the engine's context and the dtype of its weights.
-
-        Raises MissingExtraError where this machine has no vLLM, InputError where it is not of the driver's `version`.
+        """Load the model; returns the engine's context and the dtype of its weights. Raises MissingExtraError where
+        this machine has no vLLM, InputError where it is not of the driver's `version`.
         """
         check_same(check_version(), version)
         self._engine = OfflineEngine(model, config, backend)
@@ -56,9 +55,8 @@ def check_same(here: str, driver: str) -> None:
 
 
 class RayEngines(Actors):
-    """The vLLM engines of a run behind one call (`InferenceEngine`): started, asked to draw, replaced when lost.
-
-    Calls may raise EngineLost. Pickled, it goes to the policy's processes, for the engines of that moment.
+    """The vLLM engines of a run behind one call. Calls may raise EngineLost. Pickled, it goes to the policy's
+    processes, for the engines of that moment.
     """
 
     elsewhere = True

@@ -70,9 +70,7 @@ class VllmConfig(Config):
         return self.model_copy(update={"max_num_seqs": min(max_rows or self.max_num_seqs, self.max_num_seqs)})
 
     def check_model(self, model: str) -> None:
-        """Raises MissingExtraError without vLLM, and InputError for a vLLM that is too old, or a folder's model that
-        vLLM or this number of devices does not take.
-        """
+        """Raises MissingExtraError without vLLM, and InputError for a vLLM or a folder's model that does not serve."""
         check_version(self.url is not None)
         if (folder := local_folder(model)) is None:
             return

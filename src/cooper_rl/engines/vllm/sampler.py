@@ -47,10 +47,8 @@ def connect_here(engine: InferenceEngine, config: VllmConfig, backend: str, lear
 def build_sampler(
     model: str, config: VllmConfig, auto: str, start: Start = OfflineEngine, connect: Connect = connect_here
 ) -> "VllmSampler":
-    """Start an engine with a model folder or a model of the hub, or find the server at `config.url`.
-
-    `auto` is the backend that `config.transfer: auto` stands for. Raises InputError for a model, a vLLM or a server
-    that does not serve.
+    """Start an engine with a model folder or a model of the hub, or find the server at `config.url`. `auto` is the
+    backend that `config.transfer: auto` stands for. Raises InputError for what does not serve.
     """
     config.check_model(model)
     backend = auto if config.transfer == "auto" else config.transfer
@@ -69,10 +67,7 @@ def build_sampler(
 
 
 class VllmSampler:
-    """Draws with the weights of the last `sync_weights`, and with no others.
-
-    Each push gives the weights a version, which every completion names: an engine that has lost them is noticed.
-    """
+    """Draws with the weights of the last `sync_weights` only: each push has a version, which every completion names."""
 
     def __init__(
         self,
@@ -210,12 +205,7 @@ def _seed(seed: int, prompt: int, sample: int) -> int:
 
 
 def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: StopRule) -> Samples:
-    """Convert the answers to the learner's conventions.
-
-    vLLM's `processed_logprobs` are log softmax(logits / temperature) over the tokens that may be drawn: unless that is
-    all, they compare with nothing, and are NaN here. Raises FloatingPointError for log-probabilities that are not
-    finite, RuntimeError for a completion that was given up.
-    """
+    """Raises FloatingPointError for log-probabilities that are not finite, RuntimeError for a completion given up."""
     given_up = next((one for one in drawn if one.finish_reason not in ("stop", "length")), None)
     if given_up is not None:
         raise RuntimeError(f"vLLM ended a completion with finish_reason {given_up.finish_reason!r}")

@@ -76,10 +76,8 @@ class ModelWeights(WeightSource):
 
 
 class VllmWeightSender:
-    """The learner's end of one transfer (`WeightSender`); every rank of a sharded learner has one.
-
-    The engines reach rank 0 at `config.transfer_host`. A sender whose push has failed is of no more use: make another,
-    which ends the update that the engines have begun.
+    """The learner's end of one transfer (`WeightSender`), in every rank. One whose push has failed is of no more use:
+    make another, which ends the update that the engines have begun.
     """
 
     def __init__(
@@ -108,10 +106,7 @@ class VllmWeightSender:
             raise WeightPushError(f"the engines could not be reached for their weights: {error}") from error
 
     def sync_weights(self, version: str) -> None:
-        """Send all weights as they are now; every engine reports `version` afterwards.
-
-        Raises WeightPushError where the push fails on the way, or an engine reports another version.
-        """
+        """Send all weights as they are now. Raises WeightPushError where that fails, or an engine says otherwise."""
         self._client.version, self._weights.begun = version, None
         found = [version]
         try:
