@@ -31,20 +31,15 @@ class PolicyBatch:
     All log-probabilities, also those that the learner computes, are in nats and of the logits divided by `temperature`.
     """
 
-    token_ids: Column
-    """B rows, each a prompt followed by its completion."""
-    lengths: Lengths
-    """The last `lengths[i]` tokens of row i are the completion."""
+    token_ids: Column  # B rows, each a prompt followed by its completion
+    lengths: Lengths  # the last `lengths[i]` tokens of row i are the completion
     advantages: PerToken
     weights: PerToken
     """The share of each token in the step's loss. It already includes masking, aggregation and normalisation over the
     *whole* step, so that micro-batches add up exactly."""
-    old_logprobs: PerToken
-    """Under the policy as it was before the step's first update."""
-    sampler_logprobs: PerToken
-    """As the sampler reported them."""
-    reference_logprobs: PerToken | None = None
-    """Under the reference policy; needed for a KL term in the loss."""
+    old_logprobs: PerToken  # under the policy as it was before the step's first update
+    sampler_logprobs: PerToken  # as the sampler reported them
+    reference_logprobs: PerToken | None = None  # under the reference policy; needed for a KL term in the loss
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
@@ -62,7 +57,6 @@ class PolicyBatch:
 
     @property
     def flat(self) -> dict[str, PerToken]:
-        """The flat arrays that there are, by name."""
         names = ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs")
         return {name: values for name in names if (values := getattr(self, name)) is not None}
 
@@ -85,8 +79,7 @@ class PairBatch(_Rows):
 
     positives: list[list[int]]
     negatives: list[list[int]]
-    weights: list[float]
-    """The share of each pair in the step's loss (1 / number of valid pairs for a plain mean)."""
+    weights: list[float]  # the share of each pair in the step's loss (1 / number of valid pairs for a plain mean)
 
     @property
     def inputs(self) -> list[list[int]]:

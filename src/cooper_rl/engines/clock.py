@@ -40,7 +40,6 @@ class Clock:
         return self.parts()
 
     def parts(self) -> dict[str, float]:
-        """The parts measured so far."""
         return dict(self._measured)
 
     def _note(self, kind: str, name: str, value: float | None) -> None:

@@ -46,8 +46,7 @@ class ShardedLearner:
     they agree on the number of passes first, and those with less work make passes of weight 0.
     """
 
-    local: ClassVar[Any]
-    """The class of the in-process learner."""
+    local: ClassVar[Any]  # the class of the in-process learner
 
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
@@ -137,8 +136,6 @@ class ShardedLearner:
 
 
 class ShardedPolicyLearner(ShardedLearner):
-    """One process of a causal language model; implements `PolicyLearner`."""
-
     local = TorchPolicyLearner
     learner: TorchPolicyLearner
     _sender: WeightSender | None = None
@@ -162,16 +159,14 @@ class ShardedPolicyLearner(ShardedLearner):
         )
 
     def connect(self, open_sender: OpenSender) -> None:
-        """Open this process's end of a transfer, in place of the one before."""
         if self._sender is not None:
             self._sender.disconnect()
         self._sender = open_sender(self.learner.model, self.rank)
 
     def sync_weights(self, version: str) -> None:
-        """Send all weights as they are now. Every process calls this, to gather each weight together."""
         if self._sender is None:
             raise RuntimeError("no transfer is open: call connect first")
-        self.model.reshard()
+        self.model.reshard()  # every process, to gather each weight together
         self._sender.sync_weights(version)
 
     def _rows(self, token_ids: Column, lengths: Lengths) -> list[int]:
@@ -183,8 +178,6 @@ _TWO_TOKENS = Column.of([[0, 0]])
 
 
 class ShardedRewardModelLearner(ShardedLearner):
-    """One process of a sequence-classification model with one label; implements `RewardModelLearner`."""
-
     local = TorchRewardModelLearner
     learner: TorchRewardModelLearner
 
@@ -278,7 +271,6 @@ def shares(costs: Sequence[int], groups: Sequence[Sequence[int]], ranks: int) ->
 
 
 def same_prompt(token_ids: Column, lengths: Lengths) -> list[list[int]]:
-    """Rows with the same tokens before their last `lengths[i]`."""
     groups: dict[bytes, list[int]] = {}
     for i, row in enumerate(token_ids):
         groups.setdefault(row[: len(row) - lengths[i]].tobytes(), []).append(i)

@@ -91,7 +91,6 @@ def filling_gaps(kept: Int[Tensor, " kept"]) -> Int[Tensor, " kept"]:
 
 
 def build_cache(config: PreTrainedConfig) -> Cache:
-    """An empty cache, buffered if every layer is full attention, else transformers' own."""
     cache = DynamicCache(config=config)
     if any(type(layer) is not DynamicLayer for layer in cache.layers):
         return cache

@@ -115,7 +115,6 @@ class PackedLinear:
         self._plain = None if self._packed is not None and self._work >= _WORTHWHILE else weight
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """[N, in] of any type -> [N, out]."""
         rows = rows.to(self._dtype)
         if self._packed is not None and (self._plain is None or len(rows) * self._work >= _WORTHWHILE):
             return product(rows, self._packed, self._bias)

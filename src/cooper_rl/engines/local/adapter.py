@@ -22,14 +22,10 @@ from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
 
-HEADS = ("score", "classifier")
-"""The names that transformers gives to the head of a sequence classifier."""
-ADAPTER = "default"
-"""Peft's name for the only adapter of a model."""
-_BASE = "frozen_weights.sha256"
-"""The file with the fingerprint of the weights that an adapter was trained beside."""
-_SAMPLED = 64
-"""Numbers of each frozen tensor that its fingerprint is made of."""
+HEADS = ("score", "classifier")  # the names that transformers gives to the head of a sequence classifier
+ADAPTER = "default"  # peft's name for the only adapter of a model
+_BASE = "frozen_weights.sha256"  # the file with the fingerprint of the weights that an adapter was trained beside
+_SAMPLED = 64  # numbers of each frozen tensor that its fingerprint is made of
 
 
 def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> str:
@@ -125,7 +121,6 @@ def adapter_off(model: nn.Module) -> Iterator[None]:
 
 
 def adapted_layers(model: nn.Module) -> list[Any]:
-    """Peft's layers."""
     return [module for module in model.modules() if hasattr(module, "base_layer")]
 
 
@@ -147,7 +142,6 @@ def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def head_modules(model: PreTrainedModel) -> list[str]:
-    """The names of a reward model's head, which is trained whole."""
     return [name for name in HEADS if isinstance(getattr(model, name, None), nn.Module)]
 
 

@@ -79,7 +79,6 @@ def keep_freed_memory() -> bool:
 
 
 def available_cores() -> int:
-    """The number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Linux: respects taskset, cpusets and batch schedulers
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -92,8 +92,7 @@ class TorchLearner:
             _enable_checkpointing(self.model)
         self._plain_head = self._has_plain_head()
 
-    _has_plain_head: Callable[[], bool]
-    """Whether the logits are just a linear head applied to the last hidden states."""
+    _has_plain_head: Callable[[], bool]  # whether the logits are just a linear head applied to the last hidden states
 
     @torch.no_grad()
     def _agrees(self, head: Any, tokens: Sequence[int], at: slice | int) -> bool:
@@ -107,7 +106,6 @@ class TorchLearner:
 
     @property
     def learning_rate(self) -> float:
-        """That of the next `optim_step`."""
         c = self.config
         return c.learning_rate * learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
 
@@ -225,7 +223,6 @@ class TorchLearner:
 
     @contextmanager
     def _training_pass(self) -> Iterator[None]:
-        """A context for forward passes that need a gradient. Raises RuntimeError for a frozen learner."""
         if not self.trainable:
             raise RuntimeError("this learner is frozen (trainable=False)")
         drop_decoder(self.model)  # the pass needs the memory, and the weights are about to change
@@ -258,8 +255,7 @@ class TorchLearner:
             adapter.own(tensor).copy_(values[name][adapter.own_rows(tensor)] if tensor.ndim else values[name])
 
 
-LOGITS_PER_CHUNK = 2**24
-"""64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model."""
+LOGITS_PER_CHUNK = 2**24  # 64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model
 
 
 class TorchPolicyLearner(TorchLearner):
@@ -401,7 +397,6 @@ class TorchRewardModelLearner(TorchLearner):
         return scores
 
     def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
-        """Logits, at least in float32."""
         check_not_empty(token_ids)
         lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
         if self._plain_head:
@@ -417,7 +412,6 @@ class TorchRewardModelLearner(TorchLearner):
 
 
 def check_not_empty(token_ids: Sequence[Sequence[int] | np.ndarray]) -> None:
-    """Raises ValueError where a row has no token."""
     if not all(map(len, token_ids)):
         raise ValueError("a reward-model input is empty")
 

@@ -130,7 +130,6 @@ def _merged(path: str, base: PreTrainedModel, quantization: Any) -> PreTrainedMo
 
 
 def _load_config(path: str) -> PretrainedConfig:
-    """The config of a model; for an adapter, that of its base."""
     check_weights(path)
     while base := adapter_base(path):
         path = base

@@ -73,15 +73,13 @@ class PackedRows:
 
     token_ids: Int[Tensor, "1 T"]
     position_ids: Int[Tensor, "1 T"]
-    places: Int[Tensor, "B L"]
-    """Of every token of every row; 0 after the end of a row."""
+    places: Int[Tensor, "B L"]  # of every token of every row; 0 after the end of a row
     prefixes: Int[Tensor, "G P"]
     suffixes: Int[Tensor, "S C"]
     suffix_keys: Int[Tensor, "S P+C"]
     suffix_sees: Bool[Tensor, "S 1 C P+C"]
     """Whether a token of a suffix attends to a key: to its whole prefix, and to its suffix up to itself."""
-    origin: Int[Tensor, " T"]
-    """The index of each token in the flattened prefixes followed by the flattened suffixes."""
+    origin: Int[Tensor, " T"]  # the index of each token in the flattened prefixes followed by the flattened suffixes
 
 
 @dataclass(frozen=True)

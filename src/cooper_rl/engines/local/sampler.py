@@ -31,7 +31,6 @@ class Drafts:
     """B completions. Completion i is sample `sample[i]` of prompt `prompt[i]` and has at most `limit[i]` tokens."""
 
     def __init__(self, limits: Sequence[int], n: int, prompts: range) -> None:
-        """`n` drafts for each of these prompts; `limits` are those of all."""
         chosen = np.array(prompts, int)
         self.prompt, self.sample = np.repeat(chosen, n), np.tile(np.arange(n), len(chosen))
         self.limit = np.repeat(np.array(limits, int)[chosen], n)
@@ -43,7 +42,6 @@ class Drafts:
         return len(self.prompt)
 
     def open(self, rows: Int[np.ndarray, " R"]) -> np.ndarray:
-        """Whether each of these completions goes on."""
         return ~self._stopped[rows] & (self._lengths[rows] < self.limit[rows])
 
     def extend(self, rows: np.ndarray, token_ids: np.ndarray, logprobs: np.ndarray, rule: StopRule) -> None:
@@ -144,7 +142,6 @@ class DecodingBatch:
         return [batch._forward(ids[:, None], batch._positions) for batch, ids in zip(batches, token_ids, strict=True)]
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
-        """Continue with these rows only, in this order."""
         self._positions = self._positions.index_select(0, rows)
         if self._grouped is not None:
             self._grouped.keep(rows)
@@ -177,8 +174,7 @@ LEAVE_LARGE_ABOVE = 0.03
 class DecodingJob:
     model: PreTrainedModel
     compact: CompactDecoder | None
-    large: bool
-    """Whether `compact` is of a large model."""
+    large: bool  # whether `compact` is of a large model
     prompts: Sequence[Sequence[int]]
     drafts: Drafts
     params: SamplingParams
@@ -199,8 +195,7 @@ class Wave:
         self._slots = np.arange(len(rows))  # indices of `rows` that are still in the batch
         self._noise = RowNoise(job.seed, list(zip(prompts, samples, strict=True)))
         self.logits = self.batch.prefill([job.prompts[prompt] for prompt in counts], list(counts.values()))
-        self.tokens = torch.empty(0, dtype=torch.long)
-        """The last token of each row, once one is drawn."""
+        self.tokens = torch.empty(0, dtype=torch.long)  # the last token of each row, once one is drawn
         self._stop_ids = torch.tensor(sorted(job.rule.token_ids), device=self.logits.device, dtype=torch.long)
 
     def __len__(self) -> int:
@@ -260,8 +255,7 @@ def _whole_groups(prompts: Int[np.ndarray, " B"], most: int) -> int:
 
 COMPACT_FROM_TOKENS = 32
 """Completion length from which copying the weights of a large model saves more time than it costs."""
-SMALL_MODEL = 20_000_000
-"""Number of parameters below which the cost of the copy does not matter."""
+SMALL_MODEL = 20_000_000  # number of parameters below which the cost of the copy does not matter
 
 
 class NativeSampler:
@@ -299,7 +293,6 @@ class NativeSampler:
 
     @property
     def model(self) -> PreTrainedModel:
-        """Raises RuntimeError before there is one."""
         if self._model is None:
             raise RuntimeError("no model to sample from: pass one, or call sync_weights first")
         return self._model
@@ -381,7 +374,6 @@ def _context(model: PreTrainedModel) -> int | None:
 
 @contextmanager
 def _inference(model: PreTrainedModel, autocast: str) -> Iterator[None]:
-    """Evaluation mode, no autograd, and bfloat16 if asked for."""
     training = model.training
     model.eval()
     bfloat16 = torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=autocast == "bfloat16")

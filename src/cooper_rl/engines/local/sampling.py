@@ -144,7 +144,6 @@ def keep_min_p(logits: Logits, min_p: float) -> Logits:
 
 
 def filter_logits(logits: Logits, params: SamplingParams) -> Logits:
-    """The logits, already divided by the temperature, after the filters of `params`."""
     if params.top_k > 0:
         logits = keep_top_k(logits, params.top_k)
     if params.top_p < 1:
@@ -183,7 +182,6 @@ class StopRule:
         return bool(self.stop_at(last)[0] or (self.may_end_a_text(last)[0] and self.ends_a_text(token_ids)))
 
     def stop_at(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
-        """Which of these tokens stop a completion by themselves."""
         return np.isin(last, self._stop_ids)
 
     def may_end_a_text(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:

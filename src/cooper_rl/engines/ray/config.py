@@ -25,9 +25,7 @@ SAMPLERS = Kinds("sampler", "cooper_rl.engines.ray.config", ["check", "processes
 
 
 @dataclass(frozen=True)
-class Resources:
-    """CPU cores and GPUs that one process reserves."""
-
+class Resources:  # of one process
     cpus: float
     gpus: float
 
@@ -170,7 +168,6 @@ class ClusterEngine(Config):
 
     @property
     def policy_group(self) -> RankGroup:
-        """The processes of the policy, its reference and the sampler."""
         return self.session.groups[0]
 
     @property

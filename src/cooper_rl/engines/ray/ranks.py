@@ -58,7 +58,6 @@ class Actors:
             ) from error
 
     def launch(self, number: int) -> None:
-        """Begin to start an actor, in place of the one before."""
         if self.actors[number] is not None:
             ray.kill(self.actors[number])
         start = ray.remote(self._actor).options(
@@ -98,7 +97,6 @@ class Actors:
         return ray.get(list(calls.values()))
 
     def close(self) -> None:
-        """End the actors and free their devices."""
         for actor in self.actors:
             if actor is not None:
                 ray.kill(actor)
@@ -114,7 +112,6 @@ class RankGroup(Actors):
     def __init__(
         self, name: str, ranks: int, each: Resources, logs: Path, start_timeout_s: float, call_timeout_s: float
     ) -> None:
-        """Begin to start the processes. Raises InputError where no devices are free in time."""
         super().__init__(RankProcess, name, f"a process of {name}", ranks, each, logs / name, start_timeout_s)
         self.name, self._start_timeout_s, self._call_timeout_s = name, start_timeout_s, call_timeout_s
         self._lock, self._keys = Lock(), count(1)
@@ -123,7 +120,6 @@ class RankGroup(Actors):
             self.launch(rank)
 
     def join(self) -> None:
-        """Wait until the processes have started and form a process group."""
         (address,) = self.results({0: self.actors[0].address.remote()}, self._start_timeout_s)
         given = (address, len(self.actors), 2 * self._call_timeout_s)  # this side gives up first
         joining = {rank: actor.join.remote(rank, *given) for rank, actor in enumerate(self.actors)}
@@ -206,8 +202,6 @@ class RankProcess:
 
 
 class RankSampler(NativeSampler):
-    """The sampler in one process of the policy, with a copy of the whole model."""
-
     def __init__(self, config: LearnerConfig, max_rows: int) -> None:
         super().__init__(load_tokenizer(config.model), max_rows=max_rows, autocast=config.autocast)
         self._config = config
@@ -230,8 +224,6 @@ class RankSampler(NativeSampler):
 
 
 class RemoteLearner:
-    """A learner in the processes of a group; implements `Learner`."""
-
     sharded: ClassVar[Any]  # the class in each process
 
     def __init__(self, group: RankGroup, config: LearnerConfig, total_steps: int, trainable: bool) -> None:
@@ -274,8 +266,7 @@ class RemotePolicyLearner(RemoteLearner):
         """See `WeightSender`. Raises RuntimeError before `connect`."""
         self._call("sync_weights", version)
 
-    def disconnect(self) -> None:
-        """Nothing: the processes leave the transfer when the next one is opened."""
+    def disconnect(self) -> None: ...  # the processes leave the transfer when the next one is opened
 
 
 class RemoteRewardModelLearner(RemoteLearner):

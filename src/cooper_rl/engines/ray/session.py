@@ -27,8 +27,7 @@ class Session:
 
     def __init__(self, engine: ClusterEngine, directory: Path) -> None:
         """Logs of all processes go to `directory/logs`. Raises InputError as `ClusterEngine.open` says."""
-        self.groups: list[RankGroup] = []
-        """The policy's group, then that of the reward models where it is another."""
+        self.groups: list[RankGroup] = []  # the policy's group, then that of the reward models where it is another
         self.engines: RayEngines | None = None
         """The vLLM engines. They have devices, and no model before their `start`."""
         self._started_ray = not ray.is_initialized()

@@ -28,8 +28,6 @@ logger = logging.getLogger(__name__)
 
 
 class EngineProcess:
-    """A Ray actor with one vLLM engine. It decides nothing, and its weights are all its state."""
-
     def __init__(self, log: str, threads: int, path: list[str]) -> None:
         begin_process(log, threads, path)
         self._engine: Any = None
@@ -64,12 +62,10 @@ class RayEngines(Actors):
     dtype: torch.dtype = torch.float32
 
     def __init__(self, count: int, each: Resources, logs: Path, start_timeout_s: float, call_timeout_s: float) -> None:
-        """Reserve devices. Raises InputError where none are free in time."""
         devices, who, log = "the vLLM engines", "vLLM engine {}", logs / "engine"
         super().__init__(EngineProcess, devices, who, count, each, log, start_timeout_s)
         self.restarts, self._call_timeout_s = 0, call_timeout_s
-        self._given: Any = None
-        """The model, the settings and the transfer's backend that all engines were started with."""
+        self._given: Any = None  # the model, the settings and the transfer's backend that all engines were started with
 
     def start(self, model: str, config: VllmConfig, backend: str) -> Self:
         """Have every engine load the model, unless it has. Raises InputError where a machine's vLLM does not serve."""
@@ -124,7 +120,6 @@ class RayEngines(Actors):
         return self.results(self._calls(verb, each), self._given[1].timeout_s)
 
     def _calls(self, verb: str, each: Sequence[tuple[Any, ...]] | None = None) -> dict[int, Any]:
-        """Calls of a method of every engine, with the engine's own arguments if there are any."""
         given = each or [()] * len(self.actors)
         return {i: actor.call.remote(verb, *given[i]) for i, actor in enumerate(self.actors)}
 

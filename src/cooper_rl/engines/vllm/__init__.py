@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
     from cooper_rl.engines.vllm.sampler import VllmSampler
 
-OLDEST = (0, 32)
-"""The oldest vLLM whose weight-transfer API this package speaks."""
+OLDEST = (0, 32)  # the oldest vLLM whose weight-transfer API this package speaks
 
 
 class VllmConfig(Config):
@@ -158,7 +157,6 @@ def _check_architecture(path: str, names: list[str], text: dict[str, Any]) -> No
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Major and minor version."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
 

@@ -27,10 +27,8 @@ HEALTH_POLL_S = 1.0
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """A request for one completion; `params` are vLLM's SamplingParams as plain data."""
-
     prompt: list[int]
-    params: dict[str, Any]
+    params: dict[str, Any]  # vLLM's SamplingParams as plain data
 
 
 @dataclass(frozen=True)
@@ -252,7 +250,6 @@ def _json_of(response: httpx.Response) -> Any:
 
 @contextmanager
 def _refused(what: str, remedy: str) -> Iterator[None]:
-    """Say what a server does not do, why, and the remedy, where a call fails."""
     try:
         yield
     except (RuntimeError, LookupError) as error:
@@ -260,7 +257,6 @@ def _refused(what: str, remedy: str) -> Iterator[None]:
 
 
 def _check_settings(url: str, described: dict[str, Any], backend: str) -> None:
-    """Raises InputError for settings of a server under which it would draw or report something else."""
     mode = described["model_config"]["logprobs_mode"]
     if mode != "processed_logprobs":
         raise InputError(

@@ -37,7 +37,6 @@ Connect = Callable[[InferenceEngine, VllmConfig, str, PolicyLearner], WeightSend
 
 
 def connect_here(engine: InferenceEngine, config: VllmConfig, backend: str, learner: PolicyLearner) -> WeightSender:
-    """Connect a learner whose model is in this process."""
     model = getattr(learner, "model", None)
     if not isinstance(model, PreTrainedModel):
         raise TypeError(f"the vLLM sampler needs a learner with a `model` in this process, not {learner!r}")
@@ -164,7 +163,6 @@ class VllmSampler:
             self._disconnect()
 
     def take_metrics(self) -> Metrics:
-        """See `MeasuredSampler`: restarts, reconnections, failed pushes, and seconds of all pushes."""
         taken = {"engine/restarts": float(self._engine.restarts - self._restarts), **self._counts}
         self._restarts, self._counts = self._engine.restarts, dict.fromkeys(COUNTED, 0.0)
         return taken

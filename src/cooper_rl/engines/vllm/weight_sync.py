@@ -36,8 +36,7 @@ from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.engines import InferenceEngine
 
 EXTENSION = f"{__name__}.Extension"
-UNFINISHED = "unfinished "
-"""Prefix of an engine's version while its weights change, and after a push that was cut."""
+UNFINISHED = "unfinished "  # prefix of an engine's version while its weights change, and after a push that was cut
 
 
 class Extension:
@@ -60,7 +59,6 @@ class ModelWeights(WeightSource):
         self.begun: Iterator[tuple[str, Tensor]] | None = None  # the pass of a push
 
     def metadata(self) -> list[ParamMeta]:
-        """Name, type and shape of each weight, in the order of the pass."""
         named = [(name, p) for name, p in self._model.named_parameters() if ".lora_" not in name]
         return [ParamMeta(name.replace(".base_layer.", "."), self._dtype, tuple(p.shape)) for name, p in named]
 
@@ -183,14 +181,10 @@ class _GlooGroup:
 
 @dataclass(kw_only=True)
 class GlooInitInfo(NCCLWeightTransferInitInfo):
-    """Address of the group, for a worker that joins it."""
-
     timeout_s: float = 600.0
 
 
-class GlooEngine(NCCLWeightTransferEngine):
-    """The receiving half, in every worker."""
-
+class GlooEngine(NCCLWeightTransferEngine):  # the receiving half, in every worker
     init_info_cls = GlooInitInfo
 
     def init_transfer_engine(self, init_info: GlooInitInfo) -> None:
@@ -223,8 +217,6 @@ class GlooEngine(NCCLWeightTransferEngine):
 
 @dataclass
 class GlooTrainerInitInfo(NCCLTrainerInitInfo):
-    """Address of the group, for the sender that opens it."""
-
     backend: ClassVar[str] = "gloo"
     timeout_s: float = 600.0
 
@@ -238,7 +230,6 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
     def trainer_init(
         cls, init_info: GlooTrainerInitInfo, *, client: Any, source: WeightSource | None = None
     ) -> "GlooTrainerEngine":
-        """Open the group; returns when every worker has joined."""
         engine = cls(client=client, source=source, is_sender=init_info.is_sender)
         if engine.is_sender:
             host, port, size = init_info.master_address, init_info.master_port, init_info.world_size
