@@ -14,13 +14,12 @@ from pydantic import Field, model_validator
 from cooper_rl.config.base import Config
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines import ENGINES
-from cooper_rl.engines.local import LocalEngine
+from cooper_rl.engines.local import LearnsHere
 from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig, SamplingParams
-    from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
     from cooper_rl.engines.vllm.sampler import VllmSampler
 
 OLDEST = (0, 32)  # the oldest vLLM whose weight-transfer API this package speaks
@@ -100,16 +99,10 @@ class VllmConfig(Config):
 
 
 @ENGINES.register
-class VllmEngine(VllmConfig):
+class VllmEngine(LearnsHere, VllmConfig):
     """Learners in this process; vLLM draws, in this process too or behind a `url`."""
 
     kind: Literal["vllm"] = "vllm"
-
-    def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
-        return LocalEngine().policy(config, total_steps, trainable)
-
-    def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchRewardModelLearner:
-        return LocalEngine().reward_model(config, total_steps, trainable)
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> VllmSampler:
         import torch  # noqa: PLC0415 - settings are checked without torch
