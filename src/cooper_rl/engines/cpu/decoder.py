@@ -1,8 +1,6 @@
-"""Decoding on a CPU: one token for every row of a Llama-shaped model in few tensor operations.
-
-The projections of queries, keys and values are one product, as are the MLP's gate and input; weights are packed for
-oneDNN where that is faster. Rows that continue one prompt hold and read it once: all their queries attend to it
-together, then each to its own row, joined by their normalisers (FlashAttention, Dao et al. 2022, section 3.1).
+"""Decoding on a CPU: one token for every row of a Llama-shaped model in few tensor operations. Rows that continue one
+prompt read it once: all their queries attend to it together, then each to its own row, joined by their normalisers
+(FlashAttention, Dao et al. 2022, section 3.1).
 """
 
 from collections.abc import Callable, Sequence
@@ -54,14 +52,10 @@ class GroupedCache:
             left = (left[:, None] == prompts).int().argmax(1)
         self._place_rows(left)
 
-    def attend(
-        self,
-        layer: int,
-        queries: Float[Tensor, "R kv_heads shared size"],
-        keys: Float[Tensor, "R kv_heads 1 size"],
-        values: Float[Tensor, "R kv_heads 1 size"],
-    ) -> Float[Tensor, "R kv_heads shared size"]:
-        """Append one token's keys and values to every row. Returns the attention output of its queries, float32."""
+    def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Append one token's keys and values [R, kv_heads, 1, size] to every row. Returns the attention output of its
+        queries [R, kv_heads, shared, size], float32.
+        """
         prompt_keys, prompt_values = self._prompts[layer]
         queries, keys, values = (x.to(prompt_keys.dtype) for x in (queries, keys, values))
         _, kv_heads, shared, size = queries.shape
@@ -114,14 +108,10 @@ class CompactDecoder:
     def __init__(self, model: PreTrainedModel, dtype: torch.dtype = torch.float32) -> None:
         config: Any = model.config
         body: Any = model.base_model
-        self._dtype = dtype
-        self._embedding: Tensor = body.embed_tokens.weight
-        self._rotary = body.rotary_emb
-        self._eps: float = config.rms_norm_eps
-        self._heads: int = config.num_attention_heads
-        self._kv_heads: int = config.num_key_value_heads
+        self._dtype, self._eps = dtype, config.rms_norm_eps
+        self._embedding, self._rotary, self._norm = body.embed_tokens.weight, body.rotary_emb, body.norm.weight
+        self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
         self._blocks = [_Block(layer, dtype) for layer in body.layers]
-        self._norm: Tensor = body.norm.weight
         self._head = PackedLinear([model.get_output_embeddings()], dtype)  # pyright: ignore[reportArgumentType]
 
     def step(
@@ -138,11 +128,7 @@ class CompactDecoder:
         return self._logits(self._hidden(token_ids, positions, attend))
 
     def prefill(
-        self,
-        token_ids: Int[Tensor, "G T"],
-        positions: Int[Tensor, "G T"],
-        mask: Int[Tensor, "G P+T"] | None,
-        cache: Cache,
+        self, token_ids: Int[Tensor, "G T"], positions: Tensor, mask: Int[Tensor, "G P+T"] | None, cache: Cache
     ) -> Float[Tensor, "G vocab"]:
         """Append T tokens to a buffered cache of P tokens; `mask` is 0 at padding. Returns the last tokens' logits."""
         groups, new = token_ids.shape

@@ -1,9 +1,7 @@
 """Linear layers on oneDNN's kernels, where those are faster than what PyTorch takes by itself.
 
-PyTorch computes float32 products with MKL, which leaves AVX-512 unused on AMD processors; oneDNN, which PyTorch
-includes for its compiler, is twice as fast with the same rounding error (docs/performance.md). Under bfloat16 autocast
-PyTorch converts the weights in every pass. Here a copy of 2 bytes a weight in oneDNN's layout, and for the gradient of
-the input one of the transpose, are kept until the weights change; products add up in float32, as autocast's do.
+PyTorch's own MKL leaves AVX-512 unused on AMD processors (docs/performance.md), and its bfloat16 autocast converts the
+weights in every pass: here packed copies of 2 bytes a weight, also of the transpose, are kept until the weights change.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
-"""Low-rank adapters (LoRA, by peft) in a model and on disk, and weights that may be sharded.
-
-The model stays a plain transformers model, whose projections are peft's layers around the frozen ones. A parameter may
-be one process's rows of a tensor (FSDP2's `DTensor`); all processes take part, and their number may change on disk.
+"""Low-rank adapters (LoRA, by peft) in a model and on disk, and weights of which a process may hold some rows (FSDP2's
+`DTensor`): then all processes take part, and their number may change on disk.
 """
 
 import hashlib

@@ -1,7 +1,5 @@
-"""The learners of this process, for the policy and the reward model: optimizer, schedule, checkpoints.
-
-A checkpoint is a Hugging Face folder with a folder `trainer_state` in it: AdamW's moments by parameter name, in one
-file or in one for each process that holds rows of them, whose number may change, and counters.
+"""The learners of this process, for the policy and the reward model. A checkpoint is a Hugging Face folder with a
+folder `trainer_state`: counters, and AdamW's moments by parameter name, in one file for each process that held rows.
 """
 
 import json

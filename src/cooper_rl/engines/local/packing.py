@@ -1,7 +1,5 @@
-"""Ragged rows of tokens as tensors: micro-batches, padded or packed, and attention over packed rows.
-
-Packing makes one sequence of rows without padding, which holds a prefix that several of them share (a prompt, or a
-question and its reference answer) only once: a causal model computes the same for it in every row.
+"""Ragged rows of tokens as tensors: micro-batches, padded, or packed into one sequence that holds a prefix which
+several rows share only once (a causal model computes the same for it in every row), and attention over packed rows.
 """
 
 from collections.abc import Sequence
@@ -209,15 +207,10 @@ def packed_hidden_states(model: PreTrainedModel, packed: PackedRows) -> Float[Te
 
 
 def _attention(
-    module: nn.Module,
-    query: Float[Tensor, "B heads T size"],
-    key: Float[Tensor, "B kv_heads T size"],
-    value: Float[Tensor, "B kv_heads T size"],
-    attention_mask: Tensor | None,
-    packed_rows: PackedRows | None = None,
-    packed_bias: Float[Tensor, "S 1 C P+C"] | None = None,
-    **settings: Any,
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **settings: Any
 ) -> tuple[Float[Tensor, "B T heads size"], None]:
+    """Query [B, heads, T, size], key and value [B, kv_heads, T, size]; a packed bias [S, 1, C, P+C]."""
+    packed_rows, packed_bias = settings.pop("packed_rows", None), settings.pop("packed_bias", None)
     if packed_rows is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
     in_float32 = torch.is_autocast_enabled("cpu") and _stays_float32(query.device)
@@ -237,14 +230,9 @@ def _stays_float32(device: torch.device) -> bool:
 
 
 def _attend(
-    q: Float[Tensor, "T heads size"],
-    k: Float[Tensor, "T kv_heads size"],
-    v: Float[Tensor, "T kv_heads size"],
-    queries: Int[Tensor, "N C"],
-    keys: Int[Tensor, "N L"],
-    **how: Any,
+    q: Tensor, k: Tensor, v: Tensor, queries: Int[Tensor, "N C"], keys: Int[Tensor, "N L"], **how: Any
 ) -> Float[Tensor, "N C heads size"]:
-    """Attention of the tokens at the places `queries` to the tokens at the places `keys`."""
+    """Attention of the tokens [T, heads, size] at the places `queries` to those [T, kv_heads, size] at `keys`."""
     rows_k, rows_v = _take(k, keys).transpose(1, 2), _take(v, keys).transpose(1, 2)
     rows_q = _take(q, queries).unflatten(2, (k.shape[1], -1))
     # The query heads that share a key head take turns, so neither keys nor bias are repeated.

@@ -1,7 +1,5 @@
-"""Draws tokens: filters, reproducible random numbers, and when a completion ends.
-
-Filters give a dropped token the logit `-inf`. They follow the temperature in the order of Hugging Face `generate`:
-top-k, top-p, min-p, each on the renormalised output of the one before. (vLLM applies min-p first.)
+"""Draws tokens: filters, reproducible random numbers, and when a completion ends. Filters follow the temperature in the
+order of Hugging Face `generate`: top-k, top-p, min-p, each on the renormalised output of the one before.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
-"""Weights of a learner on their way into vLLM engines, and the backend `gloo` for CPUs.
-
-vLLM's weight-transfer API has four verbs, those of `_Client`, and a backend with a sending and a receiving half, which
-both sides look up by name: vLLM's own `nccl` and `ipc`, and our `gloo`, which importing this file registers.
+"""Weights of a learner on their way into vLLM engines. vLLM's weight-transfer API has four verbs, those of `_Client`,
+and backends with a sending and a receiving half: its own `nccl` and `ipc`, and our `gloo`, registered by this import.
 """
 
 # vLLM has an environment of its own, where types are not checked.
