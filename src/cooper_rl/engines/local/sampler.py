@@ -256,9 +256,9 @@ SMALL_MODEL = 20_000_000  # number of parameters below which the cost of the cop
 class NativeSampler:
     """A `Sampler` that decodes with the learner's own weights, in this process.
 
-    It follows later updates of `learner.model` at once. For long completions of a Llama-shaped model on a CPU it packs a
-    copy of the weights (`CompactDecoder`), kept until they change or the next training pass begins; then others enter as
-    completions end, else a batch ends before the next begins. `max_rows` bounds the completions decoded together (0:
+    It follows later updates of `learner.model` at once. For long completions of a Llama-shaped model on a CPU it packs
+    a copy of the weights (`CompactDecoder`), kept until they change or the next training pass begins; then others enter
+    as completions end, else a batch ends before the next begins. `max_rows` bounds the completions decoded together (0:
     all). A completion depends on the weights, its prompt, the parameters, the seed and its place (prompt index, sample
     index), and on the rest of the batch only through rounding.
     """
