@@ -11,7 +11,10 @@ from cooper_rl.cli.console import record_from as record_from
 from cooper_rl.cli.console import rule_from as rule_from
 from cooper_rl.cli.console import say as say
 from cooper_rl.cli.runs import say_how_to_open as say_how_to_open
+from cooper_rl.clients.chat import ChatClient as ChatClient
+from cooper_rl.clients.chat import ChatConfig as ChatConfig
 from cooper_rl.clients.chat import ChatReply as ChatReply
+from cooper_rl.clients.chat import FailureKind as FailureKind
 from cooper_rl.clients.chat import Message as Message
 from cooper_rl.config.base import Config as Config
 from cooper_rl.config.base import Kinds as Kinds
@@ -98,11 +101,6 @@ from cooper_rl.rewards.base import Scores as Scores
 from cooper_rl.rewards.base import ShapingConfig as ShapingConfig
 from cooper_rl.rewards.context import StepContext as StepContext
 from cooper_rl.rewards.input import RewardModelInput as RewardModelInput
-from cooper_rl.rewards.kinds.judge import Heard as Heard
-from cooper_rl.rewards.kinds.judge import JudgedReward as JudgedReward
-from cooper_rl.rewards.kinds.judge import JudgeRewardConfig as JudgeRewardConfig
-from cooper_rl.rewards.kinds.judge import Question as Question
-from cooper_rl.rewards.kinds.judge import Tally as Tally
 from cooper_rl.rewards.kinds.plain import RuleReward as RuleReward
 from cooper_rl.rewards.kinds.plain import SumConfig as SumConfig
 from cooper_rl.rewards.kinds.plain import WeightedSum as WeightedSum
@@ -128,5 +126,7 @@ from cooper_rl.stage2.scored import Updated as Updated
 from cooper_rl.trainer import CooperTrainer as CooperTrainer
 from cooper_rl.verifyrm.config import JudgeConfig as JudgeConfig
 from cooper_rl.verifyrm.config import read_judge as read_judge
+from cooper_rl.verifyrm.judgement import judge_chat as judge_chat
+from cooper_rl.verifyrm.judgement import judgement_of as judgement_of
 from cooper_rl.verifyrm.label import LazyJudge as LazyJudge
 from cooper_rl.verifyrm.label import judge_settings as judge_settings

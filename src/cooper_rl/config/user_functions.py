@@ -31,7 +31,7 @@ MOVED = {
     "cooper_rl.rewards.rule": "cooper_rl.rules",
     "cooper_rl.rewards.combining": "cooper_lab.designs.ensemble",
     "cooper_rl.rewards.compared": "cooper_lab.designs.compared",
-    "cooper_rl.rewards.judging": "cooper_rl.rewards.kinds.judge",
+    "cooper_rl.rewards.judging": "cooper_lab.designs.pointwise_judge",
     "cooper_rl.rewards.model": "cooper_rl.rewards.input",
     "cooper_rl.rewards.references": "cooper_lab.designs.references",
     "cooper_rl.clients.chat_config": "cooper_rl.clients.chat",
