@@ -25,6 +25,7 @@ MOVED = {
     "cooper_rl.problems.arithmetic_corruption": "cooper_lab.arithmetic.corruption",
     "cooper_rl.data.arithmetic.problems": "cooper_lab.arithmetic.problems",
     "cooper_rl.data.arithmetic.corruption": "cooper_lab.arithmetic.corruption",
+    "cooper_rl.policy.process": "cooper_lab.designs.process_credit",
     "cooper_rl.policy.losses": "cooper_rl.losses.policy",
     "cooper_rl.engines.cluster": "cooper_rl.engines.ray",
     "cooper_rl.engines.sampling": "cooper_rl.engines.config",

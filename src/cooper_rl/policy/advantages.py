@@ -1,7 +1,8 @@
-"""Advantages: how much better a completion is than its group."""
+"""Advantages: how much better a completion is than its group, and what its steps add to those of its tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -10,10 +11,12 @@ from pydantic import Field
 from cooper_rl.config.base import Config, Kinds
 
 if TYPE_CHECKING:
+    import numpy as np
     from jaxtyping import Bool, Float
     from torch import Tensor
 
-    from cooper_rl.rollouts import Ragged
+    from cooper_rl.rewards.context import RewardModel
+    from cooper_rl.rollouts import Ragged, Rollouts
 
 ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["advantages"])
 """The kinds of `algorithm.advantages`."""
@@ -54,6 +57,35 @@ class ReadsCompletions(Protocol):
 
 
 AdvantageConfig = Annotated[Advantage | ReadsCompletions, ADVANTAGES]
+
+PROCESS_CREDITS = Kinds("process credit", __name__, ["token_credit", "model", "outcome_weight"])
+"""The kinds of `algorithm.process`."""
+
+
+@dataclass(frozen=True)
+class TokenCredit:
+    """For each completion, the advantage of each of its tokens by the step that it belongs to; and metrics."""
+
+    advantages: Sequence[Float[np.ndarray, " T"]]
+    metrics: dict[str, float]
+
+
+class ProcessCredit(Protocol):
+    """Settings of credit for the steps of a completion."""
+
+    model: str
+    """The name of the reward model that scores the steps."""
+    outcome_weight: float
+    """Factor of the advantages of the finished reward, to which those of the steps are added."""
+
+    def token_credit(
+        self, model: RewardModel, rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
+    ) -> TokenCredit:
+        """The advantages of all tokens. `decode` gives the text of token ids, without special tokens."""
+        ...
+
+
+ProcessConfig = Annotated[ProcessCredit, PROCESS_CREDITS]
 
 
 def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:

@@ -7,8 +7,7 @@ from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.losses.policy import GSPO, AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
-from cooper_rl.policy.advantages import GRPO, AdvantageConfig
-from cooper_rl.policy.process import ProcessConfig
+from cooper_rl.policy.advantages import GRPO, AdvantageConfig, ProcessConfig
 
 
 class OverlongConfig(Config):
