@@ -69,6 +69,9 @@ from cooper_rl.evaluation.reward_model import expected_calibration_error as expe
 from cooper_rl.evaluation.reward_model import reliability as reliability
 from cooper_rl.evaluation.reward_model import roc_auc as roc_auc
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss as BinaryCrossEntropyLoss
+from cooper_rl.losses.reward_model import PairLoss as PairLoss
+from cooper_rl.losses.reward_model import RewardLossOutputs as RewardLossOutputs
+from cooper_rl.losses.reward_model import bce_loss as bce_loss
 from cooper_rl.observe.hacking_alarm import HACKING as HACKING
 from cooper_rl.observe.hacking_alarm import HackingAlarm as HackingAlarm
 from cooper_rl.observe.plots import COLOURS as COLOURS
@@ -113,6 +116,7 @@ from cooper_rl.rules.kinds.maths import MathsRule as MathsRule
 from cooper_rl.rules.kinds.maths import RuleVerifier as RuleVerifier
 from cooper_rl.rules.kinds.maths import rule_settings as rule_settings
 from cooper_rl.rules.rule import OneRule as OneRule
+from cooper_rl.rules.rule import Rule as Rule
 from cooper_rl.rules.rule import RuleConfig as RuleConfig
 from cooper_rl.rules.rule import UserVerdict as UserVerdict
 from cooper_rl.run_config import RunConfig as RunConfig
@@ -120,10 +124,18 @@ from cooper_rl.run_config import build_config as build_config
 from cooper_rl.run_config import load_config as load_config
 from cooper_rl.service.client import AsyncRewardClient as AsyncRewardClient
 from cooper_rl.service.client import RewardClient as RewardClient
+from cooper_rl.stage2.assistant import EXAMPLE_POSITIVE as EXAMPLE_POSITIVE
+from cooper_rl.stage2.assistant import EXAMPLE_REPLY as EXAMPLE_REPLY
+from cooper_rl.stage2.assistant import chat_of as chat_of
 from cooper_rl.stage2.cooper_reward import CooperReward as CooperReward
+from cooper_rl.stage2.pairs import Contribution as Contribution
+from cooper_rl.stage2.pairs import Pair as Pair
+from cooper_rl.stage2.pairs import choose_positives as choose_positives
 from cooper_rl.stage2.reward_config import CooperRewardConfig as CooperRewardConfig
 from cooper_rl.stage2.scored import Scored as Scored
 from cooper_rl.stage2.scored import Updated as Updated
+from cooper_rl.stage2.update import Part as Part
+from cooper_rl.stage2.update import encode_pairs as encode_pairs
 from cooper_rl.trainer import CooperTrainer as CooperTrainer
 from cooper_rl.verifyrm.config import JudgeConfig as JudgeConfig
 from cooper_rl.verifyrm.config import read_judge as read_judge
