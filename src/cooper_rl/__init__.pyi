@@ -93,9 +93,11 @@ from cooper_rl.persist.durable import write_text as write_text
 from cooper_rl.persist.folder_lock import BUSY_RUNS as BUSY_RUNS
 from cooper_rl.persist.folder_lock import FolderLock as FolderLock
 from cooper_rl.policy.advantages import ADVANTAGES as ADVANTAGES
+from cooper_rl.policy.advantages import GRPO as GRPO
 from cooper_rl.policy.advantages import PROCESS_CREDITS as PROCESS_CREDITS
 from cooper_rl.policy.advantages import Completions as Completions
 from cooper_rl.policy.advantages import TokenCredit as TokenCredit
+from cooper_rl.policy.config import AlgorithmConfig as AlgorithmConfig
 from cooper_rl.rewards.base import REWARDS as REWARDS
 from cooper_rl.rewards.base import SHAPINGS as SHAPINGS
 from cooper_rl.rewards.base import Reward as Reward

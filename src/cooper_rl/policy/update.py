@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from cooper_rl.config.user_functions import load_added
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.losses.policy import KLKind, PolicyObjective, kl_estimate, token_weights
@@ -17,7 +18,6 @@ from cooper_rl.policy.advantages import (
     TokenCredit,
     advantages,
     usable_groups,
-    without_outliers,
 )
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rollouts import Ragged, Rollouts
@@ -98,7 +98,7 @@ def update_policy(
         completions = Completions(rewards.like(torch.from_numpy(lengths_B.copy())), rewards.like(mean_logprobs))
     found = advantages(rewards, config.advantages, usable_P, completions)
     if config.max_advantage_z is not None:
-        found, share = without_outliers(found, usable_P, config.max_advantage_z)
+        found, share = load_added("designs", "max_advantage_z")(found, usable_P, config.max_advantage_z)
         metrics["policy/advantage_outliers"] = share.item()
     taught_P, advantages_T = usable_P.numpy(), np.repeat(found.flat.numpy(), lengths_B)
     if config.process is not None and credit is not None:

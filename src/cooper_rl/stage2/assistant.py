@@ -185,7 +185,7 @@ def rewriting_chat(problem: Problem, positive: str) -> list[Message]:
 
 
 def _chat(request: RewriteRequest) -> list[Message]:
-    chat = rewriting_chat if request.goal == "wrong" else load_added("stage2", "repaired")
+    chat = rewriting_chat if request.goal == "wrong" else load_added("designs", "repaired")
     return chat(request.problem, request.text)
 
 

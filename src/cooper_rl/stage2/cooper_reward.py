@@ -306,7 +306,7 @@ class CooperReward:
         picked: Metrics = {}
         with clock.measure("update_reward_model"):
             if peer := self.config.cooptimization.peer:
-                pairs, picked = load_added("stage2", "peer")(pairs, self.models[peer.model], peer.noise)
+                pairs, picked = load_added("designs", "peer")(pairs, self.models[peer.model], peer.noise)
             pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
         with clock.measure("probe"):
             metrics |= self._probes.measure(model.learner, model.encoder, opened.answered)

@@ -55,7 +55,7 @@ class Cooptimizer:
     ):
         self.config = config
         self._assistant = assistant if config.needs_assistant else None
-        self._ties = [load_added("stage2", f"ties.{name}") for name in get_args(TieOrigin) if name in config.ties]
+        self._ties = [load_added("designs", f"ties.{name}") for name in get_args(TieOrigin) if name in config.ties]
         self._verifier = verifier
         self._labelled = list(labelled or ())
         self._buffer = PairBuffer(config.replay.capacity, seed)

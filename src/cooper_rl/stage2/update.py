@@ -61,7 +61,7 @@ def update_reward_model(
         known = {}
     measured = list(range(len(pairs)))
     if (limit := config.pairs_scored_after) is not None:
-        measured = load_added("stage2", "pairs_scored_after")([pair.negative_origin for pair in pairs], limit)
+        measured = load_added("designs", "pairs_scored_after")([pair.negative_origin for pair in pairs], limit)
     inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
     after = _score(learner, inputs, known).reshape(2, len(measured))
     if pairs:
@@ -81,7 +81,7 @@ def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, s
     """
     metrics: Metrics = {}
     if skipped_share and parts:
-        without_negligible = load_added("stage2", "skip_gradient_share")
+        without_negligible = load_added("designs", "skip_gradient_share")
         inputs = [part.batch.inputs for part in parts]
         logits = _score(learner, [row for rows in inputs for row in rows], known).split([len(rows) for rows in inputs])
         parts, metrics = without_negligible(parts, logits, skipped_share)
@@ -107,11 +107,11 @@ def _parts(
     if ranked := [item for item in pairs if item[0].label == "better"]:
         weights = [1.0] * len(ranked)
         if config.weighting != "equal":
-            weights = load_added("stage2", "weighting")([pair for pair, _, _ in ranked], config.weighting)
+            weights = load_added("designs", "weighting")([pair for pair, _, _ in ranked], config.weighting)
         add("", ranked, weights, 1.0, config.loss)
     ties = [item for item in pairs if item[0].label == "tie"]
     if ties and config.tie_weight:
-        add("tie_", ties, [1.0] * len(ties), config.tie_weight, load_added("stage2", "tie_loss")())
+        add("tie_", ties, [1.0] * len(ties), config.tie_weight, load_added("designs", "tie_loss")())
     if labelled:
         share = config.replay.labelled_weight / len(labelled)
         batch = LabelledBatch(
