@@ -1,8 +1,9 @@
 """What a configuration names from elsewhere: functions and classes of the user's, and what installed packages add.
 
 Entry points are in the groups `cooper_rl.commands` (`arena`), `cooper_rl.verifyrm` (commands of `cooper verifyrm`),
-`cooper_rl.kinds` (`shaping.rank`: the noun of the parts, then the kind) and `cooper_rl.problems` (the name that
-`problems.source` gives: a function of split, count and seed).
+`cooper_rl.kinds` (`shaping.rank`: the noun of the parts, then the kind), `cooper_rl.problems` (the name that
+`problems.source` gives: a function of split, count and seed) and `cooper_rl.designs` (functions behind settings of
+research, by the setting's name).
 """
 
 import asyncio

@@ -40,9 +40,8 @@ class Stage2:
 class Cooptimizer:
     """Makes pairs and updates the reward model on them. It keeps state between steps.
 
-    `assistant` (see `build_assistant`) may be None if `config` does not need it. `labelled` is VerifyRM's training
-    data for replay. Between `start` and `finish` the caller
-    is free to train the policy; in the meantime the assistant's thread uses the verifier.
+    `assistant` (see `build_assistant`) may be None if `config` does not need it. `labelled` is VerifyRM's training data
+    for replay. Between `start` and `finish` the caller may train the policy; the assistant's thread uses the verifier.
     """
 
     def __init__(
