@@ -101,7 +101,9 @@ def update_policy(
         found, share = load_added("designs", "max_advantage_z")(found, usable_P, config.max_advantage_z)
         metrics["policy/advantage_outliers"] = share.item()
     taught_P, advantages_T = usable_P.numpy(), np.repeat(found.flat.numpy(), lengths_B)
-    if config.process is not None and credit is not None:
+    if config.process is not None:
+        if credit is None:
+            raise ValueError("process credit needs the steps of the completions")
         advantages_T = config.process.outcome_weight * advantages_T + np.concatenate(credit.advantages)
         largest = np.array([np.abs(row).max(initial=0.0) for row in credit.advantages])
         groups = np.split(largest, rollouts.offsets[1:-1])
