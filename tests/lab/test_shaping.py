@@ -14,7 +14,7 @@ from cooper_lab.designs.gate import RewardGate
 from cooper_lab.designs.log_sigmoid import LogSigmoid
 from cooper_lab.designs.par import PAR
 from cooper_lab.designs.rank import RankInGroup
-from cooper_lab.designs.references import References, solution_logits
+from cooper_lab.designs.references import References
 from cooper_rl import Answer, AnswerGroup, InputError, Problem, Ragged, StepContext
 from cooper_rl.observe.hacking_alarm import HackingAlarm
 from cooper_rl.rewards.base import reward_metrics
@@ -152,9 +152,9 @@ def test_a_missing_solution_is_reported_with_its_problem():
 
 def test_joined_contexts_keep_the_logits_of_solutions():
     context = context_of(["2", "3"], ["4"])
-    solution_logits(context, "main")
+    context.solution_logits("main")
     joined = StepContext.joined([(context, 1), (context, 0)])
-    assert solution_logits(joined, "main").rows() == [[1.0], [1.0]]
+    assert joined.solution_logits("main").rows() == [[1.0], [1.0]]
 
 
 def test_multipliers_take_the_published_step():

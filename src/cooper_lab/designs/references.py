@@ -79,7 +79,7 @@ class References:
     def logits(self, context: StepContext) -> Ragged:
         """One group of reference logits for each group of the context. Raises InputError if a solution is missing."""
         if self._source == "solution":
-            return solution_logits(context, self._model)
+            return context.solution_logits(self._model)
         logits = context.logits(self._model)
         if self._source == "group":
             return logits
@@ -142,17 +142,3 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def _one_each(logits: Ragged, values: Sequence[float]) -> Ragged:
     return type(logits)(logits.flat.new_tensor(values), (1,) * len(values))
-
-
-def solution_logits(context: StepContext, model: str) -> Ragged:
-    """The named reward model's logit of each problem's reference solution: one number per group.
-
-    Raises InputError naming the group if its problem has no solution.
-    """
-    for group in context.groups:
-        if group.problem.solution is None:
-            raise InputError(
-                f"group {group.id}: the shaping compares with the solution of problem "
-                f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
-            )
-    return context.logits_of(model, "solution", [[group.problem.solution or ""] for group in context.groups])

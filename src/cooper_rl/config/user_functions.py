@@ -1,9 +1,8 @@
 """What a configuration names from elsewhere: functions and classes of the user's, and what installed packages add.
 
 Entry points are in the groups `cooper_rl.commands` (`arena`), `cooper_rl.verifyrm` (commands of `cooper verifyrm`),
-`cooper_rl.kinds` (`shaping.rank`: the noun of the parts, then the kind), `cooper_rl.problems` (the name that
-`problems.source` gives: a function of split, count and seed) and `cooper_rl.designs` (functions behind settings of
-research, by the setting's name).
+`cooper_rl.kinds` (`shaping.rank`: the noun of the parts, then the kind) and `cooper_rl.problems` (the name that
+`problems.source` gives: a function of split, count and seed).
 """
 
 import asyncio
@@ -150,7 +149,10 @@ def added(group: str) -> dict[str, EntryPoint]:
 
 
 def load_added(group: str, name: str) -> Any:
-    """The object behind one entry point. Raises InputError if no installed package adds it."""
+    """The object behind one entry point. Raises InputError if no installed package adds it.
+
+    The group `cooper_rl.designs` has functions behind settings that are off by default, by the setting's name.
+    """
     if name not in added(group):
         raise InputError(f"{name}: no installed package adds it to cooper_rl.{group}; reinstall cooper-rl")
     return added(group)[name].load()

@@ -91,6 +91,19 @@ class StepContext:
         """The named reward model's logits. Raises KeyError if `models` has no such name."""
         return self._kept(f"logit {name}", lambda: self._models[name].logits(self.groups))
 
+    def solution_logits(self, name: str) -> Ragged:
+        """The named reward model's logit of each problem's reference solution: one number per group.
+
+        Raises InputError naming the group if its problem has no solution.
+        """
+        for group in self.groups:
+            if group.problem.solution is None:
+                raise InputError(
+                    f"group {group.id}: the shaping compares with the solution of problem "
+                    f"{group.problem.id}, which has none; set `solution`, or use references: accepted"
+                )
+        return self.logits_of(name, "solution", [[group.problem.solution or ""] for group in self.groups])
+
     def logits_of(self, name: str, what: str, texts: Sequence[Sequence[str]]) -> Ragged:
         """The named reward model's logits of other answers, such as `what` says: one row of texts per group."""
         groups = [
