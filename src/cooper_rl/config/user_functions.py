@@ -25,13 +25,14 @@ MOVED = {
     "cooper_rl.problems.arithmetic_corruption": "cooper_lab.arithmetic.corruption",
     "cooper_rl.data.arithmetic.problems": "cooper_lab.arithmetic.problems",
     "cooper_rl.data.arithmetic.corruption": "cooper_lab.arithmetic.corruption",
+    "cooper_rl.policy.process": "cooper_lab.designs.process_credit",
     "cooper_rl.policy.losses": "cooper_rl.losses.policy",
     "cooper_rl.engines.cluster": "cooper_rl.engines.ray",
     "cooper_rl.engines.sampling": "cooper_rl.engines.config",
     "cooper_rl.rewards.rule": "cooper_rl.rules",
     "cooper_rl.rewards.combining": "cooper_lab.designs.ensemble",
     "cooper_rl.rewards.compared": "cooper_lab.designs.compared",
-    "cooper_rl.rewards.judging": "cooper_rl.rewards.kinds.judge",
+    "cooper_rl.rewards.judging": "cooper_lab.designs.pointwise_judge",
     "cooper_rl.rewards.model": "cooper_rl.rewards.input",
     "cooper_rl.rewards.references": "cooper_lab.designs.references",
     "cooper_rl.clients.chat_config": "cooper_rl.clients.chat",
@@ -148,7 +149,10 @@ def added(group: str) -> dict[str, EntryPoint]:
 
 
 def load_added(group: str, name: str) -> Any:
-    """The object behind one entry point. Raises InputError if no installed package adds it."""
+    """The object behind one entry point. Raises InputError if no installed package adds it.
+
+    The group `cooper_rl.designs` has functions behind settings that are off by default, by the setting's name.
+    """
     if name not in added(group):
         raise InputError(f"{name}: no installed package adds it to cooper_rl.{group}; reinstall cooper-rl")
     return added(group)[name].load()

@@ -20,7 +20,10 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import Journal, check_table_path, journal_path, write_table
-from cooper_rl.rewards.kinds.judge import (
+from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
+from cooper_rl.rules.rule import RuleConfig, Verdict
+from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
+from cooper_rl.verifyrm.judgement import (
     NO,
     YES,
     Judgement,
@@ -30,9 +33,6 @@ from cooper_rl.rewards.kinds.judge import (
     judgement_of,
     parse_reply,
 )
-from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
-from cooper_rl.rules.rule import RuleConfig, Verdict
-from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
 
 
 class Judge(Protocol):
