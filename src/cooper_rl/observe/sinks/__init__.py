@@ -1,8 +1,6 @@
-"""Sinks: places that a run's metrics go to besides its folder. Each kind of tracker has a file in this package."""
+"""Sinks: places that a run's metrics go to besides its folder."""
 
-import json
 import logging
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,11 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
-
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.errors import MissingExtraError
-from cooper_rl.persist.durable import sync_tree, write_text
+from cooper_rl.persist.durable import sync_tree
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +18,6 @@ SINKS = Kinds("sink", "cooper_rl.observe.sinks", ["check", "open"])
 """The kinds of `sinks`."""
 PAUSE_S = 60.0
 """Seconds without another attempt after a failure. A server that does not answer can hold up each attempt for long."""
-TRACKERS_FILE = "trackers.json"
-"""The file in a run's folder with the identifier of the run in every tracker."""
 
 
 @dataclass(frozen=True)
@@ -142,65 +136,6 @@ class Tolerant(Sink):
                     type(error).__name__,
                     error,
                 )
-
-
-class TrackerConfig(SinkConfig):
-    """The settings that every tracker has."""
-
-    may_fail: ClassVar[bool] = True
-
-    project: str = "cooper"
-    """Project of the tracker that the run appears in."""
-    run_name: str | None = None
-    """Name of the run in the tracker. The default is the run's `name`."""
-    rollouts_every: int = Field(default=20, ge=0)
-    """Steps between tables of completions; the first step gets one too. 0 sends none."""
-    rollouts_rows: int = Field(default=64, ge=1)
-    """Most completions in a table. The rollout files in the run's folder hold all of them."""
-
-    def shown_name(self, run: SinkRun) -> str:
-        """The run's name in the tracker."""
-        return self.run_name or str(run.settings["name"])
-
-    def wants_rollouts(self, step: int) -> bool:
-        """Whether this step gets a table of completions."""
-        return self.rollouts_every > 0 and (step == 1 or step % self.rollouts_every == 0)
-
-    def table(self, step: int, rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
-        """Column names and cells of a step's first completions, without lists and mappings; None if not finite."""
-        completions = [
-            {"step": step, "problem": row["problem"], "prompt": row["prompt"], "answer": row["answer"], **completion}
-            for row in rows
-            for completion in row["completions"]
-        ][: self.rollouts_rows]
-        cells = [
-            {
-                name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in row.items()
-                if not isinstance(value, list | dict)
-            }
-            for row in completions
-        ]
-        columns = list(dict.fromkeys(name for row in cells for name in row))
-        return columns, [[row.get(name) for name in columns] for row in cells]
-
-    def tracked_id(self, run: SinkRun) -> str | None:
-        """The identifier of the run in this tracker; None for a new run."""
-        return None if run.purge_step is None else _identifiers(run).get(self._place)
-
-    def remember_id(self, run: SinkRun, identifier: str) -> None:
-        """Write the identifier to the run's folder, for a resumed run."""
-        found = _identifiers(run) | {self._place: identifier}
-        write_text(run.directory / TRACKERS_FILE, json.dumps(found, indent=1) + "\n")
-
-    @property
-    def _place(self) -> str:
-        return f"{getattr(self, 'kind')}/{self.project}"  # noqa: B009 - every tracker has a kind
-
-
-def _identifiers(run: SinkRun) -> dict[str, str]:
-    path = run.directory / TRACKERS_FILE
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def is_installed(module: str) -> bool:
