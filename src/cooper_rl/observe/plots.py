@@ -1,6 +1,5 @@
-"""`load_run`: a run's folder as pandas frames and figures, for notebooks; and the figures of pages."""
+"""`load_run`: a run's folder as pandas frames and figures, for notebooks; and curves of several runs."""
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from markupsafe import Markup
 
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.observe.run_record import ACCURACIES, RunRecord, RunStatus, State, is_right, read_record, status_of
@@ -44,7 +42,6 @@ class Run:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """Every setting of the run."""
         return self.record.config
 
     @property
@@ -89,9 +86,8 @@ class Run:
 
     def gallery(self, size: int = 20) -> "DataFrame":
         """The completions with the highest reward among those that gold, or else the rule, calls wrong."""
-        wrong = (row for row in self.record.rollouts() if not is_right(row))
-        best = sorted((row for row in wrong if math.isfinite(row["reward"])), key=lambda row: -row["reward"])
-        return _frame(best[:size])
+        wrong = (row for row in self.record.rollouts() if not is_right(row) and math.isfinite(row["reward"]))
+        return _frame(sorted(wrong, key=lambda row: -row["reward"])[:size])
 
     def plot_curves(self, *others: "Run") -> "Figure":
         """Training reward and the best accuracy that all runs have, by step, with marks where the alarm went off."""
@@ -99,7 +95,7 @@ class Run:
         if len({run.label for run in runs}) < len(runs):
             runs = [replace(run, label=str(run.directory)) for run in runs]
         shared = next((name for name in ACCURACIES if all(run.series(name) for run in runs)), ACCURACIES[-1])
-        figure = _curves(runs, names := (shared, "reward/mean"), COLOURS)
+        figure = curves_figure(runs, names := (shared, "reward/mean"))
         for axes, name in zip(figure.axes, names, strict=True):
             axes.set_title(name, fontsize=11)
         return figure
@@ -149,26 +145,8 @@ def story_metric(runs: Sequence[RunRecord]) -> str | None:
     return next((metric for metric, count in counts.items() if count == best), None) if best else None
 
 
-def story_figure(runs: Sequence[RunRecord], colours: Sequence[str] = COLOURS) -> "Figure":
-    """The two curves that a report begins with, with a triangle where the reward-hacking alarm went off."""
-    metric = story_metric(runs)
-    titles = ({metric: STORY[metric]} if metric else {}) | {"reward/mean": "Training reward"}
-    figure = _curves(runs, list(titles), colours)
-    for axes, title in zip(figure.axes, titles.values(), strict=True):
-        axes.set_title(title, fontsize=11, loc="left")
-    return figure
-
-
-def figure_svg(figure: "Figure") -> Markup:
-    """The figure as an SVG element without the XML prologue. It is safe to embed because we draw it ourselves."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return Markup(text[text.index("<svg") :])
-
-
-def _curves(runs: Sequence[RunRecord], metrics: Sequence[str], colours: Sequence[str]) -> "Figure":
-    """A panel for each metric, and in it a line for each run."""
+def curves_figure(runs: Sequence[RunRecord], metrics: Sequence[str], colours: Sequence[str] = COLOURS) -> "Figure":
+    """A panel for each metric, with a line for each run and a triangle where the reward-hacking alarm went off."""
     figure, panels = _figure(len(metrics), 10, 3.8)
     alarms = [verdict_of(run).alarm_at for run in runs]
     for axes, name in zip(panels, metrics, strict=True):

@@ -49,8 +49,6 @@ PAIRS_OF = "pairs_of/"
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart over the steps."""
-
     title: str
     metrics: Mapping[str, str]
     """Metric and what its line is called."""
@@ -166,13 +164,9 @@ def _render(data: dict[str, Any], title: str, notes: Sequence[str]) -> str:
     """The page as text. The scripts read `data`; what of it the page says without them is put in here."""
     static = files("cooper_rl.observe") / "page" / "static"
     scripts = [(static / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    digests = [base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts]
-    environment = Environment(
-        loader=PackageLoader("cooper_rl.observe", "page/templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    loader = PackageLoader("cooper_rl.observe", "page/templates")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return environment.get_template("report.html.j2").render(
         title=title,
         headline=_headline(data["runs"]),
@@ -215,12 +209,8 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
     return {
         "label": run.label,
         "verdict": {
-            "state": verdict.state,
-            "name": verdict.name,
-            "sentence": verdict.sentence,
-            "signals": [asdict(signal) for signal in verdict.signals],
-            "hacked_at": verdict.hacked_at,
-            "alarm_at": verdict.alarm_at,
+            **{name: getattr(verdict, name) for name in ("state", "name", "sentence")},
+            **{name: asdict(verdict)[name] for name in ("signals", "hacked_at", "alarm_at")},
         },
         "figures": tables.figures(run, verdict, sample),
         "facts": tables.facts(run),
@@ -233,13 +223,10 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
         "learns": tables.learns(run),
         "score_name": score_name,
         "gallery": [
-            {"score": score if score > float("-inf") else None, **item}
+            {"score": score if score > -math.inf else None, **item}
             for score, item in zip(scores, sample.gallery, strict=True)
         ],
-        "fooled": sample.fooled,
-        "steps": sample.steps,
-        "recorded_steps": sample.recorded_steps,
-        "problems_of_step": sample.problems_of_step,
+        **{name: getattr(sample, name) for name in ("fooled", "steps", "recorded_steps", "problems_of_step")},
         "pairs": last_pairs(run),
     }
 
