@@ -20,17 +20,14 @@ OWN = ("name", "output_dir", "seed")
 
 def facts(run: RunRecord) -> dict[str, str]:
     """The run in a few lines, each with its name."""
-    models = [
-        f"{_model(model)}, {'learns' if _mapping(model).get('learns') else 'frozen'}"
-        for model in _mapping(run.config.get("reward_models")).values()
-    ]
+    models = [_mapping(model) for model in _mapping(run.config.get("reward_models")).values()]
     status = status_of(run)
     kind, preset = str(run.config.get("kind") or "custom"), run.config.get("preset")
     found = {
         "run": str(run.directory),
         "kind": f"{kind}, preset {preset}" if preset and kind in ("cooper", "hybrid") else kind,
         "policy": _model(run.config.get("policy")),
-        "reward model": "; ".join(models),
+        "reward model": "; ".join(f"{_model(one)}, {'learns' if one.get('learns') else 'frozen'}" for one in models),
         "trained on": _problems(_mapping(run.config.get("problems"))),
         "tested on": _problems(_mapping(run.config.get("test_problems"))),
         "steps": f"{run.step} of {run.steps or 'an unknown number'}, {status.state}",
@@ -42,7 +39,6 @@ def facts(run: RunRecord) -> dict[str, str]:
 
 
 def provenance(run: RunRecord) -> dict[str, str]:
-    """Versions, machine and commands."""
     revisions = "cooper_version|cooper_revision|working_folder_revision"
     noted = re.findall(f"^# ({revisions}): (.*)$", run.config_text, re.MULTILINE)
     found = {name.replace("_", " "): value for name, value in noted}
@@ -75,7 +71,7 @@ def stages(run: RunRecord) -> list[dict[str, Any]]:
 
 
 def _names(run: RunRecord, prefix: str) -> list[str]:
-    return list(dict.fromkeys(name for row in run.metrics for name in row if name.startswith(prefix)))
+    return [*dict.fromkeys(name for row in run.metrics for name in row if name.startswith(prefix))]
 
 
 def _most(run: RunRecord, *names: str) -> int | None:
@@ -83,8 +79,7 @@ def _most(run: RunRecord, *names: str) -> int | None:
 
 
 def _time(run: RunRecord, left: float | None) -> str:
-    steps = run.values("time/step")
-    if not steps:
+    if not (steps := run.values("time/step")):
         return ""
     total = f"{timedelta(seconds=round(sum(run.seconds)))} in steps and evaluations"
     to_go = "" if left is None else f", about {timedelta(seconds=round(left))} to go"
@@ -134,8 +129,7 @@ def figures(run: RunRecord, verdict: Verdict, sample: Sample) -> dict[str, Any]:
     end = values[-1] if truth.held_out else _mean(values[-WINDOW:])
     low = high = None
     if truth.held_out:
-        problems = held_out_problems(run)
-        if problems is not None and 0 <= end <= 1:
+        if (problems := held_out_problems(run)) is not None and 0 <= end <= 1:
             low, high = wilson_interval(end, problems)
     elif means := sample.means.get("gold" if truth.is_gold else "rule"):
         low, high = wilson_interval(_mean(means), len(means))
