@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
+from prometheus_client import generate_latest
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -39,21 +41,20 @@ from cooper_rl.stage2.scored import Scored, Updated
 LONGEST_WAIT_S = 60.0
 
 
+@dataclass
 class Service:
     """State shared by all routes."""
 
-    def __init__(self, config: ServeConfig, worker: Worker, meters: Meters) -> None:
-        self.config = config
-        self.worker = worker
-        self.meters = meters
-        self.stopping = False
-        self.needs_whole_groups = needs_whole_groups(config.rewards)
+    config: ServeConfig
+    worker: Worker
+    meters: Meters
+    stopping: bool = False
 
     async def score(self, asks: list[ScoreAsk]) -> list[Scored]:
         """Score requests, perhaps in a batch with those of others. Raises the exception of the first that failed."""
         for ask in asks:
             check_limits(ask, self.config.serve)
-            if self.needs_whole_groups and ask.partial:
+            if ask.partial and needs_whole_groups(self.config.rewards):
                 raise Refusal(422, "this server's reward compares the answers of a group; send whole groups")
         return list(await asyncio.gather(*(asyncio.wrap_future(self.worker.score(ask)) for ask in asks)))
 
@@ -70,28 +71,26 @@ class Service:
         training = self.worker.training
         if step in training.steps:
             return training.steps[step]
-        if training.open_step is not None and training.open_step.number == step:
+        if training.reward.open_step is not None and training.reward.open_step.number == step:
             return Updated(step, training.reward.version, state="open")
-        why = "its results are not kept any more" if step <= training.last_step else "nothing was scored in it"
-        raise Refusal(404, f"step {step}: {why}; the server is at step {training.last_step}")
+        why = "its results are not kept any more" if step <= training.reward.last_step else "nothing was scored in it"
+        raise Refusal(404, f"step {step}: {why}; the server is at step {training.reward.last_step}")
 
     async def settled(self, step: int, wait_s: float) -> Updated:
         """`view` after the end of an update, or after `wait_s` seconds."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + min(wait_s, LONGEST_WAIT_S)
-        while (view := self.view(step)).state == "updating" and loop.time() < deadline and not self.stopping:
+        deadline = time.monotonic() + min(wait_s, LONGEST_WAIT_S)
+        while (view := self.view(step)).state == "updating" and time.monotonic() < deadline and not self.stopping:
             await asyncio.sleep(0.02)
         return view
 
     def info(self) -> dict[str, Any]:
-        """The server's state and limits."""
-        training, opened = self.worker.training, self.worker.training.open_step
+        training, opened = self.worker.training, self.worker.training.reward.open_step
         limits = ("batch_rows", "max_pending", "max_pending_mb", "max_body_mb", "max_rows", "max_characters")
         return {
             "cooper": __version__,
             "run": training.run,
             "version": training.reward.version,
-            "last_step": training.last_step,
+            "last_step": training.reward.last_step,
             "open": opened and {"step": opened.number, "groups": len(opened.groups), "answers": opened.rows},
             "checkpoints": training.history.checkpoints(),
             "history": training.digest,
@@ -115,18 +114,21 @@ BODIES: dict[str, type[Body]] = {
 
 
 def build_app(service: Service) -> FastAPI:
-    """All routes of a server."""
-    app = FastAPI(title="cooper serve", version=__version__, description="A reward model that learns.", redoc_url=None)
+    app = FastAPI(
+        title="cooper serve",
+        version=__version__,
+        description="A reward model that learns.",
+        redoc_url=None,
+        exception_handlers=dict.fromkeys((Refusal, InputError, HTTPException, Exception), _failed),
+    )
     add_training_routes(app, service)
     add_state_routes(app, service)
     add_shim_routes(app, service)
-    _add_errors(app)
     _describe_bodies(app)
     return app
 
 
 def add_training_routes(app: FastAPI, service: Service) -> None:
-    """Score, commit, checkpoint, restore."""
     worker, training = service.worker, service.worker.training
 
     @app.post("/v1/score")
@@ -152,21 +154,17 @@ def add_training_routes(app: FastAPI, service: Service) -> None:
     async def checkpoint(request: Request) -> Response:
         """Write a checkpoint of the state after the last commit."""
         body = await read_body(request, CheckpointBody)
-        done = worker.call(lambda: training.checkpoint(body.step, body.run))
-        return reply(await asyncio.wrap_future(done))
+        return reply(await asyncio.wrap_future(worker.call(lambda: training.checkpoint(body.step, body.run))))
 
     @app.post("/v1/restore")
     async def restore(request: Request) -> Response:
         """Go back to the end of a step and forget all later ones."""
         body = await read_body(request, RestoreBody)
-        done = worker.call(lambda: training.restore(body.step, body.history, body.run))
-        return reply(await asyncio.wrap_future(done))
+        restored = worker.call(lambda: training.restore(body.step, body.history, body.run))
+        return reply(await asyncio.wrap_future(restored))
 
 
 def add_state_routes(app: FastAPI, service: Service) -> None:
-    """The state of steps and of the server."""
-    worker = service.worker
-
     @app.get("/v1/steps/{step}")
     async def step(step: int, wait_s: Annotated[float, Query(ge=0)] = 0.0, pairs: bool = False) -> Response:
         """The state of a step; with `wait_s` the reply waits for the end of an update."""
@@ -185,13 +183,13 @@ def add_state_routes(app: FastAPI, service: Service) -> None:
     @app.get("/readyz")
     async def ready() -> Response:
         """Whether it can do its work."""
-        why = worker.broken or ("the server is stopping" if service.stopping else None)
+        why = service.worker.broken or ("the server is stopping" if service.stopping else None)
         return reply({"ready": why is None, "error": why}, 200 if why is None else 503)
 
     @app.get("/metrics")
     async def metrics() -> Response:
         """For Prometheus."""
-        return Response(service.meters.page(), media_type="text/plain; version=0.0.4")
+        return Response(generate_latest(service.meters.registry), media_type="text/plain; version=0.0.4")
 
 
 def add_shim_routes(app: FastAPI, service: Service) -> None:
@@ -209,11 +207,8 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
         texts = [Answer(query.removeprefix(prompt)) for query, prompt in zip(body.query, body.prompts, strict=True)]
         labels = [read_text(label, Label, "label") for label in body.labels]
         found = await score(list(zip(labels, texts, strict=True)), commit)
-        rewards = [one.rewards[0][0] for one in found]
-        logs = {
-            "correct": [float(one.verdicts[0][0] == "correct") for one in found],
-            "reward_model_version": [float(one.version) for one in found],
-        }
+        rewards, correct = [one.rewards[0][0] for one in found], [one.verdicts[0][0] == "correct" for one in found]
+        logs = {"correct": [*map(float, correct)], "reward_model_version": [float(one.version) for one in found]}
         return reply({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
     @app.post("/remote_rm")
@@ -258,19 +253,11 @@ def refused(refusal: Refusal) -> Response:
     return found
 
 
-def _add_errors(app: FastAPI) -> None:
-    @app.exception_handler(Refusal)
-    async def refuse(request: Request, error: Refusal) -> Response:
+async def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, Refusal):
         return refused(error)
-
-    @app.exception_handler(InputError)
-    async def bad_input(request: Request, error: InputError) -> Response:
+    if isinstance(error, InputError):
         return reply({"error": str(error)}, 422)
-
-    @app.exception_handler(HTTPException)
-    async def no_such_route(request: Request, error: HTTPException) -> Response:
+    if isinstance(error, HTTPException):
         return reply({"error": f"{request.method} {request.url.path}: {error.detail}; see /docs"}, error.status_code)
-
-    @app.exception_handler(Exception)  # a fault of the server or of a user's function
-    async def failed(request: Request, error: Exception) -> Response:
-        return reply({"error": f"{type(error).__name__}: {error}"}, 500)
+    return reply({"error": f"{type(error).__name__}: {error}"}, 500)  # a fault of the server or of a user's function

@@ -43,7 +43,7 @@ class History:
         self._lock = FolderLock(root, BUSY)
 
     def checkpoints(self) -> list[int]:
-        """The steps that have one, oldest first."""
+        """Their steps, oldest first."""
         return [int(path.name) for path in self.store.list()]
 
     def state_of(self, step: int) -> dict[str, Any]:
