@@ -1,9 +1,4 @@
-"""SkyRL: an environment of one turn.
-
-    skyrl_gym.register(id="cooper", entry_point="cooper_rl.adapters.skyrl:CooperEnv")
-
-A row needs the columns `question`, `answer` and `split`, and `env_class: cooper`. `skyrl_callback.py` ends the steps.
-"""
+"""SkyRL: an environment of one turn; see docs/trainers.md. `skyrl_callback.py` ends the steps."""
 
 # pyright: reportMissingImports=false
 

@@ -1,11 +1,4 @@
-"""slime: a reward for `--custom-rm-path`, with or without `--group-rm`, the end of a step, and checkpoints.
-
-    --custom-rm-path cooper_rl.adapters.slime.reward
-    --custom-rollout-log-function-path cooper_rl.adapters.slime.end_of_rollout
-    --data-source-path cooper_rl.adapters.slime.CooperDataSource
-
-A row's metadata (`--metadata-key`) needs `question`, `answer` and `split`. A label replaces the answer.
-"""
+"""slime: a reward for `--custom-rm-path`, the end of a rollout, and checkpoints; see docs/trainers.md."""
 
 # pyright: reportMissingImports=false
 

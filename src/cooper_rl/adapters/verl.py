@@ -1,12 +1,4 @@
-"""verl: a reward manager that asks the service, and a checkpoint callback that saves and restores both together.
-
-    reward.reward_manager.source=importlib
-    reward.reward_manager.module.path=pkg://cooper_rl.adapters.verl
-    reward.reward_manager.name=CooperRewardManager
-    trainer.checkpoint_callback_class=cooper_rl.adapters.verl.CooperCheckpoint
-
-A row's `extra_info` needs `question` and `split`; the reference answer is its `reward_model.ground_truth`.
-"""
+"""verl: a reward manager that asks the service, and checkpoints of both together; see docs/trainers/verl.md."""
 
 # pyright: reportMissingImports=false
 
