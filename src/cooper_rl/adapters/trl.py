@@ -40,10 +40,7 @@ class GRPOReward:
     __name__ = "cooper"  # under which TRL logs the reward
 
     def __init__(
-        self,
-        scorer: CooperReward | RewardClient | None,
-        columns: Columns | None = None,
-        resume_from: str | Path | None = None,
+        self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
     ) -> None:
         """Only the first process needs a `scorer`.
 

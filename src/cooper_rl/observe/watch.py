@@ -122,7 +122,7 @@ class Firing:
         return f"{self.rule.metric} {bound} since step {self.since}: {values}" + (f" ({said})" if said else "")
 
     def event(self) -> dict[str, Any]:
-        """JSON values for `events.jsonl`."""
+        """A line of `events.jsonl`."""
         rule = {"step": self.step, "metric": self.rule.metric, "action": self.rule.action}
         return rule | {"since": self.since, "values": self.values, "message": self.message}
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -83,11 +84,9 @@ class Tolerant(Sink):
     def __init__(self, config: SinkConfig, run: SinkRun, clock: Callable[[], float] = time.monotonic):
         self.failures = 0
         """Attempts to reach the sink that failed."""
-        self._name = SINKS.kind_of(config)
-        self._open = lambda: config.open(run)
+        self._name, self._open, self._clock = SINKS.kind_of(config), lambda: config.open(run), clock
         self._sink: Sink | None = None
-        self._clock = clock
-        self._pause_until = -float("inf")
+        self._pause_until = -inf
         self._unsent: list[tuple[int, dict[str, float]]] = []
         self._attempt(lambda sink: None)
 
@@ -106,7 +105,7 @@ class Tolerant(Sink):
 
     def close(self) -> None:
         """Try once more to send what is left, and close the sink."""
-        self._pause_until = -float("inf")
+        self._pause_until = -inf
         self._attempt(self._send)
         if self._sink is not None:
             self._attempt(lambda sink: sink.close())
@@ -130,16 +129,11 @@ class Tolerant(Sink):
             self.failures += 1
             self._pause_until = self._clock() + PAUSE_S
             if self.failures == 1:
-                logger.warning(
-                    "sinks: %s failed, but the run goes on and tries again; sinks/failures counts this: %s: %s",
-                    self._name,
-                    type(error).__name__,
-                    error,
-                )
+                what = f"{self._name} failed, but the run goes on and tries again; sinks/failures counts this"
+                logger.warning("sinks: %s: %s: %s", what, type(error).__name__, error)
 
 
 def is_installed(module: str) -> bool:
-    """Whether the library is installed."""
     found = find_spec(module)
     return found is not None and found.origin is not None  # without one it is a folder that a tracker writes, `wandb/`
 
@@ -164,7 +158,7 @@ class TensorBoard(SinkConfig):
 
 
 class TensorBoardSink(Sink):
-    """Writes scalars. TensorBoard hides older values in the files from the purge step on."""
+    """TensorBoard hides older values in the files from the purge step on."""
 
     def __init__(self, directory: Path, purge_step: int | None):
         from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - settings are checked without torch
