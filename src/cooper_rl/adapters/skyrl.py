@@ -10,8 +10,6 @@ from cooper_rl.adapters.served import client, read_row, single
 
 
 class CooperEnv(BaseTextEnv):
-    """An episode of one answer, which the service rewards."""
-
     def __init__(self, env_config: Any = None, extras: dict[str, Any] | None = None) -> None:
         """Raises InputError if a row lacks question, answer or split, before anything is sampled for it."""
         super().__init__()

@@ -18,7 +18,6 @@ class CooperCallback(TrainingCallback):
     """
 
     def on_train_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
-        """Restore the service's checkpoint if SkyRL has resumed."""
         if callback_input.global_step:
             settings = trainer.cfg.trainer
             last = Path(settings.ckpt_path) / f"global_step_{callback_input.global_step}"

@@ -48,7 +48,6 @@ class CooperDataSource(RolloutDataSourceWithBuffer):
         client().save(_folder(self.args.save, rollout_id))
 
     def load(self, rollout_id: Any = None) -> None:
-        """Load both if slime resumes."""
         super().load(rollout_id)
         if self.args.load is not None and rollout_id is not None and rollout_id >= 0:
             client().load(_folder(self.args.load, rollout_id))

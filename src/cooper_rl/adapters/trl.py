@@ -120,7 +120,6 @@ class GRPOCallback(TrainerCallback):
         self.end_tokens: set[int] = set()
 
     def on_init_end(self, args, state, control, model: Any = None, processing_class: Any = None, **kwargs):
-        """Remember the trainer's settings, its model and its end-of-sequence tokens."""
         self.args, self.model = args, model
         tokenizer = getattr(processing_class, "tokenizer", processing_class)
         more = getattr(model.generation_config, "eos_token_id", None)

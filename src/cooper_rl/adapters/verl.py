@@ -44,7 +44,6 @@ class CooperRewardManager(RewardManagerBase):
         return {"reward_score": scored.rewards[0][0], "reward_extra_info": extra}
 
     def _read(self, item: Any) -> tuple[str, bool]:
-        """The answer's text, and whether it stopped by itself."""
         ids = item.batch["responses"]
         ids = ids[: int(item.batch["attention_mask"][-len(ids) :].sum())]
         limit = self.config.actor_rollout_ref.rollout.response_length
@@ -75,7 +74,6 @@ class CooperCheckpoint(CheckpointCallback):
 
 
 def _resumed(trainer: Any) -> Path | None:
-    """The checkpoint that verl will load."""
     if trainer.resume_mode == "resume_path":
         return Path(trainer.resume_from_path).absolute()
     if trainer.resume_mode != "auto":

@@ -51,7 +51,6 @@ class Run:
 
     @property
     def status(self) -> RunStatus:
-        """The state with its reason, and the pace."""
         return status_of(self.record)
 
     @cached_property

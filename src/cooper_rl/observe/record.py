@@ -87,7 +87,6 @@ class Recorder:
         return {"sinks/failures": float(sum(sink.failures for sink in tolerant))} if tolerant else {}
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        """Append one step's line to `metrics.jsonl` and give it to every sink."""
         self._metrics_file.write(json.dumps({"step": step, **metrics}) + "\n")
         self._metrics_file.flush()
         for sink in self._sinks:
@@ -155,7 +154,6 @@ class Recorder:
             sink.flush()
 
     def event(self, event: dict[str, Any]) -> None:
-        """Append an event to `events.jsonl`: what a watch rule found and what was done about it."""
         _append(self._events_path, event)
         self._unsynced.append(self._events_path)
         for sink in self._sinks:

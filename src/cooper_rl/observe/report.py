@@ -185,7 +185,6 @@ def _render(data: dict[str, Any], title: str, notes: Sequence[str]) -> str:
 
 
 def _headline(described: Sequence[Mapping[str, Any]]) -> str:
-    """The verdicts on several runs in a line."""
     parts = []
     for state, name in NAMES.items():
         labels = [one["label"] for one in described if one["verdict"]["state"] == state]

@@ -33,8 +33,6 @@ Row = dict[str, Any]
 
 @dataclass
 class Sample:
-    """What a report shows of a run's completions."""
-
     gallery: list[Row] = field(default_factory=list)
     """Wrong completions with their problem, best score first within a step."""
     steps: dict[int, list[Row]] = field(default_factory=dict)
@@ -198,7 +196,6 @@ def last_pairs(run: RunRecord) -> list[Row]:
 
 
 def shown_pair(step: int, pair: Mapping[str, Any]) -> Row:
-    """What the page shows of a pair: texts, origins and logits."""
     texts = {name: cut(str(pair.get(name, ""))) for name in ("question", "answer", "positive", "negative")}
     kept = {name: pair[name] for name in (*LOGITS, "positive_origin", "negative_origin", "label") if name in pair}
     return {"step": step, **texts, **kept}

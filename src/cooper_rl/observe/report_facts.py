@@ -56,7 +56,6 @@ def provenance(run: RunRecord) -> dict[str, str]:
 
 
 def learns(run: RunRecord) -> bool:
-    """Whether a reward model of the run learns."""
     return any(_mapping(model).get("learns") for model in _mapping(run.config.get("reward_models")).values())
 
 

@@ -166,12 +166,10 @@ def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = N
 
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
-    """The whole lines of a run's `metrics.jsonl`."""
     return read_lines(directory / "metrics.jsonl")
 
 
 def read_events(directory: Path) -> list[dict[str, Any]]:
-    """The whole lines of a run's `events.jsonl`."""
     return read_lines(directory / "events.jsonl")
 
 
@@ -204,8 +202,6 @@ def is_wrong(completion: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """State and pace of a run."""
-
     state: State
     """`running`: a process holds the folder. `stopped`: by a watch rule. `interrupted`: by anything else, or killed."""
     detail: str
@@ -233,7 +229,6 @@ def status_of(run: RunRecord) -> RunStatus:
 
 
 def _state(run: RunRecord) -> tuple[State, str, bool, str]:
-    """The first four fields of the status."""
     if (holder := holder_of(run.directory)) is not None:
         return "running", holder, False, ""
     last = run.events[-1] if run.events else {}

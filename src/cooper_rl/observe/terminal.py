@@ -146,7 +146,6 @@ def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def describe_example(example: Mapping[str, Any]) -> str:
-    """A completion with its prompt, every reward and the rule's verdict."""
     rest = {name: value for name, value in example.items() if name not in ("reward", "advantage")}
     parts = [f"{name} {value:.4g}" for name, value in rest.items() if isinstance(value, float)]
     return (

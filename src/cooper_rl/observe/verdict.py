@@ -32,8 +32,6 @@ Points = Sequence[tuple[int, float]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the truth and the reward went."""
-
     state: State
     truth: Points
     reward: Points

@@ -43,8 +43,6 @@ LONGEST_WAIT_S = 60.0
 
 @dataclass
 class Service:
-    """State shared by all routes."""
-
     config: ServeConfig
     worker: Worker
     meters: Meters
@@ -247,7 +245,6 @@ def _describe_bodies(app: FastAPI) -> None:
 
 
 def refused(refusal: Refusal) -> Response:
-    """A refusal as JSON."""
     found = reply({"error": str(refusal)}, refusal.status)
     found.headers.update(refusal.headers)
     return found

@@ -94,7 +94,6 @@ def read_answer(response: "httpx.Response") -> dict[str, Any]:
 
 
 def read_scores(answer: dict[str, Any]) -> Scored:
-    """The answer to `score_call`."""
     groups = answer["groups"]
     has_logits = bool(groups) and groups[0]["logits"] is not None
     return Scored(
@@ -187,7 +186,6 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
         return self._ask(restore_call(folder, self.run), lambda answer: None)
 
     def info(self) -> InfoT:
-        """The server's state and limits."""
         return self._ask(Call("GET", "/v1/info"), lambda answer: answer)
 
     def _ask(self, call: Call, read: Callable[[dict[str, Any]], Any]) -> Any:
@@ -196,7 +194,6 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
 
     @contextmanager
     def _connected(self, kind: str, call: Call) -> Iterator[Any]:
-        """The HTTP client. Raises UnavailableError if it cannot reach the server."""
         try:
             import httpx  # noqa: PLC0415 - an extra
         except ImportError as error:
@@ -269,7 +266,6 @@ class AsyncRewardClient(_Client[Awaitable[Scored], Awaitable[Updated], Awaitable
     """`RewardClient` for asynchronous code: the same verbs, to be awaited."""
 
     async def close(self) -> None:
-        """Close the connections; a later request opens them again."""
         if self._opened is not None:
             await self._opened.aclose()
             self._opened = None

@@ -69,7 +69,6 @@ def needs_whole_groups(rewards: Sequence[Any]) -> bool:
 
 
 def full(error: OSError) -> Refusal:
-    """The reply if the disk is full."""
     why = f"the server cannot write to its folder ({error.strerror}); nothing was learned and nothing was lost"
     return Refusal(507, f"{why}; free some space there and send the request again")
 
@@ -89,7 +88,6 @@ class Training:
     def __init__(
         self, reward: CooperReward, history: History, assistant: RememberingAssistant | None, max_step_rows: int
     ) -> None:
-        """`assistant` is the one that `reward` was made with."""
         self.reward, self.history = reward, history
         self.steps: dict[int, Updated] = {}
         """The last steps that were committed, or whose commit failed."""
@@ -231,7 +229,6 @@ class Training:
         logger.info("at step %d, version %d of the reward model", self.reward.last_step, self.reward.version)
 
     def close(self) -> None:
-        """Write a last checkpoint if possible, and release everything."""
         try:
             self.checkpoint()
         except Refusal as error:
@@ -357,7 +354,6 @@ class Training:
         self._note(updated)
 
     def _take_back(self, commit: Record, error: Exception) -> None:
-        """Go back to the state before an update that failed."""
         self._undone = [{"kind": "undo", "step": commit["step"]}]
         try:
             self._append(self._undone, durable=True)
@@ -389,7 +385,6 @@ class Training:
         self.history.checkpoint(self.reward.last_step, write, self._open_records)
 
     def _digest_after(self, step: int, keep: Sequence[str] | None) -> str:
-        """Identifies the training up to this step's commit."""
         records = [group.in_order().record() for _, group in sorted(self._groups.items())]
         content = json.dumps([self.digest, step, keep, records], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -86,7 +86,6 @@ class Worker:
         return self._submit(lambda future: self._commit(begin, future))
 
     def call(self, function: Callable[[], Any]) -> "Future[Any]":
-        """Call a function in the thread."""
         return self._submit(lambda future: future.set_result(function()))
 
     def stop(self) -> None:

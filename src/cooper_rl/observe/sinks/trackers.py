@@ -55,7 +55,6 @@ class TrackerConfig(SinkConfig):
         return None if run.purge_step is None else _identifiers(run).get(self._place)
 
     def remember_id(self, run: SinkRun, identifier: str) -> None:
-        """Write the identifier to the run's folder, for a resumed run."""
         found = _identifiers(run) | {self._place: identifier}
         write_text(run.directory / TRACKERS_FILE, json.dumps(found, indent=1) + "\n")
 
@@ -180,7 +179,6 @@ class MLflowSink(Tracker):
 
 
 def _allowed(name: str) -> str:
-    """The name with the characters replaced that MLflow refuses."""
     return re.sub(r"[^\w\-. :/]", "_", name, flags=re.ASCII)
 
 
