@@ -67,53 +67,48 @@ def _share(title: str, metric: str, note: str = "share of completions") -> Panel
     return Panel(title, {metric: ""}, share=True, note=note)
 
 
+def _one(title: str, metric: str, note: str = "") -> Panel:
+    return Panel(title, {metric: ""}, note=note)
+
+
+BEFORE, AFTER = "reward_model/pair_accuracy_before", "reward_model/pair_accuracy_after"
+ATTACKS = {"monitor/attack_rate": "all attacks", "monitor/bare_right_rate": "bare right answers"}
 SECTIONS: dict[str, tuple[Panel, ...]] = {
     "Reward model": (
         _share("Agrees with the rule", "reward_model/rule_agreement", "share of parsed completions"),
         _share("Accepts what the rule calls wrong", "reward_model/false_accept_rate", "share of wrong completions"),
         _share("Accepts what the rule calls right", "reward_model/true_accept_rate", "share of right completions"),
         _share("Right by gold", "gold/reward_model_accuracy"),
-        Panel(
-            "Ranks its pairs right",
-            {"reward_model/pair_accuracy_before": "before the update", "reward_model/pair_accuracy_after": "after it"},
-            by_run=False,
-            share=True,
-        ),
-        Panel("Ranks new pairs right, by origin", {}, False, share=True, prefix="reward_model/pair_accuracy_before_"),
-        Panel("Score drift", {"reward_model/probe_drift": ""}, note="mean change of fixed completions' scores"),
+        Panel("Ranks its pairs right", {BEFORE: "before the update", AFTER: "after it"}, by_run=False, share=True),
+        Panel("Ranks new pairs right, by origin", {}, by_run=False, share=True, prefix=f"{BEFORE}_"),
+        _one("Score drift", "reward_model/probe_drift", "mean change of fixed completions' scores"),
         Panel("Held-out accuracy", {"monitor/accuracy": "accuracy", "monitor/roc_auc": "ROC-AUC"}, by_run=False),
-        Panel("Calibration error", {"monitor/ece": ""}, note="expected calibration error, held out"),
-        Panel(
-            "Accepts attacks",
-            {"monitor/attack_rate": "all attacks", "monitor/bare_right_rate": "bare right answers"},
-            by_run=False,
-            share=True,
-            prefix="monitor/attack_",
-        ),
+        _one("Calibration error", "monitor/ece", "expected calibration error, held out"),
+        Panel("Accepts attacks", ATTACKS, by_run=False, share=True, prefix="monitor/attack_"),
         Panel("Valid pairs, by origin", {}, prefix=PAIRS_OF, by_run=False, note="pairs a step"),
     ),
     "Policy": (
-        Panel("KL from the start", {"policy/reference_kl": ""}, note="nats a token"),
-        Panel("Entropy", {"rollout/entropy_estimate": ""}, note="nats a token"),
-        Panel("Length", {"rollout/mean_length": ""}, note="tokens a completion"),
+        _one("KL from the start", "policy/reference_kl", "nats a token"),
+        _one("Entropy", "rollout/entropy_estimate", "nats a token"),
+        _one("Length", "rollout/mean_length", "tokens a completion"),
         _share("Cut off at the limit", "rollout/cut_off_rate"),
         _share("No answer found by the rule", "rule/unparsed"),
-        Panel("Spread inside a group", {"reward/group_spread": ""}, note="largest minus smallest reward"),
+        _one("Spread inside a group", "reward/group_spread", "largest minus smallest reward"),
         _share("Groups that teach", "policy/usable_groups", "share; the others are skipped"),
         _share(
             "Learnt where the rule accepts nothing",
             "policy/unverified_advantage",
             "share of |advantage| in such groups",
         ),
-        Panel("Clipped tokens", {"policy/clip_fraction": ""}, note="share of tokens"),
-        Panel("Gradient norm", {"policy/grad_norm": ""}),
+        _one("Clipped tokens", "policy/clip_fraction", "share of tokens"),
+        _one("Gradient norm", "policy/grad_norm"),
     ),
     "Time and memory": (
-        Panel("Seconds a step", {"time/step": ""}),
+        _one("Seconds a step", "time/step"),
         Panel("Seconds by stage", {}, prefix="time/", leave_out=("time/step",), by_run=False),
         Panel("Main memory after a stage", {}, prefix="memory/", by_run=False, note="MiB, of this process"),
         Panel("GPU memory in a stage", {}, prefix="gpu_memory/", by_run=False, note="MiB, peak of one GPU"),
-        Panel("Tokens a step", {"rollout/tokens": ""}),
+        _one("Tokens a step", "rollout/tokens"),
     ),
 }
 """The charts below the story, by section."""

@@ -21,6 +21,7 @@ OWN = ("name", "output_dir", "seed")
 def facts(run: RunRecord) -> dict[str, str]:
     """The run in a few lines, each with its name."""
     models = [_mapping(model) for model in _mapping(run.config.get("reward_models")).values()]
+    peaks = {"at most": _most(run, "memory/peak"), "on a GPU": _most(run, *_names(run, "gpu_memory/"))}
     status = status_of(run)
     kind, preset = str(run.config.get("kind") or "custom"), run.config.get("preset")
     found = {
@@ -32,7 +33,7 @@ def facts(run: RunRecord) -> dict[str, str]:
         "tested on": _problems(_mapping(run.config.get("test_problems"))),
         "steps": f"{run.step} of {run.steps or 'an unknown number'}, {status.state}",
         "time": _time(run, status.seconds_left),
-        "memory": _memory(run),
+        "memory": ", ".join(f"{most:,} MiB {where}" for where, most in peaks.items() if most is not None),
         "seed": str(run.config.get("seed", "")),
     }
     return {name: value for name, value in found.items() if value}
@@ -83,11 +84,6 @@ def _time(run: RunRecord, left: float | None) -> str:
     total = f"{timedelta(seconds=round(sum(run.seconds)))} in steps and evaluations"
     to_go = "" if left is None else f", about {timedelta(seconds=round(left))} to go"
     return f"{total}, {_mean(steps):.3g} s a step{to_go}"
-
-
-def _memory(run: RunRecord) -> str:
-    places = {"at most": _most(run, "memory/peak"), "on a GPU": _most(run, *_names(run, "gpu_memory/"))}
-    return ", ".join(f"{most:,} MiB {where}" for where, most in places.items() if most is not None)
 
 
 def _mapping(settings: Any) -> Mapping[str, Any]:
@@ -154,9 +150,9 @@ def over_seeds(runs: Sequence[RunRecord], rows: Sequence[Mapping[str, Any]]) -> 
 def config_differences(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     """Every setting in which the runs differ, with its value in each; null where a run does not have it."""
     settings = [flat(run.config, "[{}]") for run in runs]
-    keys = dict.fromkeys(key for one in settings for key in one)
-    rows = [{"key": key, "values": [one.get(key) for one in settings]} for key in keys if key != "name"]
-    return [row for row in rows if any(value != row["values"][0] for value in row["values"])]
+    keys = dict.fromkeys(key for one in settings for key in one if key != "name")
+    rows = {key: [one.get(key) for one in settings] for key in keys}
+    return [{"key": key, "values": values} for key, values in rows.items() if len(set(values)) > 1]
 
 
 def _mean(values: Sequence[float]) -> float:

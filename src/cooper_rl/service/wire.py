@@ -8,8 +8,6 @@ come in one request.
 """
 
 import hashlib
-import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -17,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -162,15 +161,7 @@ def parse_body(data: bytes, record: type[Checked]) -> Checked:
 
 def reply(content: Any, status: int = 200) -> Response:
     """Floats are written with all their digits, and NaN and the infinities as null."""
-    return Response(json.dumps(_finite(content), allow_nan=False), status, media_type="application/json")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return Response(to_json(content, inf_nan_mode="null"), status, media_type="application/json")
 
 
 def scores(found: Scored, groups: Sequence[AnswerGroup]) -> dict[str, Any]:
