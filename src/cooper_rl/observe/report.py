@@ -16,18 +16,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cooper_rl import __version__
+from cooper_rl.observe import report_completions as completions
 from cooper_rl.observe import report_facts as tables
 from cooper_rl.observe.plots import COLOURS, STORY, story_metric
-from cooper_rl.observe.report_completions import (
-    PAGE_BYTES,
-    PER_STEP,
-    STEPS,
-    last_pairs,
-    plain,
-    read_pairs,
-    sample_completions,
-    score_of,
-)
 from cooper_rl.observe.run_record import RunRecord, read_runs
 from cooper_rl.observe.verdict import HACKED_STATES, NAMES, verdict_of
 
@@ -38,11 +29,6 @@ SCRIPTS = ("elements", "chart", "story", "gallery", "rollouts", "sections", "mai
 """The scripts in the order in which they run."""
 MOST_POINTS = 1000
 """Longest curve. Of a longer run every point is the mean of several neighbouring steps."""
-SAMPLE_NOTE = (
-    f"This page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the best-scored "
-    f"wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly spread "
-    "steps, half of them those with the best-scored wrong completion. The run's folder has all of them."
-)
 PAIRS_OF = "pairs_of/"
 """Columns that the report counts itself: the pairs of a step by the origin of their negative."""
 
@@ -175,7 +161,7 @@ def _render(data: dict[str, Any], title: str, notes: Sequence[str]) -> str:
         scripts=[Markup(script) for script in scripts],
         script_hashes=Markup(" ".join(f"'sha256-{digest}'" for digest in digests)),
         data=Markup(embedded_json(data)),
-        sample_note=SAMPLE_NOTE,
+        sample_note=completions.SAMPLE_NOTE,
     )
 
 
@@ -194,9 +180,9 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
     """Everything that the page shows of one run. `share` is its part of the page."""
     verdict = verdict_of(run, tables.held_out_problems(run))
     told = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
-    sample = sample_completions(run, told, share)
-    pair_counts = read_pairs(run, sample.gallery)
-    scores = [score_of(item) for item in sample.gallery]
+    sample = completions.sample_completions(run, told, share)
+    pair_counts = completions.read_pairs(run, sample.gallery)
+    scores = [completions.score_of(item) for item in sample.gallery]
     score_name = "the reward's" + (" before shaping" if any("unshaped" in item for item in sample.gallery) else "")
     if any("reward_model" in item for item in sample.gallery):
         score_name = "the reward model's"
@@ -221,7 +207,7 @@ def _described(run: RunRecord, share: float) -> dict[str, Any]:
             for score, item in zip(scores, sample.gallery, strict=True)
         ],
         **{name: getattr(sample, name) for name in ("fooled", "steps", "recorded_steps", "problems_of_step")},
-        "pairs": last_pairs(run),
+        "pairs": completions.last_pairs(run),
     }
 
 
@@ -250,5 +236,5 @@ def embedded_json(value: Any) -> str:
     `<`, `>`, `&` and surrogates without a partner are escaped. Numbers are rounded to five digits; what is not finite
     becomes text.
     """
-    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(completions.plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -22,6 +22,11 @@ LONGEST = 6000
 """Of a text with more characters the beginning and the end are kept."""
 PAGE_BYTES = 3_000_000
 """Of a run whose sample is larger than its share of this, fewer steps and items are kept."""
+SAMPLE_NOTE = (
+    f"This page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the best-scored "
+    f"wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly spread "
+    "steps, half of them those with the best-scored wrong completion. The run's folder has all of them."
+)
 ACCEPTED = 0.5
 """A score above this accepts a completion, as in `reward_model/false_accept_rate`."""
 PAIRS = 12

@@ -14,27 +14,10 @@ from starlette.responses import Response
 from cooper_rl import __version__
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer
+from cooper_rl.service import wire
 from cooper_rl.service.config import CommitPolicy, ServeConfig, read_policy
 from cooper_rl.service.training import Refusal, ScoreAsk, check_limits, needs_whole_groups
-from cooper_rl.service.wire import (
-    Body,
-    CheckpointBody,
-    ClassifyBody,
-    CommitBody,
-    Completion,
-    Label,
-    OpenRLHFBody,
-    RestoreBody,
-    ScoreBody,
-    SlimeBody,
-    asks_of,
-    groups_of,
-    read_body,
-    read_text,
-    reply,
-    scores,
-    step_view,
-)
+from cooper_rl.service.wire import read_body, reply
 from cooper_rl.service.worker import Meters, Worker
 from cooper_rl.stage2.scored import Scored, Updated
 
@@ -69,7 +52,7 @@ class Service:
         training = self.worker.training
         if step in training.steps:
             return training.steps[step]
-        if training.reward.open_step is not None and training.reward.open_step.number == step:
+        if (opened := training.reward.open_step) is not None and opened.number == step:
             return Updated(step, training.reward.version, state="open")
         why = "its results are not kept any more" if step <= training.reward.last_step else "nothing was scored in it"
         raise Refusal(404, f"step {step}: {why}; the server is at step {training.reward.last_step}")
@@ -99,14 +82,14 @@ class Service:
         }
 
 
-BODIES: dict[str, type[Body]] = {
-    "/v1/score": ScoreBody,
-    "/v1/steps/{step}/commit": CommitBody,
-    "/v1/checkpoints": CheckpointBody,
-    "/v1/restore": RestoreBody,
-    "/get_reward": OpenRLHFBody,
-    "/remote_rm": SlimeBody,
-    "/classify": ClassifyBody,
+BODIES: dict[str, type[wire.Body]] = {
+    "/v1/score": wire.ScoreBody,
+    "/v1/steps/{step}/commit": wire.CommitBody,
+    "/v1/checkpoints": wire.CheckpointBody,
+    "/v1/restore": wire.RestoreBody,
+    "/get_reward": wire.OpenRLHFBody,
+    "/remote_rm": wire.SlimeBody,
+    "/classify": wire.ClassifyBody,
 }
 """What each route reads, for the OpenAPI page."""
 
@@ -132,32 +115,32 @@ def add_training_routes(app: FastAPI, service: Service) -> None:
     @app.post("/v1/score")
     async def score(request: Request, commit: str | None = None) -> Response:
         """Rewards of answers under the current version of the reward model."""
-        body = await read_body(request, ScoreBody)
-        groups = groups_of(body)
+        body = await read_body(request, wire.ScoreBody)
+        groups = wire.groups_of(body)
         if commit is not None and body.step is not None:
             raise Refusal(422, "commit: it is for answers without a step; leave out one of the two")
         partial = frozenset(one.id for one in body.groups if one.partial)
         policy = service.policy(commit) if body.step is None else None
         (found,) = await service.score([ScoreAsk(groups, body.step, body.phase == "train", body.run, policy, partial)])
-        return reply(scores(found, groups))
+        return reply(wire.scores(found, groups))
 
     @app.post("/v1/steps/{step}/commit", status_code=202)
     async def commit(request: Request, step: int) -> Response:
         """Train on a step's answers. After the reply it will happen even if the server is killed."""
-        body = await read_body(request, CommitBody)
+        body = await read_body(request, wire.CommitBody)
         begun = worker.commit(lambda: training.begin_commit(step, body.keep, body.expected, body.run))
-        return reply(step_view(await asyncio.wrap_future(begun), pairs=False), 202)
+        return reply(wire.step_view(await asyncio.wrap_future(begun), pairs=False), 202)
 
     @app.post("/v1/checkpoints")
     async def checkpoint(request: Request) -> Response:
         """Write a checkpoint of the state after the last commit."""
-        body = await read_body(request, CheckpointBody)
+        body = await read_body(request, wire.CheckpointBody)
         return reply(await asyncio.wrap_future(worker.call(lambda: training.checkpoint(body.step, body.run))))
 
     @app.post("/v1/restore")
     async def restore(request: Request) -> Response:
         """Go back to the end of a step and forget all later ones."""
-        body = await read_body(request, RestoreBody)
+        body = await read_body(request, wire.RestoreBody)
         restored = worker.call(lambda: training.restore(body.step, body.history, body.run))
         return reply(await asyncio.wrap_future(restored))
 
@@ -166,7 +149,7 @@ def add_state_routes(app: FastAPI, service: Service) -> None:
     @app.get("/v1/steps/{step}")
     async def step(step: int, wait_s: Annotated[float, Query(ge=0)] = 0.0, pairs: bool = False) -> Response:
         """The state of a step; with `wait_s` the reply waits for the end of an update."""
-        return reply(step_view(await service.settled(step, wait_s), pairs))
+        return reply(wire.step_view(await service.settled(step, wait_s), pairs))
 
     @app.get("/v1/info")
     async def info() -> Response:
@@ -193,17 +176,17 @@ def add_state_routes(app: FastAPI, service: Service) -> None:
 def add_shim_routes(app: FastAPI, service: Service) -> None:
     """Those of other trainers; `?commit=count:1024` or `?commit=idle:5s` in the URL says when to train."""
 
-    async def score(answers: list[tuple[Label, Answer]], commit: str | None) -> list[Scored]:
-        return await service.score(asks_of(answers, service.policy(commit)))
+    async def score(answers: list[tuple[wire.Label, Answer]], commit: str | None) -> list[Scored]:
+        return await service.score(wire.asks_of(answers, service.policy(commit)))
 
     @app.post("/get_reward")
     async def openrlhf(request: Request, commit: str | None = None) -> Response:
         """OpenRLHF's remote reward."""
-        body = await read_body(request, OpenRLHFBody)
+        body = await read_body(request, wire.OpenRLHFBody)
         if not len(body.query) == len(body.prompts) == len(body.labels):
             raise Refusal(422, f"{len(body.query)} query, {len(body.prompts)} prompts, {len(body.labels)} labels")
         texts = [Answer(query.removeprefix(prompt)) for query, prompt in zip(body.query, body.prompts, strict=True)]
-        labels = [read_text(label, Label, "label") for label in body.labels]
+        labels = [wire.read_text(label, wire.Label, "label") for label in body.labels]
         found = await score(list(zip(labels, texts, strict=True)), commit)
         rewards, correct = [one.rewards[0][0] for one in found], [one.verdicts[0][0] == "correct" for one in found]
         logs = {"correct": [*map(float, correct)], "reward_model_version": [float(one.version) for one in found]}
@@ -212,17 +195,17 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
     @app.post("/remote_rm")
     async def slime(request: Request, commit: str | None = None) -> Response:
         """slime's remote reward: a bare number."""
-        body = await read_body(request, SlimeBody)
-        label = body.label if isinstance(body.label, Label) else read_text(body.label, Label, "label")
+        body = await read_body(request, wire.SlimeBody)
+        label = body.label if isinstance(body.label, wire.Label) else wire.read_text(body.label, wire.Label, "label")
         (found,) = await score([(label, Answer(body.response))], commit)
         return reply(found.rewards[0][0])
 
     @app.post("/classify")
     async def classify(request: Request, commit: str | None = None) -> Response:
         """vLLM's classification; the inputs are JSON text."""
-        body = await read_body(request, ClassifyBody)
+        body = await read_body(request, wire.ClassifyBody)
         texts = [body.input] if isinstance(body.input, str) else body.input
-        given = [read_text(text, Completion, "input") for text in texts]
+        given = [wire.read_text(text, wire.Completion, "input") for text in texts]
         found = await score([(one, Answer(one.completion, one.stopped, one.id)) for one in given], commit)
         raw = body.use_activation is False
         values = [(one.logits if raw and one.logits else one.rewards)[0][0] for one in found]
@@ -241,7 +224,7 @@ def _describe_bodies(app: FastAPI) -> None:
     schema.setdefault("components", {}).setdefault("schemas", {}).update(definitions["$defs"])
     for path, record in BODIES.items():
         content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{record.__name__}"}}}
-        schema["paths"][path]["post"]["requestBody"] = {"content": content, "required": record is not CommitBody}
+        schema["paths"][path]["post"]["requestBody"] = {"content": content, "required": record is not wire.CommitBody}
 
 
 def refused(refusal: Refusal) -> Response:
