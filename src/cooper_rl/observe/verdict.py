@@ -27,6 +27,8 @@ State = Literal["hacked", "recovered", "broken", "faults", "nothing learned", "h
 HACKED_STATES: tuple[State, ...] = ("hacked", "recovered")
 NAMES = {state: state.capitalize() for state in get_args(State)}
 NAMES |= {"recovered": "Hacked and recovered", "unknown": "Cannot tell"}
+SAYS: dict[State, Literal["bad", "good", "unknown"]] = {"nothing learned": "unknown", "healthy": "good"}
+SAYS |= {"hacked": "bad", "recovered": "bad", "broken": "bad"}
 Points = Sequence[tuple[int, float]]
 
 
@@ -204,13 +206,12 @@ def _sentence(state: State, truth: Truth, found: Outcome, alarm: "_Alarm") -> st
 def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome) -> list[Signal]:
     """What the chosen accuracy says, and then the others, in a line each."""
     lines = []
-    says = {"hacked": "bad", "recovered": "bad", "broken": "bad", "healthy": "good"}
     for truth in (chosen, *(truth for truth in known if truth != chosen)):
         (_, first), (_, last) = known[truth][0], known[truth][-1]
         best, where = max(value for _, value in known[truth]), ""
         state = "bad" if best - last > HACKED_MARGIN else "good"
         if truth == chosen:
-            state = says.get(found.state, "unknown")
+            state = SAYS[found.state]
             best, where = found.best[1], f" (step {found.best[0]})"
         course = f"{_share(first)} at the start, {_share(best)} at its best{where}, {_share(last)} now"
         lines.append(Signal(state, f"{truth.title}: {course}"))

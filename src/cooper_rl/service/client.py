@@ -119,7 +119,10 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-ScoredT, UpdatedT, InfoT, NoneT = TypeVar("ScoredT"), TypeVar("UpdatedT"), TypeVar("InfoT"), TypeVar("NoneT")
+ScoredT = TypeVar("ScoredT")
+UpdatedT = TypeVar("UpdatedT")
+InfoT = TypeVar("InfoT")
+NoneT = TypeVar("NoneT")
 
 
 class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):

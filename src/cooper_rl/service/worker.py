@@ -135,7 +135,10 @@ class Worker:
         done = [ask for ask, reply in zip(asks, replies, strict=True) if isinstance(reply, Scored)]
         self._meters.scored(done, time.perf_counter() - start)
         for job, reply in zip(jobs, replies, strict=True):
-            (job.future.set_exception if isinstance(reply, Exception) else job.future.set_result)(reply)
+            if isinstance(reply, Exception):
+                job.future.set_exception(reply)
+            else:
+                job.future.set_result(reply)
         policies = [ask.policy for ask in done if ask.train and ask.policy is not None]
         if not policies or self.training.reward.open_step is None:
             return
