@@ -257,10 +257,10 @@ class RewardClient(_Client[Scored, Updated, dict[str, Any], None]):
     def _ask(self, call: Call, read: Callable[[dict[str, Any]], Any]) -> Any:
         found: Any = call
         while isinstance(found, Call):
-            found = read(Retrying(**self._retrying())(self._send, found))
+            found = read(Retrying(**self._retrying())(self._send_once, found))
         return found
 
-    def _send(self, call: Call) -> dict[str, Any]:
+    def _send_once(self, call: Call) -> dict[str, Any]:
         with self._connected("Client", call) as client:
             return read_answer(client.request(call.method, call.path, json=call.body, params=call.query))
 
@@ -282,9 +282,9 @@ class AsyncRewardClient(_Client[Awaitable[Scored], Awaitable[Updated], Awaitable
     async def _ask(self, call: Call, read: Callable[[dict[str, Any]], Any]) -> Any:
         found: Any = call
         while isinstance(found, Call):
-            found = read(await AsyncRetrying(**self._retrying())(self._send, found))
+            found = read(await AsyncRetrying(**self._retrying())(self._send_once, found))
         return found
 
-    async def _send(self, call: Call) -> dict[str, Any]:
+    async def _send_once(self, call: Call) -> dict[str, Any]:
         with self._connected("AsyncClient", call) as client:
             return read_answer(await client.request(call.method, call.path, json=call.body, params=call.query))
