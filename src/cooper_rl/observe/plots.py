@@ -12,7 +12,7 @@ import numpy as np
 
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.observe.run_record import ACCURACIES, RunRecord, RunStatus, State, is_right, read_record, status_of
-from cooper_rl.observe.verdict import TRUTHS, verdict_of
+from cooper_rl.observe.verdict import verdict_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,8 +24,6 @@ COLOURS = (
     *("#0b8599", "#c2255c", "#7a828e", "#5f3dc4", "#66a80f"),
 )
 """Colours of runs in figures and on pages, each readable on white and on a dark page."""
-STORY = {truth.metric: truth.title for truth in TRUTHS}
-"""The accuracies that a report may begin with, best first, each with its title."""
 AGREEMENT = {
     "reward_model/rule_agreement": "agrees with the rule",
     "reward_model/pair_accuracy_before": "pairs, before the update",
@@ -135,13 +133,6 @@ def load_run(path: str | Path) -> Run:
     """Read a run's folder, finished or not. Raises InputError if it holds no run, MissingExtraError without pandas."""
     _pandas()
     return Run(read_record(Path(path)))
-
-
-def story_metric(runs: Sequence[RunRecord]) -> str | None:
-    """The accuracy that the story draws: the best one that most of the runs record at least twice."""
-    counts = {metric: sum(len(run.series(metric)) > 1 for run in runs) for metric in STORY}
-    best = max(counts.values())
-    return next((metric for metric, count in counts.items() if count == best), None) if best else None
 
 
 def curves_figure(runs: Sequence[RunRecord], metrics: Sequence[str], colours: Sequence[str] = COLOURS) -> "Figure":
