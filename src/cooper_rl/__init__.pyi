@@ -76,9 +76,8 @@ from cooper_rl.observe.hacking_alarm import HACKING as HACKING
 from cooper_rl.observe.hacking_alarm import HackingAlarm as HackingAlarm
 from cooper_rl.observe.plots import COLOURS as COLOURS
 from cooper_rl.observe.plots import Run as Run
-from cooper_rl.observe.plots import figure_svg as figure_svg
+from cooper_rl.observe.plots import curves_figure as curves_figure
 from cooper_rl.observe.plots import load_run as load_run
-from cooper_rl.observe.plots import story_figure as story_figure
 from cooper_rl.observe.report import REPORT_FILE as REPORT_FILE
 from cooper_rl.observe.report import write_report as write_report
 from cooper_rl.observe.run_record import read_events as read_events
