@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.config import LearnerConfig
 
-ENGINES = Kinds("engine", "cooper_rl.engines.kinds", ["policy", "reward_model", "sampler"])
-"""The kinds of `engine`, listed in `kinds.py`."""
+ENGINES = Kinds("engine", "cooper_rl.engines.ray.config", ["policy", "reward_model", "sampler"])
+"""The kinds of `engine`. The home's module is built on the other two engines, so it imports them all."""
 
 
 class Engine(Protocol):
@@ -26,15 +26,11 @@ class Engine(Protocol):
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:
         """A causal language model: the policy or, if it is not trainable, the reference policy."""
-        ...
 
-    def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RewardModelLearner:
-        """A reward model."""
-        ...
+    def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RewardModelLearner: ...
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
         """A sampler for the policy, without weights yet. It draws at most `max_rows` completions at once (0: all)."""
-        ...
 
 
 @runtime_checkable
@@ -44,7 +40,6 @@ class LongLived(Protocol):
     @property
     def learns_side_by_side(self) -> bool:
         """Whether the reward model can be updated while the policy is."""
-        ...
 
     def open(self, directory: Path) -> None:
         """Start them before any model is loaded; their logs go into the run's folder."""

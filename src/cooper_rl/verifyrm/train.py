@@ -15,9 +15,9 @@ from transformers import PreTrainedModel
 
 from cooper_rl.data.labelled import LabelledCompletion, problem_folds, split_by_problem
 from cooper_rl.engines.base import LabelledBatch, Metrics
-from cooper_rl.engines.local.adapter import merged_weights
+from cooper_rl.engines.local.adapter import adapted_layers, plain_weights
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchRewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import robustness_rows
 from cooper_rl.evaluation.reward_model import classification_metrics
@@ -171,7 +171,8 @@ class _BestWeights:
             self.best, self.logits, self._since_best = self.history[-1], logits, 0
             # `learner.save` would add the optimizer, three times the size, which nobody continues from.
             model, tokenizer = self._learner.model, self._learner.tokenizer
-            model.save_pretrained(self._folder, state_dict=merged_weights(model))
+            weights = dict(plain_weights(model)) if adapted_layers(model) else None
+            model.save_pretrained(self._folder, state_dict=weights)
             if tokenizer is not None:
                 tokenizer.save_pretrained(self._folder)
         else:

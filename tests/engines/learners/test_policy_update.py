@@ -10,7 +10,7 @@ from torch import Tensor
 from cooper_lab.designs.process_credit import Delta, Steps, process_advantages, process_metrics
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.losses.policy import KLConfig, SequenceMeanTokenSum
 from cooper_rl.policy.advantages import DrGRPO, TokenCredit
 from cooper_rl.policy.config import AlgorithmConfig, OverlongConfig

@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.cpu.decoder import CompactDecoder, GroupedCache
 from cooper_rl.engines.kv_cache import filling_gaps
-from cooper_rl.engines.local import decoding, sampler
+from cooper_rl.engines.local import sampler
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.rollouts import Column
 from drawn import Drawn, draw
@@ -154,7 +154,7 @@ def test_prompts_that_the_compact_decoder_reads_change_nothing(model, tokenizer,
     plain = draw(NativeSampler(tokenizer, model), prompts, 2, params, seed=1)
     monkeypatch.setattr(sampler, "SMALL_MODEL", 0)
     monkeypatch.setattr(sampler, "COMPACT_FROM_TOKENS", 0)
-    monkeypatch.setattr(decoding, "WORTH_SHARING", worth)
+    monkeypatch.setattr(sampler, "WORTH_SHARING", worth)
     shapes = []
     prefill = CompactDecoder.prefill
 
