@@ -92,6 +92,25 @@ def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
     return function
 
 
+class UserFunction:
+    """The function at `package.module:function`, plain or `async def`. Raises InputError like `load_function`."""
+
+    def __init__(self, path: str, parameters: Sequence[str]) -> None:
+        self._call = load_function(path, parameters)
+        either = self._call, getattr(self._call, "__call__", None)  # noqa: B004 - of an object that is callable
+        self._loop = EventLoop() if any(map(inspect.iscoroutinefunction, either)) else None
+
+    def results(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What it returns for each tuple of arguments. All calls of an `async def` run concurrently."""
+        if self._loop is None:
+            return [self._call(*arguments) for arguments in calls]
+
+        async def gathered() -> list[Any]:
+            return await asyncio.gather(*(self._call(*arguments) for arguments in calls))
+
+        return self._loop.run(gathered)
+
+
 class EventLoop:
     """An event loop in its own thread, so that it also works if the caller already runs in a loop (a notebook)."""
 
@@ -115,16 +134,6 @@ class EventLoop:
         if error is not None:
             raise error
         return result
-
-
-def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling the function or callable object returns a coroutine."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
-
-
-async def gathered(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """The results of an `async def` for each tuple of arguments. All calls run concurrently."""
-    return await asyncio.gather(*(function(*arguments) for arguments in calls))
 
 
 def _serve(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:

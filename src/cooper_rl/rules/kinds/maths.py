@@ -63,7 +63,6 @@ class RuleVerifier(Rule):
             weakref.finalize(self, process.close)
 
     def verify(self, answer: str, completion: str) -> Verdict:
-        """The verdict on `completion` against the reference `answer`."""
         return self.verify_many([(answer, completion)])[0]
 
     async def verify_async(self, answer: str, completion: str) -> Verdict:
@@ -96,10 +95,6 @@ class RuleVerifier(Rule):
         if self._text == "refuse" and reference_kind(reference_text(answer)) == "exact":
             return "is text; with rule.text: refuse, only mathematics and options are accepted"
         return unverified(self.verify(problem.answer, boxed(answer)))
-
-    def self_check(self, problem: Problem) -> bool:
-        """Whether the problem's reference answer verifies against itself."""
-        return self.verify(problem.answer, rf"\boxed{{{reference_text(problem.answer)}}}") == "correct"
 
     def cpu_s_of(self, answer: str, completion: str) -> float:
         """CPU seconds that the verdict on a completion cost; 0 if no process was asked, or it has left the cache."""
@@ -163,7 +158,7 @@ class MathsRule(Config):
 
 def rule_settings(rule: RuleConfig | None) -> dict[str, Any]:
     """The rule's entry in a journal: the settings that decide its verdicts, or nothing for the default `maths`."""
-    if rule is None or not isinstance(rule, Config):
+    if not isinstance(rule, Config):
         return {}
     default = (RULES.dump(MathsRule()) if isinstance(rule, MathsRule) else {}).items()
     decisive = {
