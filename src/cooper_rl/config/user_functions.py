@@ -1,8 +1,7 @@
 """What a configuration names from elsewhere: functions and classes of the user's, and what installed packages add.
 
-Entry points are in the groups `cooper_rl.commands` (`arena`), `cooper_rl.verifyrm` (commands of `cooper verifyrm`),
-`cooper_rl.kinds` (`shaping.rank`: the noun of the parts, then the kind) and `cooper_rl.problems` (the name that
-`problems.source` gives: a function of split, count and seed).
+Entry points are in the groups `cooper_rl.commands`, `cooper_rl.verifyrm` (commands of `cooper verifyrm`),
+`cooper_rl.kinds` (see `Kinds`) and `cooper_rl.problems` (for `problems.source`: a function of split, count and seed).
 """
 
 import asyncio
@@ -45,11 +44,10 @@ MOVED = {
 
 
 def load_object(path: str, noun: str = "object") -> Any:
-    """Import the object at `package.module:name`. Messages call it a `noun`.
+    """Import the object at `package.module:name`. Messages call it a `noun`. Raises InputError if there is none.
 
     Modules in the working folder are found as with `python -m`, even by the `cooper` command. The folder stays last on
     the module path, for what they import later and for the processes that this one starts.
-    Raises InputError for a malformed path, and for a module or name that does not exist.
     """
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
@@ -76,10 +74,7 @@ def load_object(path: str, noun: str = "object") -> Any:
 
 
 def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
-    """Import the function at `package.module:function`. It must take `parameters` as positional arguments.
-
-    Raises InputError like `load_object`, and if the object is not callable or takes other arguments.
-    """
+    """Import the function at `package.module:function`. Raises InputError if it does not take these `parameters`."""
     function = load_object(path, "function")
     if not callable(function):
         raise InputError(f"{path}: is not callable")

@@ -1,6 +1,7 @@
 """Labelled completions: the training data of VerifyRM, also replayed in stage 2, and splits by problem."""
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,12 +103,11 @@ def split_by_problem(
 ) -> tuple[list[LabelledCompletion], list[LabelledCompletion]]:
     """Split rows into (training, held-out). All completions of a question are on one side (see `problem_key`).
 
-    Whole problems are drawn until the held-out rows are at least the share `held_out` of all rows. Raises InputError if
-    there are fewer than two problems.
+    Problems are drawn until their rows are the share `held_out` of all rows. Raises InputError for less than two.
     """
-    by_problem: dict[str, list[LabelledCompletion]] = {}
+    by_problem: dict[str, list[LabelledCompletion]] = defaultdict(list)
     for row in rows:
-        by_problem.setdefault(problem_key(row.question), []).append(row)
+        by_problem[problem_key(row.question)].append(row)
     if len(by_problem) < 2:
         raise InputError("the labelled rows are all about one problem; holding out needs at least two")
     problems = list(by_problem)

@@ -68,12 +68,11 @@ def reliability(
 ) -> list[ReliabilityBin]:
     """Completions in bins of equal width by their probability of being right; empty bins are left out."""
     index = (probabilities * bins).long().clamp(max=bins - 1)
-    return [
-        ReliabilityBin(
-            *(values[inside].double().mean().item() for values in (probabilities, labels)), int(inside.sum())
-        )
-        for inside in (index == b for b in index.unique())
-    ]
+    found = []
+    for inside in (index == b for b in index.unique()):
+        mean, share = probabilities[inside].double().mean().item(), labels[inside].double().mean().item()
+        found.append(ReliabilityBin(mean, share, int(inside.sum())))
+    return found
 
 
 def expected_calibration_error(

@@ -27,10 +27,7 @@ class FolderLock:
     """Held until it is closed or its process ends, however it ends."""
 
     def __init__(self, directory: Path, busy: str = BUSY_RUN) -> None:
-        """Raises InputError with the text `busy` if another process holds the folder.
-
-        The text may name the `{folder}`, and the `{holder}` as it described itself.
-        """
+        """Raises InputError with the text `busy`, of `{folder}` and `{holder}`, if another process holds the folder."""
         self._path = directory / ".lock"
         self._made = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
@@ -72,10 +69,7 @@ class FolderLock:
 
 
 def holder_of(directory: Path) -> str | None:
-    """The process that holds the folder, in words; None if nobody does, or on Windows.
-
-    It takes a shared lock for a moment, so any number of processes may ask at once.
-    """
+    """The process that holds the folder, in words; None if nobody does, or on Windows. Any number may ask at once."""
     path = directory / ".lock"
     if path.resolve() in _HERE:
         return _this_process()
