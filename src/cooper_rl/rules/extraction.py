@@ -66,10 +66,7 @@ class FinalAnswer:
 
 
 def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
-    """The final answer of a completion. `texts` is empty if there is none.
-
-    With `factorials`, an exclamation mark at the end of an answer belongs to it.
-    """
+    """The final answer of a completion. With `factorials`, an exclamation mark at the end belongs to it."""
     tail, boxes, statement = _places(completion)
     stated, after = (None, "") if statement is None else _stated_value(statement, factorials)
     if boxes and statement and stated and _VALUE.search(stated):
@@ -207,10 +204,7 @@ class TextAnswer:
 
 
 def text_answer(completion: str, letters: bool = False) -> TextAnswer:
-    """The answer of a completion; all fields are empty if there is none.
-
-    With `letters`, a line that begins with `A:` counts as an option, not as a statement of the answer.
-    """
+    """The answer of a completion; all fields are empty if there is none. With `letters`, `A:` is an option."""
     tail, spans, statement = _places(completion)
     if statement and letters and statement.group().strip().upper() == "A:":
         statement = None

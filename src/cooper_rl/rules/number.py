@@ -143,8 +143,7 @@ _HEDGE = re.compile(
 )
 _EITHER = re.compile(r"\d[^\d\n]{0,20}\bor\b[^\d\n]{0,20}\d")
 _OF_THE_QUESTION = re.compile(
-    r"\b(?:(?:in|from|of) (?:the|this) (?:question|problem|task|prompt|text)|(?:is|was|are|were) given)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:(?:in|from|of) (?:the|this) (?:question|problem|task|prompt|text)|(?:is|was|are|were) given)\b"
 )
 
 
@@ -231,9 +230,6 @@ def _stands_alone(text: str, token: re.Match[str], reference: str, reduced: bool
     if not _PERCENT.match(after):
         return is_same
     # `40%` answers 0.4 and 40. 0.4 rather is a share, and `0.4%` does not answer it.
-    share = (number_value(sizes[0]) or Fraction(0)) / 100
-    value = number_value(reference)
-    may_be_percentage = value is not None and (value == 0 or abs(value) >= 1)
-    return same_number(f"{share.numerator}/{share.denominator}", sizes[1]) is not False or (
-        is_same and may_be_percentage
-    )
+    share, value = (number_value(sizes[0]) or Fraction(0)) / 100, number_value(reference)
+    is_same &= value is not None and (value == 0 or abs(value) >= 1)
+    return is_same or same_number(f"{share.numerator}/{share.denominator}", sizes[1]) is not False
