@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -11,18 +11,14 @@ from numpy import ndarray
 
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_rl.errors import InputError
-from cooper_rl.rules.kinds.maths import MathsRule
-from cooper_rl.rules.rule import RuleConfig
-from cooper_rl.rules.verifier import Verifier
 
 if TYPE_CHECKING:
     from cooper_rl.data.prompts import PromptEncoder
     from cooper_rl.engines.base import Metrics, Sampler
-    from cooper_rl.run_config import RunConfig
+    from cooper_rl.rules.verifier import Verifier
 
 Gold = Callable[[Problem, str], bool]
 
@@ -245,7 +241,7 @@ class HeldOut:
     """Part of the metrics' names, for a set beside the main one."""
 
     def evaluate(
-        self, sampler: "Sampler", verifier: Verifier, seed: int, on_progress: Callable[[int, int], None] | None = None
+        self, sampler: "Sampler", verifier: "Verifier", seed: int, on_progress: Callable[[int, int], None] | None = None
     ) -> dict[str, EvaluationResult]:
         """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`."""
         what = self.encoder.encode, self.problems, verifier.accepts, self.params, self.k
@@ -253,7 +249,7 @@ class HeldOut:
         by_gold = {} if self.gold is None else {"gold": relabel(by_rule, self.problems, self.gold)}
         return {"rule": by_rule} | by_gold
 
-    def measure(self, sampler: "Sampler", verifier: Verifier, seed: int) -> "Metrics":
+    def measure(self, sampler: "Sampler", verifier: "Verifier", seed: int) -> "Metrics":
         """Mean accuracy over k samples per problem, as `test/rule_avg` and, where gold is known, `test/gold_avg`.
 
         `test/cut_off_rate` is the share of completions that reached the length limit. A set with a name has it in
@@ -268,37 +264,3 @@ class HeldOut:
 def gold_of(problems: ProblemsConfig) -> Gold | None:
     """What tells the truth about answers to these problems, if they have it."""
     return load_function(problems.gold, ("problem", "completion_text")) if problems.gold else None
-
-
-def evaluate_model(
-    model: str,
-    data: ProblemsConfig,
-    params: SamplingParams,
-    k: int,
-    seed: int,
-    batch_size: int,
-    on_progress: Callable[[int, int], None] | None = None,
-    threads: int | None = None,
-    rule: RuleConfig | None = None,
-    on_prompt: Callable[[Problem, str], None] | None = None,
-    like: "RunConfig | None" = None,
-) -> dict[str, EvaluationResult]:
-    """As `HeldOut.evaluate`. `rule`, by default `maths`, applies to the problems that do not name one of their own.
-
-    `on_prompt` is called with the first problem and its prompt. The model computes in the precision and batches of the
-    run `like`.
-    """
-    from cooper_rl.data.prompts import PromptEncoder  # noqa: PLC0415 - reports read estimates without torch
-    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415
-    from cooper_rl.engines.local.sampler import NativeSampler  # noqa: PLC0415
-
-    set_threads(threads)
-    with Verifier(rule or MathsRule()) as verifier:
-        problems = load_problems(data, verifier.fault).problems
-        settings: dict[str, Any] = {"autocast": like.policy.autocast, "max_rows": like.rollout.max_rows} if like else {}
-        sampler = NativeSampler.from_folder(model, **settings)
-        encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
-        held_out = HeldOut(encoder.fitting(problems), encoder, params, k, batch_size, gold_of(data))
-        if on_prompt is not None and held_out.problems:
-            on_prompt(held_out.problems[0], encoder.decode(encoder.encode(held_out.problems[0])))
-        return held_out.evaluate(sampler, verifier, seed, on_progress)

@@ -42,7 +42,7 @@ def batches(rows: Sequence[EncodedRow], weights: dict[float, float], size: int, 
 
 
 def class_weights(labels: Sequence[float]) -> dict[float, float]:
-    """A weight for each label, of mean 1 over the rows and equal sums of the classes. Raises InputError for one class."""
+    """A weight for each label: mean 1 over the rows, equal sums of the classes. Raises InputError for one class."""
     right = sum(label > 0.5 for label in labels)
     wrong = len(labels) - right
     if not right or not wrong:
