@@ -111,7 +111,7 @@ class EventLoop:
 
     def __init__(self) -> None:
         started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        Thread(target=_serve, args=(started,), name="user-function", daemon=True).start()
+        Thread(target=lambda: asyncio.run(_serve(started)), name="user-function", daemon=True).start()
         self._loop, closing = started.result()
         # Garbage collection may call this at any place of any thread, so it must not wait for a lock.
         weakref.finalize(self, _close, self._loop, closing)
@@ -131,13 +131,10 @@ class EventLoop:
         return result
 
 
-def _serve(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
-    async def until_closed() -> None:
-        closing = asyncio.Event()
-        started.set_result((asyncio.get_running_loop(), closing))
-        await closing.wait()
-
-    asyncio.run(until_closed())
+async def _serve(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
+    closing = asyncio.Event()
+    started.set_result((asyncio.get_running_loop(), closing))
+    await closing.wait()
 
 
 def _close(loop: asyncio.AbstractEventLoop, closing: asyncio.Event) -> None:
@@ -147,7 +144,7 @@ def _close(loop: asyncio.AbstractEventLoop, closing: asyncio.Event) -> None:
 
 @cache
 def added(group: str) -> dict[str, EntryPoint]:
-    """The entry points of a group by name, sorted. Loading one imports its module."""
+    """The entry points of a group by name, sorted."""
     return {one.name: one for one in sorted(entry_points(group=f"cooper_rl.{group}"), key=lambda one: one.name)}
 
 

@@ -1,11 +1,15 @@
-"""One process at a time writes a folder: that of a run, that of an arena or a demo, or that of a server."""
+"""One process at a time writes a folder (of a run, an arena, a demo or a server), and a signal stops it cleanly."""
 
+import logging
 import os
+import signal
 import socket
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from cooper_rl.errors import InputError
 
@@ -14,6 +18,7 @@ try:
 except ImportError:  # Windows: nothing is locked there
     fcntl = None
 
+logger = logging.getLogger(__name__)
 
 _BUSY = "{folder}: %s in this folder%s ({holder}); wait for it, stop it, or choose another %s"
 BUSY_RUN = _BUSY % ("a process is training", " already", "name")
@@ -96,3 +101,31 @@ def _lock(file: TextIO) -> None:
         return
     time.sleep(0.1)
     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
+    """The first signal calls `request_stop`; a second one goes to the handlers that were there before.
+
+    Does nothing outside the main thread, where Python delivers no signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore_handlers() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    def on_signal(number: int, frame: Any) -> None:
+        restore_handlers()  # before the warning, because a second signal may come while it is written
+        request_stop()
+        logger.warning("stopping after this step; interrupt again to stop at once")
+
+    for number in previous:
+        signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        restore_handlers()

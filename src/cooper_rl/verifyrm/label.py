@@ -83,7 +83,11 @@ class LocalJudge:
 
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
         """One judgement per row, in order: `unreadable` for a question that fills the model's context."""
-        prompts = [self._prompt(row) for row in rows]
+        most = self._config.max_completion_chars
+        chats = [judge_chat(row.question, row.answer, row.completion, most) for row in rows]
+        special = not self._tokenizer.chat_template
+        texts = [render_chat(self._tokenizer, chat) for chat in chats]
+        prompts = [list(self._tokenizer.encode(text, add_special_tokens=special)) for text in texts]
         room = self._sampler.room(self._config.max_tokens)
         fits = [i for i, prompt in enumerate(prompts) if room is None or len(prompt) <= room]
         judged = [Judgement("unreadable", detail="the prompt exceeds the judge's context") for _ in rows]
@@ -99,14 +103,8 @@ class LocalJudge:
         if not prompts:
             return []
         probabilities = self._sampler.next_token_logits(prompts).double().softmax(dim=1)
-        yes = probabilities[:, sorted(self._yes)].sum(dim=1).tolist()
-        no = probabilities[:, sorted(self._no)].sum(dim=1).tolist()
+        yes, no = (probabilities[:, sorted(tokens)].sum(dim=1).tolist() for tokens in (self._yes, self._no))
         return [from_probabilities({"yes": p, "no": q}) for p, q in zip(yes, no, strict=True)]
-
-    def _prompt(self, row: Asked) -> list[int]:
-        chat = judge_chat(row.question, row.answer, row.completion, self._config.max_completion_chars)
-        text = render_chat(self._tokenizer, chat)
-        return list(self._tokenizer.encode(text, add_special_tokens=not self._tokenizer.chat_template))
 
 
 def build_judge(config: JudgeConfig) -> ChatJudge | LocalJudge:
