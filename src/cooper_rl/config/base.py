@@ -69,9 +69,8 @@ def _takes_numbers_only(annotation: Any) -> bool:
 
 def _types(annotation: Any) -> set[Any]:
     """The types that an annotation names, also inside unions, containers and Annotated."""
-    if isinstance(annotation, type) or annotation is Any:
-        return {annotation, *(one for part in get_args(annotation) for one in _types(part))}
-    return {one for part in get_args(annotation) for one in _types(part)}
+    inside = {one for part in get_args(annotation) for one in _types(part)}
+    return inside | {annotation} if isinstance(annotation, type) or annotation is Any else inside
 
 
 def _as_words(value: Any) -> Any:
@@ -162,8 +161,8 @@ class Kinds:
         """The `kind` of this part in a configuration."""
         if self._of_function is not None and type(part) is self._of_function():
             return getattr(part, "kind")  # noqa: B009 - `of_function` requires this field
-        named = next((kind for kind, record in self._records.items() if record is type(part)), None)
-        return named or f"{type(part).__module__}:{type(part).__qualname__}"
+        named = (kind for kind, record in self._records.items() if record is type(part))
+        return next(named, f"{type(part).__module__}:{type(part).__qualname__}")
 
     def read(self, value: Any) -> Config:
         """A part from its settings. A value that is already a part stays as it is."""
@@ -172,14 +171,10 @@ class Kinds:
             return value
         if not isinstance(value, dict):
             raise ValueError(f"expected the settings of one {self.noun}, with kind: one of {', '.join(self.records)}")
-        if "kind" not in value and self.default is not None:
-            value = {"kind": self.default, **value}
-        if "kind" not in value:
+        if "kind" not in value and self.default is None:
             raise ValueError(f"kind is missing; write kind: one of {', '.join(self.records)}")
-        try:
-            record = self.record(str(value["kind"]))
-        except InputError as error:
-            raise ValueError(str(error)) from error
+        value = {"kind": self.default, **value}
+        record = self.record(str(value["kind"]))
         kind = record.model_fields.get("kind")
         holds_it = kind is not None and kind.is_required()
         try:

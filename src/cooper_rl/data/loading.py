@@ -114,7 +114,6 @@ def read_problems(config: ProblemsConfig, answers_required: bool = True) -> Load
 
 
 def _problems_of(config: ProblemsConfig, bad_rows: list[str], answers_required: bool) -> Iterator[Problem]:
-    """Every problem of the source; rows without one are added to `bad_rows`."""
     split = config.split or "train"
     if config.kind == "made":
         count = config.skip + (config.limit or MADE_COUNT)

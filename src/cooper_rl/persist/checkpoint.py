@@ -1,8 +1,7 @@
 """Checkpoints: one folder per step. It is written under a hidden name and then renamed, so every named folder is whole.
 
 A crash can only leave hidden folders behind: `.000120.partial` is half written, `.000120.deleted` half deleted, and
-`.000120.replaced` is the old checkpoint of a step whose new checkpoint has not been renamed yet. A manifest with the
-size and SHA-256 hash of every file tells damage.
+`.000120.replaced` an old checkpoint whose replacement has not been renamed yet. A manifest of hashes tells damage.
 """
 
 import hashlib
@@ -31,10 +30,7 @@ ROLLBACKS = 3
 
 
 class CheckpointStore:
-    """The checkpoints of one run: `<directory>/000120/{policy/,reward_model/,state.json,manifest.json}`.
-
-    It keeps the newest ones and, if `keep_best` names a metric, the best one.
-    """
+    """The newest checkpoints of one run, and the best: `<directory>/000120/{policy/,reward_model/,state.json,…}`."""
 
     def __init__(self, directory: Path, config: "CheckpointConfig"):
         self.directory = directory

@@ -1,8 +1,7 @@
 r"""Finds the final answer in a completion by text alone: nothing is evaluated, and only the standard library is used.
 
 Both the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
-1. The last complete `\boxed{}`. Boxes in the same sentence, or joined by "or", "and", a comma or nothing, belong
-   together. Boxes earlier in the text are intermediate results and do not count.
+1. The last complete `\boxed{}`, with those in the same sentence, or joined by "or", "and", a comma or nothing.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####", "A:"
    at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence. It replaces
    earlier statements. If that text is unreadable, the search stops there.
@@ -14,9 +13,8 @@ a number right after the box ("\boxed{3} or 4"). Only a value stated as the *fin
 replaces the box: "\boxed{3} ... The final answer is 4" has one answer, 4. Exclamation marks, emoji and smileys at the
 end of an answer are dropped, but not in a box or a formula: there `5!` is a factorial.
 
-`text_answer` reads answers in words or letters from the same places, but more strictly, because a word that merely
-occurs in a completion is not an answer. Only a box, a line that states the answer, and a completion that is nothing but
-its answer count.
+`text_answer` reads answers in words or letters more strictly, because a word that merely occurs in a completion is not
+an answer: only a box, a line that states the answer, and a completion that is nothing but its answer count.
 """
 
 import re

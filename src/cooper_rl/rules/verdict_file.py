@@ -136,9 +136,5 @@ def _verdict_on(row: Mapping[str, Any], line: str) -> str | None:
         return None
     if not isinstance(entry, dict) or entry.get("verdict") not in get_args(Verdict):
         return None
-    # Compared as text, because NaN equals itself there.
-    one, other = (
-        json.dumps({name: fields[name] for name in fields if name not in ("verdict", "seconds")})
-        for fields in (entry, row)
-    )
-    return entry["verdict"] if one == other else None
+    own = [{name: of[name] for name in of if name not in ("verdict", "seconds")} for of in (entry, row)]
+    return entry["verdict"] if json.dumps(own[0]) == json.dumps(own[1]) else None  # as text, NaN equals itself

@@ -82,13 +82,13 @@ class Collected:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Problems that one model is asked together. This is the unit of the journal."""
+    """Problems that one model is asked together, the unit of the journal."""
 
     dataset: DatasetConfig
     problems: list[Problem]
 
     def key(self, model: ModelConfig) -> str:
-        """The key of the unit, with a digest of the settings and questions that its answers depend on."""
+        """The key in the journal, with a digest of the settings and questions that the answers depend on."""
         settings = model.model_dump_json(exclude={*HANDLING, "max_rows", "device"})
         questions = "\n".join(problem.question for problem in self.problems)
         digest = zlib.crc32(f"{settings}{self.dataset.prompt.model_dump_json()}\n{questions}".encode())
