@@ -27,8 +27,7 @@ from cooper_rl.observe.terminal import (
 from cooper_rl.observe.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
 from cooper_rl.persist.exact_resume import seed_random_state
-from cooper_rl.persist.folder_lock import FolderLock
-from cooper_rl.persist.interrupt import stop_on_signal
+from cooper_rl.persist.folder_lock import FolderLock, stop_on_signal
 from cooper_rl.persist.model_cards import write_model_cards
 from cooper_rl.run_config import RunConfig
 from cooper_rl.step import Parts, cooper_step

@@ -6,16 +6,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from cooper_rl.cli.console import (
-    Overrides,
-    RuleOption,
-    counter,
-    progress,
-    record_from,
-    rule_from,
-    say,
-    show_table,
-)
+from cooper_rl.cli.console import Overrides, RuleOption, counter, progress, record_from, rule_from, say, show_table
 from cooper_rl.config.user_functions import added
 
 WATCH = [
@@ -66,7 +57,7 @@ def label(
 
     with counter("label") as advance:
         config, by = read_judge(judge), rule_from(rule, workers)
-        labelled = label_completions(data, config, out, workers, threads, advance, by)
+        labelled = label_completions(data, config, out, by, threads, advance)
     opinions = [(verdict, opinion) for verdict in get_args(Verdict) for opinion in get_args(JudgeVerdict)]
     tables = confusion(labelled)
     tables["all", ""] = sum(tables.values(), Counter())

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.persist.interrupt import stop_on_signal
+from cooper_rl.persist.folder_lock import stop_on_signal
 from cooper_rl.service.app import Service, build_app, refused
 from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, RememberingAssistant
