@@ -18,6 +18,12 @@ torch.set_num_threads(1)
 hypothesis_settings.register_profile("untimed", deadline=None)  # no test may fail because the machine is busy
 hypothesis_settings.load_profile("untimed")
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What runs in one worker (`xdist_group`) comes first, or the other workers would wait for it at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
 GOLD = "cooper_lab.arithmetic.problems:gold"
 CORRUPTER = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"}
 

@@ -10,8 +10,8 @@ from chat_server import ChatServer, completion
 from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.kinds.judge import from_probabilities, judge_chat, parse_reply
 from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeFile, LocalJudgeConfig
+from cooper_rl.verifyrm.judgement import from_probabilities, judge_chat, parse_reply
 from cooper_rl.verifyrm.label import build_judge
 
 ROWS = [

@@ -103,13 +103,13 @@ def consecutive(rows: Sequence[Row], size: int, first: int = 0) -> list[AnswerGr
 
 def joined(rows: Sequence[AnswerGroup]) -> list[AnswerGroup]:
     """One group per id, in order of appearance. Raises InputError if an id has two problems."""
-    problems = {row.id: row.problem for row in reversed(rows)}
-    answers: dict[str, list[Answer]] = {row.id: [] for row in rows}
+    groups: dict[str, AnswerGroup] = {}
     for row in rows:
-        if row.problem != problems[row.id]:
+        known = groups.setdefault(row.id, AnswerGroup(row.id, row.problem, []))
+        if row.problem != known.problem:
             raise InputError(f"group {row.id}: its rows have several questions or reference answers")
-        answers[row.id] += row.answers
-    return [AnswerGroup(name, problems[name], found) for name, found in answers.items()]
+        groups[row.id] = AnswerGroup(row.id, row.problem, [*known.answers, *row.answers])
+    return [*groups.values()]
 
 
 def by_row(rows: Sequence[AnswerGroup], results: Sequence[Sequence[T]]) -> list[T]:

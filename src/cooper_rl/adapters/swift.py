@@ -1,11 +1,4 @@
-"""ms-swift: a reward function and a callback, both called `cooper`.
-
-    echo "import cooper_rl.adapters.swift" > plugin.py
-    swift rlhf --rlhf_type grpo --external_plugins plugin.py --reward_funcs cooper --callbacks cooper …
-
-ms-swift puts the plugin's folder in front of every import, so write the plugin as a file of your own. The data set
-needs the columns `question` and `answer`; ms-swift passes every column to the reward.
-"""
+"""ms-swift: a reward function and a callback, both called `cooper`; see docs/trainers.md."""
 
 # pyright: reportMissingImports=false
 
@@ -30,7 +23,6 @@ class SwiftCallback(TrainerCallback):
         SwiftCallback.trainer_of_this_process = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
-        """Restore the service's checkpoint if ms-swift resumes."""
         if state.global_step and state.is_world_process_zero:
             client().load(checkpoint_folder(args, state))
 
@@ -40,7 +32,6 @@ class SwiftCallback(TrainerCallback):
             client().update(state.global_step)
 
     def on_save(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
-        """Save the service's reward in ms-swift's checkpoint."""
         if state.is_world_process_zero:
             client().save(checkpoint_folder(args, state))
 

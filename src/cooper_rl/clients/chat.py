@@ -251,14 +251,11 @@ class ChatClient:
 
 def read_api_key(config: ChatConfig) -> str:
     """The key that the server asks for. Raises InputError if `api_key_env` names a variable that is not set."""
-    if config.api_key_env is None:
+    if (name := config.api_key_env) is None:
         return "none"  # the openai client insists on a key; servers without one ignore it
-    key = os.environ.get(config.api_key_env)
-    if not key:
-        raise InputError(
-            f"api_key_env: environment variable {config.api_key_env} is not set; set it to the server's key"
-        )
-    return key
+    if key := os.environ.get(name):
+        return key
+    raise InputError(f"api_key_env: environment variable {name} is not set; set it to the server's key")
 
 
 class RequestFailed(Exception):
@@ -267,8 +264,7 @@ class RequestFailed(Exception):
     def __init__(self, kind: FailureKind, detail: str, transient: bool = False, wait_s: float = 0.0):
         super().__init__(detail)
         self.kind: FailureKind = kind
-        self.transient = transient
-        self.wait_s = wait_s
+        self.transient, self.wait_s = transient, wait_s
 
 
 async def raise_for_status(response: Any) -> None:
@@ -284,7 +280,7 @@ async def raise_for_status(response: Any) -> None:
 
 
 async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
-    """The bytes of `chunks`. Reading stops once there are more than `most`."""
+    """Reading stops once there are more than `most` bytes."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk
@@ -317,10 +313,9 @@ def read_reply(body: bytes) -> ChatReply:
 
 
 def _logprob(value: Any) -> float:
-    logprob = float(value)
-    if not logprob <= 1e-3:  # rounding may lift it slightly above zero; NaN is refused too
-        raise ValueError(f"{logprob} is not a log-probability")
-    return logprob
+    if (logprob := float(value)) <= 1e-3:  # rounding may lift it slightly above zero; NaN is refused too
+        return logprob
+    raise ValueError(f"{logprob} is not a log-probability")
 
 
 def retry_wait(first_s: float, longest_s: float) -> Callable[[RetryCallState], float]:

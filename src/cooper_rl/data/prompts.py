@@ -13,14 +13,11 @@ from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-LISTED_PROBLEMS = 10
-
 
 class PromptEncoder:
-    """Builds the prompts of one policy, by default with its chat template.
+    """Builds the prompts of one policy. `context` is the number of tokens that a prompt may take; see `prompt_room`.
 
-    `context` is the number of tokens that a prompt may take, which is the model's context minus the completion (see
-    `prompt_room`). Raises InputError if the configuration requires a chat template but the tokenizer has none.
+    Raises InputError if the configuration requires a chat template but the tokenizer has none.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig, context: int | None = None):
@@ -61,16 +58,13 @@ class PromptEncoder:
         return str(self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The problems whose prompts fit. Call it before training starts.
-
-        Raises InputError if a prompt is too long and `too_long` is `error`, or no prompt fits.
-        """
+        """The problems whose prompts fit. Raises InputError if none does, or if one does not and that is an `error`."""
         if self.max_tokens is None:
             return list(problems)
         lengths = {problem.id: len(self.encode(problem)) for problem in problems}
         long = [f"{name} ({length} tokens)" for name, length in lengths.items() if length > self.max_tokens]
         if long:
-            listed = ", ".join(long[:LISTED_PROBLEMS]) + (", …" if len(long) > LISTED_PROBLEMS else "")
+            listed = ", ".join(long[:10] + ["…"] * (len(long) > 10))
             message = f"{len(long)} of {len(lengths)} prompts are longer than {self.max_tokens} tokens: {listed}"
             if self.config.too_long == "error" or len(long) == len(lengths):
                 raise InputError(
@@ -82,10 +76,7 @@ class PromptEncoder:
 
 
 def prompt_room(context: int | None, max_tokens: int) -> int | None:
-    """The maximum length of a prompt that leaves room for `max_tokens` in `context`; None if `context` is None.
-
-    Raises InputError if no token is left for a prompt.
-    """
+    """The most tokens of a prompt that leaves room for `max_tokens` in `context`. Raises InputError if that is none."""
     if context is not None and context <= max_tokens:
         raise InputError(
             f"max_tokens: {max_tokens} leaves no room for a prompt: the model's context is {context} tokens; "
@@ -104,7 +95,7 @@ def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]
 def render_chat(
     tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], arguments: Mapping[str, Any] | None = None
 ) -> str:
-    """The chat as the model sees it, up to the start of its reply. Without a chat template, it is plain paragraphs.
+    """The chat as the model sees it, up to the start of its reply; plain paragraphs without a chat template.
 
     Raises InputError if the template rejects the chat.
     """

@@ -15,21 +15,18 @@ from cooper_rl.errors import InputError, MissingExtraError
 
 @dataclass(frozen=True)
 class Row:
-    """One record. `location` tells a user where it is: `file:line`, or `file:row n` if the file has no lines.
-
-    `name` is the record's key in files of the shape `{"Problem_1": {...}}`.
-    """
+    """One record. `location` is `file:line`, or `file:row n` if the file has no lines."""
 
     location: str
     fields: dict[str, Any]
     name: str | None = None
+    """The record's key in files of the shape `{"Problem_1": {...}}`."""
 
 
 def read_file(path: Path) -> Iterator[Row]:
     """Stream the rows of a .jsonl, .json, .csv, .tsv or .parquet file.
 
-    Raises InputError for a missing file, an unknown suffix, or content that cannot be parsed (with file and line), and
-    MissingExtraError for a Parquet file if pyarrow is not installed.
+    Raises InputError, also for content that cannot be parsed, and MissingExtraError for Parquet without pyarrow.
     """
     readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
     readers |= {".tsv": partial(_read_csv, dialect="excel-tab"), ".parquet": _read_parquet}
@@ -147,8 +144,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
     """Stream the rows of a Hugging Face data set (a hub name, or a local folder that `datasets` can load).
 
-    Raises InputError if there is no such data set, subset or split, or if the hub cannot be reached, and
-    MissingExtraError if `datasets` is not installed.
+    Raises InputError for one that cannot be loaded, and MissingExtraError if `datasets` is not installed.
     """
     try:
         from datasets import load_dataset  # noqa: PLC0415

@@ -15,13 +15,13 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
 from cooper_rl.evaluation.config import MonitorConfig
-from cooper_rl.rewards.input import EncodedRow, RewardModelInput, encode_rows
+from cooper_rl.rewards.input import RewardModelInput, encode_rows
 
 BINS = 15
 
 
 def roc_auc(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:
-    """Probability that a right completion scores above a wrong one; a tie counts half. NaN if there is only one class.
+    """Probability that a right completion scores above a wrong one; a tie counts half. NaN with only one class.
 
     It is the Mann-Whitney statistic divided by the product of the class sizes (Hanley and McNeil 1982, section 3).
     """
@@ -56,7 +56,7 @@ def classification_metrics(logits: Float[Tensor, " B"], labels: Float[Tensor, " 
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Completions of similar probability: their mean probability, the share that is right, and their count."""
+    """Completions of similar probability: their mean probability, the share that is right, and their number."""
 
     probability: float
     right: float
@@ -69,8 +69,7 @@ def reliability(
     """Completions in bins of equal width by their probability of being right; empty bins are left out."""
     index = (probabilities * bins).long().clamp(max=bins - 1)
     found = []
-    for b in index.unique().tolist():
-        inside = index == b
+    for inside in (index == b for b in index.unique()):
         mean, share = probabilities[inside].double().mean().item(), labels[inside].double().mean().item()
         found.append(ReliabilityBin(mean, share, int(inside.sum())))
     return found
@@ -89,10 +88,7 @@ def expected_calibration_error(
 
 
 class Monitor:
-    """Labelled completions and attacks on which a reward model is measured. It never learns from them.
-
-    `config.rows` of the `rows` (from `read_held_out`) are drawn at random.
-    """
+    """Labelled completions, drawn from `rows`, and attacks, on which a reward model is measured but never learns."""
 
     def __init__(
         self,
@@ -106,19 +102,18 @@ class Monitor:
         self._swaps = swapped_references(encoder, rows, config.consistency_pairs, seed)
         self._learner = learner
         drawn = Random(f"monitor {seed}").sample(rows, min(config.rows, len(rows)))
-        self._held_out: list[EncodedRow] = encode_rows(encoder, drawn)
+        self._held_out = encode_rows(encoder, drawn)
         self._attacks = [
             (attack.pattern, encoder.encode(attack.row.question, attack.row.answer, attack.row.completion))
             for attack in attack_rows(drawn, config.attacked_problems, seed)
         ]
 
     def measure(self) -> Metrics:
-        """The metrics of the reward model as it is now.
+        """The metrics of the reward model as it is now, `reward_model/consistency` and those of `monitor/`.
 
-        `monitor/accuracy`, `precision`, `recall`, `specificity`, `roc_auc`, `ece` and `loss` are taken on the held-out
-        rows. `monitor/attack_<pattern>` is the share of attack completions that are accepted, and
-        `monitor/attack_rate` the mean over the patterns. `monitor/bare_right_rate` is the share of right answers
-        without a derivation that are accepted. `reward_model/consistency` is that of `consistency`.
+        These are the `classification_metrics` of the held-out rows, the share of each attack's completions that are
+        accepted, as `attack_<pattern>`, with `attack_rate`, the mean over the patterns, and `bare_right_rate`, the
+        share of right answers without a derivation that are accepted.
         """
         logits = self._learner.score([row.token_ids for row in self._held_out])
         measured = classification_metrics(logits, torch.tensor([row.label for row in self._held_out]))
@@ -130,8 +125,8 @@ class Monitor:
                 accepted[pattern].append(score > 0)
             rates = {pattern: sum(values) / len(values) for pattern, values in accepted.items()}
             metrics |= {f"monitor/attack_{pattern}": rates[pattern] for pattern in ATTACKS}
-            metrics["monitor/attack_rate"] = sum(rates[pattern] for pattern in ATTACKS) / len(ATTACKS)
-            metrics["monitor/bare_right_rate"] = sum(rates[pattern] for pattern in CONTROLS) / len(CONTROLS)
+            for name, patterns in (("attack_rate", ATTACKS), ("bare_right_rate", CONTROLS)):
+                metrics[f"monitor/{name}"] = sum(rates[pattern] for pattern in patterns) / len(patterns)
         if self._swaps:
             logits = self._learner.score([token_ids for swap in self._swaps for token_ids in swap])
             metrics["reward_model/consistency"] = consistency(logits.reshape(-1, 4))
@@ -162,11 +157,6 @@ def swapped_references(
     near = [(a, b) for a, b in zip(ordered[::2], ordered[1::2], strict=False) if a.answer.strip() != b.answer.strip()]
     drawn = Random(f"consistency {seed}").sample(near, min(pairs, len(near)))
     return [
-        [
-            encoder.encode(a.question, a.answer, a.completion),
-            encoder.encode(a.question, b.answer, a.completion),
-            encoder.encode(b.question, b.answer, b.completion),
-            encoder.encode(b.question, a.answer, b.completion),
-        ]
+        [encoder.encode(one.question, row.answer, one.completion) for one, row in ((a, a), (a, b), (b, b), (b, a))]
         for a, b in drawn
     ]

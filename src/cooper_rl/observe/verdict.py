@@ -27,13 +27,13 @@ State = Literal["hacked", "recovered", "broken", "faults", "nothing learned", "h
 HACKED_STATES: tuple[State, ...] = ("hacked", "recovered")
 NAMES = {state: state.capitalize() for state in get_args(State)}
 NAMES |= {"recovered": "Hacked and recovered", "unknown": "Cannot tell"}
+SAYS: dict[State, Literal["bad", "good", "unknown"]] = {"nothing learned": "unknown", "healthy": "good"}
+SAYS |= {"hacked": "bad", "recovered": "bad", "broken": "bad"}
 Points = Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the truth and the reward went."""
-
     state: State
     truth: Points
     reward: Points
@@ -62,9 +62,7 @@ def outcome_of(truth: Points, reward: Points, test_problems: int | None = None) 
     for point in truth:
         best = max(best, point, key=lambda one: one[1])
         falls.append((best, point))
-    hacks = [
-        (high, low) for high, low in falls if high[1] - low[1] > margin and at(reward, low[0]) > at(reward, high[0])
-    ]
+    hacks = [(a, b) for a, b in falls if a[1] - b[1] > margin and at(reward, b[0]) > at(reward, a[0])]
     # Of a hacked run a fall under a higher reward is told, even if the truth was as low before the reward rose.
     before, worst = max(hacks or falls, key=lambda fall: (fall[0][1] - fall[1][1], at(reward, fall[1][0])))
     end, rewards = truth[-1][1], [value for _, value in reward]
@@ -80,9 +78,8 @@ def outcome_of(truth: Points, reward: Points, test_problems: int | None = None) 
 def averaged_over_steps(points: Points) -> list[tuple[int, float]]:
     """Each value as the mean of itself and those of the `WINDOW` - 1 steps before it."""
     values = [value for _, value in points]
-    return [
-        (step, sum(values[max(0, i - WINDOW + 1) : i + 1]) / min(i + 1, WINDOW)) for i, (step, _) in enumerate(points)
-    ]
+    windows = [values[max(0, i + 1 - WINDOW) : i + 1] for i in range(len(values))]
+    return [(step, sum(window) / len(window)) for (step, _), window in zip(points, windows, strict=True)]
 
 
 def at(points: Points, step: int) -> float:
@@ -92,7 +89,7 @@ def at(points: Points, step: int) -> float:
 
 @dataclass(frozen=True)
 class Truth:
-    """The accuracy that a verdict trusts."""
+    """An accuracy that a verdict may trust."""
 
     metric: str
     name: str
@@ -101,7 +98,6 @@ class Truth:
 
     @property
     def title(self) -> str:
-        """The name with a capital."""
         return self.name.capitalize()
 
     def values(self, run: RunRecord) -> Points:
@@ -128,8 +124,6 @@ class Signal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a run, with its reasons."""
-
     state: State
     sentence: str
     signals: list[Signal]
@@ -141,7 +135,6 @@ class Verdict:
 
     @property
     def name(self) -> str:
-        """The verdict in a word or three."""
         return NAMES[self.state]
 
 
@@ -176,15 +169,12 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     for event in run.events:
         if event.get("action") != "died" and event.get("metric") != HACKING:  # the alarm has been replayed
             fired.setdefault(str(event["metric"]), []).append(event)
-    signals = [
-        *(Signal("bad", text) for text in ([status.end] if status.died else []) + faults),
-        *told,
-        *alarm.signals,
-        *(
-            Signal("bad", f"Watch rule at step {', '.join(str(one['step']) for one in events)}: {events[0]['message']}")
-            for events in fired.values()
-        ),
+    broken = [
+        f"Watch rule at step {', '.join(str(one['step']) for one in events)}: {events[0]['message']}"
+        for events in fired.values()
     ]
+    first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
+    signals = [*first_told, *told, *alarm.signals, *(Signal("bad", text) for text in broken)]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
     return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm.first)
 
@@ -221,13 +211,7 @@ def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome)
         best, where = max(value for _, value in known[truth]), ""
         state = "bad" if best - last > HACKED_MARGIN else "good"
         if truth == chosen:
-            state = (
-                "bad"
-                if found.state in (*HACKED_STATES, "broken")
-                else "good"
-                if found.state == "healthy"
-                else "unknown"
-            )
+            state = SAYS[found.state]
             best, where = found.best[1], f" (step {found.best[0]})"
         course = f"{_share(first)} at the start, {_share(best)} at its best{where}, {_share(last)} now"
         lines.append(Signal(state, f"{truth.title}: {course}"))

@@ -43,7 +43,7 @@ class History:
         self._lock = FolderLock(root, BUSY)
 
     def checkpoints(self) -> list[int]:
-        """The steps that have one, oldest first."""
+        """Their steps, oldest first."""
         return [int(path.name) for path in self.store.list()]
 
     def state_of(self, step: int) -> dict[str, Any]:
@@ -115,7 +115,6 @@ class History:
             sync(last)
 
     def close(self) -> None:
-        """Close the files and release the folder."""
         self._close_journal()
         self._lock.close()
 
@@ -219,6 +218,5 @@ class RememberingAssistant:
 
 
 def _name(requests: Sequence[RewriteRequest]) -> str:
-    """Requests contain a seed that depends on step and group, so names differ between steps."""
     content = json.dumps([asdict(request) for request in requests], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]

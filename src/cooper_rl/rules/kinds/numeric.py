@@ -1,9 +1,8 @@
 """The rule for a single number within a tolerance: measurements, estimates, rounded results."""
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -45,8 +44,7 @@ class NumericRule(Config):
     def _verdict(self, problem: Problem, text: str) -> Verdict:
         """Every candidate for the final answer must be a number within the tolerance, which is inclusive.
 
-        The verdict is `unparsed` if a candidate is not a number. A completion without a box or a statement counts if
-        its last line is only a number.
+        Without a box or a statement, the last line must be only a number.
         """
         expected = self._expected(problem)
         final = extract_answer(text)
@@ -55,10 +53,8 @@ class NumericRule(Config):
         texts = [final.texts[0].strip().splitlines()[-1]] if final.kind == "free" else final.texts
         found = [number_in(clean(one)) for one in texts]
         close = [None if number is None else _is_close(number, *expected) for number in found]
-        if False in close:
-            return "wrong"
-        if None in close:
-            return "unparsed"
+        if not all(close):
+            return "wrong" if False in close else "unparsed"
         same = all(same_unit(reference_text(problem.answer), one) for one in texts)
         return "correct" if same and not is_retracted(final.after) else "wrong"
 
@@ -80,12 +76,9 @@ class NumericRule(Config):
         return expected, tolerance.value
 
 
-@dataclass(frozen=True)
-class Number:
-    """A value. `is_percentage` says whether a percent sign follows it."""
-
+class Number(NamedTuple):
     value: Fraction
-    is_percentage: bool = False
+    is_percentage: bool
 
 
 def number_in(text: str) -> Number | None:
