@@ -215,7 +215,7 @@ def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: Sto
         raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
     return Samples(
         token_ids=token_ids,
-        logprobs=np.full_like(logprobs, np.nan) if params.truncations else logprobs,
+        logprobs=np.full_like(logprobs, np.nan) if params.truncations else logprobs,  # vLLM's are of what may be drawn
         stopped=np.array([stopped for _, stopped in cut], bool),
         texts=rule.texts([ids for ids, _ in cut]),
     )
