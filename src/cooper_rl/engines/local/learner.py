@@ -90,7 +90,8 @@ class TorchLearner:
             _enable_checkpointing(self.model)
         self._plain_head = self._has_plain_head()
 
-    _has_plain_head: Callable[[], bool]  # whether the logits are just a linear head applied to the last hidden states
+    def _has_plain_head(self) -> bool:
+        raise NotImplementedError  # whether the logits are just a linear head applied to the last hidden states
 
     @torch.no_grad()
     def _agrees(self, head: Any, tokens: Sequence[int], at: slice | int) -> bool:
