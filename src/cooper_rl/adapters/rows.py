@@ -143,10 +143,7 @@ def gathered(rows: list[T], processes: int) -> list[T]:
 
 
 def on_first(work: Callable[[], T], rank: int, processes: int) -> T:
-    """Call `work` in the first process and return its result in all of them.
-
-    Its error is raised in all, or the others would wait for ever. Every process must call it.
-    """
+    """What `work` returns or raises in the first process, in all of them. Every process must call it."""
     if processes == 1:
         return work()
     from accelerate.utils import broadcast_object_list  # noqa: PLC0415

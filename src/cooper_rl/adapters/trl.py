@@ -42,10 +42,7 @@ class GRPOReward:
     def __init__(
         self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
     ) -> None:
-        """Only the first process needs a `scorer`.
-
-        `resume_from` is the checkpoint that TRL resumes from, if it is not in `output_dir`.
-        """
+        """Only the first process needs a `scorer`. `resume_from` is TRL's checkpoint if it is not in `output_dir`."""
         self.scorer, self.columns, self.resume_from = scorer, columns or Columns(), resume_from
         self.callback = GRPOCallback(self)
         self.learned: Metrics = {}

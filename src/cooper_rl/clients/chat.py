@@ -108,10 +108,7 @@ class ChatReply:
 
 
 class ChatClient:
-    """Sends chats from an event loop in a thread of its own, so that the caller can train a model in the meantime.
-
-    The constructor raises InputError if `api_key_env` names a variable that is not set.
-    """
+    """Sends chats from an event loop in a thread of its own. Raises InputError if `api_key_env` is not set."""
 
     def __init__(self, config: ChatConfig):
         self.config = config
@@ -290,10 +287,7 @@ async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
 
 
 def read_reply(body: bytes) -> ChatReply:
-    """The reply in a chat-completions response. It is parsed here because openai lets malformed bodies through.
-
-    Raises RequestFailed if the body holds no reply.
-    """
+    """Parsed here because openai lets malformed bodies through. Raises RequestFailed if the body holds no reply."""
     if len(body) > LARGEST_BODY:
         raise RequestFailed("oversized", f"the response exceeds {LARGEST_BODY} bytes")
     try:

@@ -108,10 +108,7 @@ class Training:
         self.recover()
 
     def score(self, asks: Sequence[ScoreAsk]) -> list[Scored | Exception]:
-        """Score requests in one batch. No two training requests may contain the same group.
-
-        A result has every group of its request; its metrics are those of the new groups.
-        """
+        """Score requests in one batch, no group twice. A result has all groups of its request, metrics of the new."""
         opened = self.reward.open_step
         replies: list[Scored | Exception] = []
         new: dict[int, tuple[int | None, list[AnswerGroup]]] = {}
@@ -133,10 +130,7 @@ class Training:
     def begin_commit(
         self, step: int, keep: Sequence[str] | None = None, expected: int | None = None, run: str | None = None
     ) -> Updated:
-        """Journal the commit of a step; `finish_commit` trains. A repeat returns the current state.
-
-        Raises Refusal: 409 if the step cannot be committed in this way, 507 for a full disk.
-        """
+        """Journal a commit, for `finish_commit`; a repeat does nothing. Raises Refusal: 409 for an unfit one, 507."""
         self._check_run(run)
         commit = {"step": step, "keep": None if keep is None else sorted(set(keep))}
         if self._committed.get("step") == step:
@@ -161,10 +155,7 @@ class Training:
             self._take_back(commit, error)
 
     def checkpoint(self, step: int | None = None, run: str | None = None) -> dict[str, Any]:
-        """Write a checkpoint of the state after the last update; returns its step and history.
-
-        Raises Refusal: 409 if `step` is not the last committed one, 507 for a full disk.
-        """
+        """Write the state after the last update. Raises Refusal: 409 for any other step, 507 for a full disk."""
         self._check_run(run)
         last = self.reward.last_step
         if step not in (None, last):
@@ -177,10 +168,7 @@ class Training:
         return {"step": last, "history": self.digest}
 
     def restore(self, step: int, digest: str | None = None, run: str | None = None) -> dict[str, Any]:
-        """Go back to the end of `step` and forget everything after it.
-
-        Raises Refusal (409) for a step before the oldest checkpoint, never committed, or with another history.
-        """
+        """Go back to the end of a step. Raises Refusal (409) for one that is too old, unknown or of another history."""
         self._check_run(run)
         kept = self.history.checkpoints()
         if step < kept[0]:
@@ -245,10 +233,7 @@ class Training:
             raise Refusal(409, f"this server trains for the run {self.run!r}, not for {run!r}; start another server")
 
     def _step_of(self, step: int | None, opened: OpenStep | None) -> int:
-        """The step that answers sent for `step` belong to; `opened` is the step under way.
-
-        Raises Refusal: 425 for a step ahead of the open one, 409 for a step behind.
-        """
+        """The step that answers for `step` belong to. Raises Refusal: 425 ahead of the open step, 409 behind it."""
         last = self.reward.last_step
         if step is None:
             return opened.number if opened is not None else last + 1
