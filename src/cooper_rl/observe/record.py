@@ -58,7 +58,7 @@ class Recorder:
     """Writes one run's folder. What it wrote survives a kill at once, and a power cut after `sync`."""
 
     def __init__(self, directory: Path, config: "RunConfig", resume_at: int | None = None):
-        """Open a checked folder. A resumed run drops what comes after `resume_at`; at 0 all: step 0 is measured again."""
+        """Open a checked folder. A resumed run drops what comes after `resume_at`; at 0 all: step 0 comes again."""
         self.directory = directory
         self._logprobs_every = config.record.logprobs_every
         self._metrics_path, self._events_path = directory / "metrics.jsonl", directory / "events.jsonl"
