@@ -89,6 +89,7 @@ class Training:
         self, reward: CooperReward, history: History, assistant: RememberingAssistant | None, max_step_rows: int
     ) -> None:
         self.reward, self.history = reward, history
+        self._assistant, self._max_step_rows = assistant, max_step_rows
         self.steps: dict[int, Updated] = {}
         """The last steps that were committed, or whose commit failed."""
         self.arrived = 0
@@ -96,8 +97,6 @@ class Training:
         self.run: str | None = None
         self.digest = ""
         """Identifies the training so far."""
-        self._assistant = assistant
-        self._max_step_rows = max_step_rows
         self._committed: dict[str, Any] = {}
         self._undone: list[Record] = []
         """Undo records of failed commits that are not in the journal yet."""
@@ -346,8 +345,8 @@ class Training:
         except Refusal:  # a full disk; the next commit writes it down
             logger.error("step %d: that its commit failed is not on disk yet", commit["step"])
         self.recover()
-        message = f"{type(error).__name__}: {error}"
-        self._note(Updated(commit["step"], self.reward.version, state="failed", error=message))
+        why = f"{type(error).__name__}: {error}"
+        self._note(Updated(commit["step"], self.reward.version, state="failed", error=why))
 
     def _append(self, records: Sequence[Record], durable: bool) -> None:
         try:

@@ -69,8 +69,7 @@ class Worker:
         self.training = training
         self.broken: str | None = None
         """Why the server cannot continue."""
-        self._config = config
-        self._meters = meters
+        self._config, self._meters = config, meters
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
         self._stopping = False
