@@ -128,7 +128,7 @@ def completion_text(completion: str | Sequence[Mapping[str, Any]]) -> str:
     return content or ""
 
 
-def checkpoint_folder(args: Any, state: Any) -> Path:
+def folder_in(args: Any, state: Any) -> Path:
     """The reward's folder in the checkpoint of a trainer that is built on that of transformers."""
     return Path(str(args.output_dir)) / f"checkpoint-{state.global_step}" / FOLDER
 

@@ -60,19 +60,8 @@ class ChatConfig(Config):
     """Additional fields of the request body, such as `{"chat_template_kwargs": {"enable_thinking": false}}`."""
 
 
-FailureKind = Literal[
-    "timeout",
-    "connection",
-    "http_4xx",
-    "http_429",
-    "http_5xx",
-    "malformed",
-    "oversized",
-    "empty",
-    "truncated",
-    "deadline",
-    "not_sent",
-]
+_HttpFailure = Literal["timeout", "connection", "http_4xx", "http_429", "http_5xx", "malformed", "oversized"]
+FailureKind = Literal[_HttpFailure, "empty", "truncated", "deadline", "not_sent"]
 """Why there is no usable reply: the `timeout` of one request, a refused or lost `connection`, an HTTP status, a body
 that is not a chat completion (`malformed`) or too long (`oversized`), a text that is `empty` or `truncated`, the
 `deadline` for all requests together, or a request `not_sent` because the server had stopped answering."""
