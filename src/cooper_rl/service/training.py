@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,6 @@ class Training:
         self._undone: list[Record] = []
         """Undo records of failed commits that are not in the journal yet."""
         self._open_records: list[Record] = []
-        self._committing: Record | None = None
         if history.store.latest() is None:
             self._write_checkpoint()
         self.recover()
@@ -126,32 +125,37 @@ class Training:
             replies[i] = replace(one, step=step) if isinstance(one, Scored) else one
         return self._enter(asks, replies)
 
-    def begin_commit(
-        self, step: int, keep: Sequence[str] | None = None, expected: int | None = None, run: str | None = None
-    ) -> Updated:
-        """Journal a commit, for `finish_commit`; a repeat does nothing. Raises Refusal: 409 for an unfit one, 507."""
+    def commit(
+        self,
+        tell: Callable[[Updated], None],
+        step: int,
+        keep: Sequence[str] | None = None,
+        expected: int | None = None,
+        run: str | None = None,
+    ) -> bool:
+        """Journal the commit of a step, `tell` its state, and train; a repeat only tells. Returns whether it trained.
+
+        If training fails, nothing is learned and the step stays open. Raises Refusal: 409 for a step that cannot be
+        committed in this way, 507 for a full disk.
+        """
         self._check_run(run)
         commit = {"step": step, "keep": None if keep is None else sorted(set(keep))}
         if self._committed.get("step") == step:
             if self._committed != commit:
                 raise Refusal(409, f"step {step} is already committed with another keep; nothing was changed")
-            return self.steps[step]
+            tell(self.steps[step])
+            return False
         self._check_commit(step, commit["keep"], expected)
         record = {"kind": "commit", **commit, "run": run, "digest": self._digest_after(step, commit["keep"])}
         self._append([*self._undone, record], durable=True)
-        self._undone, self._committing = [], record
-        return self._note(Updated(step, self.reward.version, state="updating"))
-
-    def finish_commit(self) -> None:
-        """Do the update that `begin_commit` journaled. If it fails, nothing is learned and the step stays open."""
-        commit, self._committing = self._committing, None
-        if commit is None:  # it was a repeat
-            return
+        self._undone = []
+        tell(self._note(Updated(step, self.reward.version, state="updating")))
         try:
-            self._update(commit)
+            self._update(record)
         except Exception as error:  # the model may have been changed in part
-            logger.exception("step %d: the update failed", commit["step"])
-            self._take_back(commit, error)
+            logger.exception("step %d: the update failed", step)
+            self._take_back(record, error)
+        return True
 
     def checkpoint(self, step: int | None = None, run: str | None = None) -> dict[str, Any]:
         """Write the state after the last update. Raises Refusal: 409 for any other step, 507 for a full disk."""
