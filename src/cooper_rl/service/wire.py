@@ -135,10 +135,7 @@ def groups_of(body: ScoreBody) -> list[AnswerGroup]:
 
 
 async def read_body(request: Request, record: type[Checked]) -> Checked:
-    """The body as a record, an empty one as `{}`.
-
-    Raises Refusal: 400 if it is not UTF-8 or not JSON, 422 if it does not fit the record.
-    """
+    """Raises Refusal: 400 if the body is not UTF-8 or not JSON, 422 if it does not fit. An empty one is `{}`."""
     return await run_in_threadpool(parse_body, await request.body(), record)
 
 
