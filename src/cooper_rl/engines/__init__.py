@@ -19,9 +19,8 @@ class Engine(Protocol):
     """The settings of an engine, which build its learners and its sampler.
 
     All three methods raise InputError for a model folder that they cannot use. `total_steps` is the number of optimizer
-    steps in the whole run, over which the learning rate is scheduled. A learner that is not `trainable` only computes.
-    An engine may also have `check(policy: LearnerConfig, sampling: SamplingParams)`, which raises InputError for
-    settings that cannot work, before any model is loaded.
+    steps in the whole run. A learner that is not `trainable` only computes. An engine may also have `check(policy:
+    LearnerConfig, sampling: SamplingParams)`, which raises InputError before any model is loaded.
     """
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:

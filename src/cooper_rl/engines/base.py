@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # this module is also imported where settings are checked and
     from torch import Tensor
 
 Metrics = dict[str, float]
+Prompts = Sequence[Sequence[int]]
 Lengths = Int[np.ndarray, " B"]
 PerToken = Float[np.ndarray, " N"]
 
@@ -153,7 +154,7 @@ class RewardModelLearner(Learner, Protocol):
 class Sampler(Protocol):
     """Draws completions from a policy's current weights."""
 
-    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
+    def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> Samples:
         """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
 
         Equal calls draw equal completions.
@@ -167,7 +168,7 @@ class Sampler(Protocol):
 class AheadSampler(Sampler, Protocol):
     """A sampler that can draw while this process does something else. `rollout.lag: 1` makes use of it."""
 
-    def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
+    def submit(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
         """`sample` without waiting; the future's `result` raises what `sample` raises."""
 
 
@@ -179,9 +180,7 @@ class MeasuredSampler(Protocol):
         """Counts and seconds since the last call, under their full names."""
 
 
-def sample_at_once(
-    sampler: Sampler, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int
-) -> "Future[Samples]":
+def sample_at_once(sampler: Sampler, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
     """`submit` for a sampler that has none: the completions are drawn when this returns."""
     future: Future[Samples] = Future()
     try:

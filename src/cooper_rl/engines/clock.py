@@ -9,8 +9,7 @@ from typing import Any
 
 MEASURED = ("time/", "memory/", "gpu_memory/", "rule/lost")
 """How the names of metrics begin that tell of the machine: the only ones in which equal runs differ."""
-VERIFY_S = "verify_s"
-"""The field of a recorded completion that tells of the machine: the CPU seconds that its verdict cost."""
+VERIFY_S = "verify_s"  # the field of a recorded completion that tells of the machine: its verdict's CPU seconds
 _MIB = 2**20
 _STATUS = Path("/proc/self/status")
 

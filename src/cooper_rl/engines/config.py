@@ -9,6 +9,7 @@ from cooper_rl.config.base import Config
 from cooper_rl.errors import MissingExtraError
 
 StopReason = Literal["stop", "length"]
+Autocast = Literal["off", "bfloat16"]
 
 
 class LoraConfig(Config):
@@ -71,7 +72,7 @@ class LearnerConfig(Config):
     """Compute a beginning that several rows share only once, and pad nothing, if the model's attention allows it."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
-    autocast: Literal["off", "bfloat16"] = "off"
+    autocast: Autocast = "off"
     """Precision of the matrix products; the weights stay float32. A CPU with bfloat16 instructions holds packed copies
     of the weights of linear layers: 4 bytes a weight, 2 for a model that is not trained."""
     cpu_kernels: Literal["auto", "torch", "onednn"] = "auto"

@@ -34,8 +34,7 @@ from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.losses.reward_model import RewardLoss
 from cooper_rl.rollouts import Column, offsets_of
 
-OpenSender = Callable[[PreTrainedModel, int], WeightSender]
-"""Opens a process's end of a transfer, given the sharded model and the process's number."""
+OpenSender = Callable[[PreTrainedModel, int], WeightSender]  # given the sharded model and the process's number
 
 
 class ShardedLearner:

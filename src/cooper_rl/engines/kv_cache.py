@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig
 from transformers.cache_utils import Cache, DynamicLayer
@@ -57,11 +57,9 @@ class BufferedLayer(DynamicLayer):
         self.length = 0
 
 
-def keep_in_place(
-    buffer: Float[Tensor, "rows heads columns size"], rows: Int[Tensor, " kept"], filled: int | None = None
-) -> Float[Tensor, "kept heads columns size"]:
-    """The buffer with `rows[i]` as row i, each named once and valid up to column `filled` (default: all). Its memory is
-    used again as long as at least half of it is needed.
+def keep_in_place(buffer: Tensor, rows: Int[Tensor, " kept"], filled: int | None = None) -> Tensor:
+    """The buffer [rows, heads, columns, size] with `rows[i]` as row i, each named once and valid up to column `filled`
+    (default: all). Its memory is used again as long as at least half of it is needed.
     """
     held = buffer.untyped_storage().nbytes() // buffer.element_size()
     if 2 * len(rows) * buffer[0].numel() < held:

@@ -13,8 +13,7 @@ from huggingface_hub.utils import validate_repo_id
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
 
-HUB_TIMEOUT_S = 5.0
-"""Seconds to wait for the hub. Without a network transformers waits 46 s."""
+HUB_TIMEOUT_S = 5.0  # without a network transformers waits 46 s
 
 
 def local_folder(path: str) -> Path | None:

@@ -18,8 +18,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 _CPUINFO = Path("/proc/cpuinfo")
 _CPU_INFO = _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""  # there is none on macOS
-_WORTHWHILE = 1_000_000
-"""Multiply-adds below which oneDNN's overhead of about ten microseconds per call is more than it saves."""
+_WORTHWHILE = 1_000_000  # multiply-adds below which oneDNN's overhead of ten microseconds is more than it saves
 
 # Kernels are chosen by the processor and not by timing, because equal runs must compute equal results.
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -340,10 +340,8 @@ def token_logprobs(
     return torch.cat([checkpoint(logprobs, *chunk, use_reentrant=False) for chunk in chunks])  # pyright: ignore[reportArgumentType]
 
 
-def gather_logprobs(
-    logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0
-) -> Float[Tensor, " N"]:
-    """log softmax(logits / temperature)[target] in nats, at least in float32."""
+def gather_logprobs(logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0) -> Tensor:
+    """log softmax(logits / temperature)[target] in nats, at least in float32, [N]."""
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if temperature != 1:
         logits = logits / temperature
@@ -425,9 +423,7 @@ def _enable_checkpointing(model: PreTrainedModel) -> None:
                 setattr(layer, name, 0.0)
 
 
-def learning_rate_factor(
-    step: int, warmup_steps: int, total_steps: int, schedule: Literal["constant", "cosine"]
-) -> float:
+def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, schedule: str) -> float:
     """The share of the peak learning rate at optimizer step `step`, counted from 0.
 
     The warm-up is (step + 1) / warmup_steps, so the first step already learns. Then the factor stays, or falls to 0

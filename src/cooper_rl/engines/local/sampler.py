@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -16,8 +16,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.data.prompts import prompt_room
-from cooper_rl.engines.base import PolicyLearner
-from cooper_rl.engines.config import SamplingParams
+from cooper_rl.engines.base import PolicyLearner, Prompts
+from cooper_rl.engines.config import Autocast, SamplingParams
 from cooper_rl.engines.cpu import CompactDecoder, GroupedCache, compact_decoder, use_fast_linear
 from cooper_rl.engines.kv_cache import build_cache, filling_gaps, tolerates_padding
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
@@ -86,7 +86,7 @@ class DecodingBatch:
         self._positions = torch.empty(0, 1, dtype=torch.long)
         self._mask: Tensor | None = None
 
-    def prefill(self, prompts: Sequence[Sequence[int]], repeats: Sequence[int]) -> Float[Tensor, "rows vocab"]:
+    def prefill(self, prompts: Prompts, repeats: Sequence[int]) -> Float[Tensor, "rows vocab"]:
         """Run each prompt once, then make `repeats[i]` rows of prompt i; return the logits of the next token."""
         shared = self._prefill_shared(prompts)
         lengths = torch.tensor([len(prompt) for prompt in prompts])
@@ -112,7 +112,7 @@ class DecodingBatch:
             self.keep(copies)
         return logits.index_select(0, copies)
 
-    def _prefill_shared(self, prompts: Sequence[Sequence[int]]) -> int:
+    def _prefill_shared(self, prompts: Prompts) -> int:
         """Run the tokens with which all prompts begin once, if that pays. Returns how many are in the cache now."""
         if not self._large:
             return 0
@@ -126,10 +126,8 @@ class DecodingBatch:
         return shared
 
     @classmethod
-    def step_together(
-        cls, batches: Sequence[Self], token_ids: Sequence[Int[Tensor, " rows"]]
-    ) -> Sequence[Float[Tensor, "rows vocab"]]:
-        """Append a token to every row of batches of one model: each one's next logits. Compact ones share one pass."""
+    def step_together(cls, batches: Sequence[Self], token_ids: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Append a token to every row of each batch: its next logits [rows, vocab]. Compact ones share one pass."""
         for batch in batches:
             batch._positions = (batch._positions + 1).clamp(max=batch._last_position)
         caches = [batch._grouped for batch in batches if batch._grouped is not None]
@@ -161,11 +159,9 @@ class DecodingBatch:
 
 
 ENTER_ABOVE = 0.25
-"""Rows enter a batch under way once this share of its places is free. A prefill of few prompts is slow, and so is
-attention in many small waves; a batch that is not quite full costs little."""
+"""Rows enter a batch under way once this share of its places is free: small prefills and many small waves are slow."""
 LEAVE_ABOVE = 0.2
-"""Finished rows leave the batch once they are at least this share of their wave. Leaving may cost a copy of the cache,
-and the kernels of a matrix product are compiled once for each number of rows."""
+"""Finished rows leave once they are this share of their wave: it may copy the cache, and compile products anew."""
 LEAVE_LARGE_ABOVE = 0.03
 """The same for a large model's compact decoder. Its rows leave without a copy, and their products cost more."""
 
@@ -175,7 +171,7 @@ class DecodingJob:
     model: PreTrainedModel
     compact: CompactDecoder | None
     large: bool  # whether `compact` is of a large model
-    prompts: Sequence[Sequence[int]]
+    prompts: Prompts
     drafts: Drafts
     params: SamplingParams
     rule: StopRule
@@ -253,20 +249,18 @@ def _whole_groups(prompts: Int[np.ndarray, " B"], most: int) -> int:
     return int(ends[-1]) if len(ends) else most
 
 
-COMPACT_FROM_TOKENS = 32
-"""Completion length from which copying the weights of a large model saves more time than it costs."""
+COMPACT_FROM_TOKENS = 32  # completion length from which copying the weights of a large model saves time
 SMALL_MODEL = 20_000_000  # number of parameters below which the cost of the copy does not matter
 
 
 class NativeSampler:
     """A `Sampler` that decodes with the learner's own weights, in this process.
 
-    `sync_weights` keeps a reference to `learner.model`, so the sampler follows later updates at once. For long
-    completions of a Llama-shaped model on a CPU it makes a packed copy of the weights (`CompactDecoder`), kept until
-    they change or the next training pass begins. `max_rows` bounds the completions decoded together (0: all). With the
-    packed copy, others enter as completions end; without it, a batch ends before the next begins. A completion depends
-    on the weights, its prompt, the parameters, the seed and its place (prompt index, sample index), and on the rest of
-    the batch only through rounding.
+    It follows later updates of `learner.model` at once. For long completions of a Llama-shaped model on a CPU it packs
+    a copy of the weights (`CompactDecoder`), kept until they change or the next training pass begins; then others enter
+    as completions end, else a batch ends before the next begins. `max_rows` bounds the completions decoded together (0:
+    all). A completion depends on the weights, its prompt, the parameters, the seed and its place (prompt index, sample
+    index), and on the rest of the batch only through rounding.
     """
 
     def __init__(
@@ -275,14 +269,12 @@ class NativeSampler:
         model: PreTrainedModel | None = None,
         *,
         max_rows: int = 0,
-        autocast: Literal["off", "bfloat16"] = "off",
+        autocast: Autocast = "off",
     ) -> None:
         self.tokenizer, self._model, self._max_rows, self._autocast = tokenizer, model, max_rows, autocast
 
     @classmethod
-    def from_folder(
-        cls, path: str, *, device: str = "auto", max_rows: int = 0, autocast: Literal["off", "bfloat16"] = "off"
-    ) -> Self:
+    def from_folder(cls, path: str, *, device: str = "auto", max_rows: int = 0, autocast: Autocast = "off") -> Self:
         """A sampler of a model folder or hub name. Raises InputError like `load_tokenizer` and `load_policy`."""
         tokenizer, model = load_tokenizer(path), load_policy(path)
         model.to(resolve_device(device))  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
@@ -309,7 +301,7 @@ class NativeSampler:
         self._model = model
 
     def sample(
-        self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int, share: range | None = None
+        self, prompts: Prompts, n: int, params: SamplingParams, seed: int, share: range | None = None
     ) -> Samples:
         """Draw `n` completions for each prompt (token ids), or for those with numbers in `share`, as in `Sampler`.
 
@@ -331,7 +323,7 @@ class NativeSampler:
                 complete(queue, job, self._max_rows)
         return drafts.samples(rule)
 
-    def next_token_logits(self, prompts: Sequence[Sequence[int]]) -> Float[Tensor, "P V"]:
+    def next_token_logits(self, prompts: Prompts) -> Float[Tensor, "P V"]:
         """Logits, float32 on the CPU, of the token that would follow each prompt. Raises errors like `sample`."""
         model, rows = self.model, {}
         self._limits(prompts, 1)
@@ -343,7 +335,7 @@ class NativeSampler:
                     rows.update(zip(some.tolist(), logits.float().cpu(), strict=True))
         return torch.stack([rows[index] for index in range(len(prompts))])
 
-    def _limits(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[int]:
+    def _limits(self, prompts: Prompts, max_tokens: int) -> list[int]:
         """Most tokens that may follow each prompt: `max_tokens`, or the rest of the context if that is less."""
         context = _context(self.model) or 2**62
         for index, prompt in enumerate(prompts):
@@ -356,9 +348,7 @@ class NativeSampler:
                 )
         return [min(max_tokens, context - len(prompt)) for prompt in prompts]
 
-    def _queues(
-        self, prompt_of: Int[np.ndarray, " B"], prompts: Sequence[Sequence[int]]
-    ) -> list[Int[np.ndarray, " rows"]]:
+    def _queues(self, prompt_of: Int[np.ndarray, " B"], prompts: Prompts) -> list[Int[np.ndarray, " rows"]]:
         """Completions that may share a batch, by length of their prompts, so that there is little padding."""
         lengths = np.array([len(prompt) for prompt in prompts], dtype=np.int64)[prompt_of]
         ordered = np.argsort(lengths, kind="stable")

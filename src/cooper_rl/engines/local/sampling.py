@@ -16,8 +16,7 @@ from cooper_rl.engines.config import SamplingParams
 Logits = Float[Tensor, "rows vocab"]
 Rows = Float[Tensor, " rows"]
 
-NUCLEUS_CANDIDATES = 1024
-"""Top-p first looks at this many of the most likely tokens. It sorts the whole vocabulary only if they are too few."""
+NUCLEUS_CANDIDATES = 1024  # most likely tokens that top-p looks at before it sorts the whole vocabulary
 _CHUNK = 64  # random numbers of a row that are drawn at once
 _BLOCK = 256  # vocabulary tokens that are summed up together
 _SLACK = 16  # characters decoded beyond a stop string: the first may be wrong without their left neighbour
@@ -161,9 +160,7 @@ class StopRule:
     (`<|im_end|>`) stops by its id, since the text has no such tokens.
     """
 
-    def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, params: SamplingParams, end_of_sequence: Iterable[int]
-    ) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, params: SamplingParams, end_of_sequence: Iterable[int]):
         special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
         stops = [special[text] for text in params.stop if text in special]
         self.token_ids = {*end_of_sequence, *params.stop_token_ids, *stops}

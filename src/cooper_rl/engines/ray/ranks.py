@@ -7,7 +7,7 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -24,7 +24,7 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
-from cooper_rl.engines.base import EngineLost, Lengths, Metrics, PerToken, PolicyLearner
+from cooper_rl.engines.base import EngineLost, Lengths, Metrics, PerToken, PolicyLearner, Prompts
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu import use_fast_linear
 from cooper_rl.engines.fsdp2 import OpenSender, ShardedPolicyLearner, ShardedRewardModelLearner, rank_device
@@ -111,7 +111,7 @@ class RankGroup(Actors):
 
     def __init__(
         self, name: str, ranks: int, each: Resources, logs: Path, start_timeout_s: float, call_timeout_s: float
-    ) -> None:
+    ):
         super().__init__(RankProcess, name, f"a process of {name}", ranks, each, logs / name, start_timeout_s)
         self.name, self._start_timeout_s, self._call_timeout_s = name, start_timeout_s, call_timeout_s
         self._lock, self._keys = Lock(), count(1)
@@ -216,7 +216,7 @@ class RankSampler(NativeSampler):
         for name, tensor in learner.full_weights():
             own[name].copy_(tensor)
 
-    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int, *_: Any) -> Samples:
+    def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int, *_: Any) -> Samples:
         """What the native sampler draws, for this process's share: an even run of the prompts."""
         rank, ranks = dist.get_rank(), dist.get_world_size()
         share = range(len(prompts) * rank // ranks, len(prompts) * (rank + 1) // ranks)
@@ -293,7 +293,7 @@ class RemoteSampler:
             self._group.call("sync_weights", self._key, learner.key)
             self._synced = wanted
 
-    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
+    def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> Samples:
         if self._synced is None:
             raise RuntimeError("no weights to sample with: call sync_weights first")
         parts: list[Samples] = self._group.call("sample", self._key, list(prompts), n, params, seed)

@@ -10,7 +10,7 @@ from uuid import uuid4
 import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, WeightSender, sample_at_once
+from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
@@ -87,7 +87,7 @@ class VllmSampler:
         self._counts: Metrics = dict.fromkeys(COUNTED, 0.0)  # since the last `take_metrics`
         self._thread = ThreadPoolExecutor(1, "vllm-sampler")
 
-    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
+    def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> Samples:
         """See `Sampler`. vLLM applies `min_p` before the other filters, and logprobs are NaN under any of them.
 
         An engine that was lost meanwhile gets its weights again, once, and draws from the beginning. Raises InputError
@@ -101,13 +101,13 @@ class VllmSampler:
             self.sync_weights(self._learner)
             return self._draw(prompts, n, params, seed)
 
-    def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
+    def submit(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
         """See `AheadSampler`. Where the engine is lost, the future raises EngineLost: the learner may have moved on."""
         if not self._engine.elsewhere:
             return sample_at_once(self, prompts, n, params, seed)
         return self._thread.submit(self._draw, prompts, n, params, seed)
 
-    def _draw(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
+    def _draw(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> Samples:
         if self.version is None:
             raise RuntimeError("the engine does not hold the policy's weights: call sync_weights first")
         rule = StopRule(self.tokenizer, params, self._end_of_sequence)
@@ -169,7 +169,7 @@ class VllmSampler:
 
 
 def _requests(
-    prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, rule: StopRule, context: int, seed: int
+    prompts: Prompts, n: int, params: SamplingParams, rule: StopRule, context: int, seed: int
 ) -> list[CompletionRequest]:
     """`n` requests for each prompt. Raises InputError for a prompt that is empty or fills the `context`."""
     shared = {
@@ -215,7 +215,7 @@ def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: Sto
         raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
     return Samples(
         token_ids=token_ids,
-        logprobs=np.full_like(logprobs, np.nan) if params.truncations else logprobs,
+        logprobs=np.full_like(logprobs, np.nan) if params.truncations else logprobs,  # vLLM's are of what may be drawn
         stopped=np.array([stopped for _, stopped in cut], bool),
         texts=rule.texts([ids for ids, _ in cut]),
     )

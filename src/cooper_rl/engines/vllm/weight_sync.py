@@ -76,9 +76,7 @@ class VllmWeightSender:
     make another, which ends the update that the engines have begun.
     """
 
-    def __init__(
-        self, engine: InferenceEngine, config: VllmConfig, backend: str, model: nn.Module, rank: int = 0
-    ) -> None:
+    def __init__(self, engine: InferenceEngine, config: VllmConfig, backend: str, model: nn.Module, rank: int = 0):
         """Raises WeightPushError where the engines cannot be reached."""
         self._engine, self._rank = engine, rank
         self._client = _Client(engine)
