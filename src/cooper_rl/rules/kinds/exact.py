@@ -31,10 +31,7 @@ class ExactRule(Config):
 
 
 def exact_verdict(reference: str, completion: str) -> Verdict:
-    """The verdict on `completion` against `reference`, a text as `reference_text` gives it.
-
-    It is `unparsed` without an answer, or if the reference is in a longer answer that only a reader can assess.
-    """
+    """The verdict against a `reference_text`; `unparsed` too if only a reader can assess a longer answer."""
     answer = text_answer(completion)
     if not reference:
         return "unparsed"
