@@ -39,7 +39,7 @@ def classification_metrics(logits: Float[Tensor, " B"], labels: Float[Tensor, " 
     """Quality of the verdict sigmoid(logit) > 1/2 and of the probability itself. Undefined metrics are left out.
 
     `recall` is the share of right completions that are accepted, `specificity` the share of wrong ones that are
-    rejected, `ece` the expected calibration error, and `loss` the mean cross-entropy in nats.
+    rejected, and `loss` the mean cross-entropy in nats.
     """
     yes, is_right = logits > 0, labels > 0.5
     found = {
