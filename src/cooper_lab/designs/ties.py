@@ -76,5 +76,5 @@ def irrelevant_question(solved: Sequence[Contribution], count: int) -> Made:
     return made
 
 
-def _tie(problem: Problem, first: str, second: str, origin: Literal[two_right, irrelevant_question]) -> Pair:
+def _tie(problem: Problem, first: str, second: str, origin: Literal["two_right", "irrelevant_question"]) -> Pair:
     return Pair(problem.id, problem.question, problem.answer, first, second, "rollout", origin, label="tie")

@@ -15,10 +15,7 @@ from cooper_rl.errors import InputError
 
 
 class ServedEnvironment(EnvironmentInterface[Any]):
-    """An environment of one turn, whose answer is the last message.
-
-    NeMo-RL does not say whether an answer was cut off, so every answer counts as complete.
-    """
+    """An environment of one turn. NeMo-RL does not say what was cut off, so every answer counts as complete."""
 
     def __init__(self, cfg: Any = None) -> None:
         self.cfg = cfg

@@ -12,10 +12,7 @@ from cooper_rl.adapters.served import client, end_step
 
 
 class CooperCallback(TrainingCallback):
-    """Ends the service's step with SkyRL's, and saves and restores the reward with SkyRL's checkpoints.
-
-    The fully asynchronous trainer takes no callback. There, start the service with `serve.commit=count:N`.
-    """
+    """The fully asynchronous trainer takes no callback: start the service with `serve.commit=count:N` there."""
 
     def on_train_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
         if callback_input.global_step:

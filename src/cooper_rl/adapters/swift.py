@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from swift.callbacks import TrainerCallback, callbacks_map
 from swift.rewards import ORM, orms
 
-from cooper_rl.adapters.rows import by_row, checkpoint_folder, completion_text, joined
+from cooper_rl.adapters.rows import by_row, completion_text, folder_in, joined
 from cooper_rl.adapters.served import client, columns
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
@@ -24,7 +24,7 @@ class SwiftCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         if state.global_step and state.is_world_process_zero:
-            client().load(checkpoint_folder(args, state))
+            client().load(folder_in(args, state))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         """Train the reward model. All processes have scored by now, because the optimizer's step waits for them."""
@@ -33,7 +33,7 @@ class SwiftCallback(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         if state.is_world_process_zero:
-            client().save(checkpoint_folder(args, state))
+            client().save(folder_in(args, state))
 
 
 class CooperORM(ORM):

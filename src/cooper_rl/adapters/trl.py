@@ -8,16 +8,7 @@ from typing import Any, Self
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import (
-    FOLDER,
-    Columns,
-    Row,
-    checkpoint_folder,
-    completion_text,
-    consecutive,
-    gathered,
-    on_first,
-)
+from cooper_rl.adapters.rows import FOLDER, Columns, Row, completion_text, consecutive, folder_in, gathered, on_first
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer
@@ -42,10 +33,7 @@ class GRPOReward:
     def __init__(
         self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
     ) -> None:
-        """Only the first process needs a `scorer`.
-
-        `resume_from` is the checkpoint that TRL resumes from, if it is not in `output_dir`.
-        """
+        """Only the first process needs a `scorer`. `resume_from` is TRL's checkpoint if it is not in `output_dir`."""
         self.scorer, self.columns, self.resume_from = scorer, columns or Columns(), resume_from
         self.callback = GRPOCallback(self)
         self.learned: Metrics = {}
@@ -133,7 +121,7 @@ class GRPOCallback(TrainerCallback):
             self.reward.columns.check(columns)
         if state.global_step and args.process_index == 0 and self.reward.scorer is not None:
             given = self.reward.resume_from
-            self.reward.scorer.load(Path(given) / FOLDER if given else checkpoint_folder(args, state))
+            self.reward.scorer.load(Path(given) / FOLDER if given else folder_in(args, state))
 
     def on_step_end(self, args, state, control, **kwargs):
         self.reward.update()
@@ -147,4 +135,4 @@ class GRPOCallback(TrainerCallback):
 
     def on_save(self, args, state, control, **kwargs):
         if args.process_index == 0 and self.reward.scorer is not None:
-            self.reward.scorer.save(checkpoint_folder(args, state))
+            self.reward.scorer.save(folder_in(args, state))

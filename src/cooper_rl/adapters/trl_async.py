@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import Columns, checkpoint_folder, completion_text
+from cooper_rl.adapters.rows import Columns, completion_text, folder_in
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.client import RewardClient
 
@@ -52,8 +52,8 @@ class _Checkpoints(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         if state.global_step and state.is_world_process_zero:
-            self.client.load(checkpoint_folder(args, state))
+            self.client.load(folder_in(args, state))
 
     def on_save(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         if state.is_world_process_zero:
-            self.client.save(checkpoint_folder(args, state))
+            self.client.save(folder_in(args, state))

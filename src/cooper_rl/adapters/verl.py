@@ -15,10 +15,7 @@ from cooper_rl.errors import InputError
 
 
 class CooperRewardManager(RewardManagerBase):
-    """Scores one answer at a time, in any of verl's reward workers.
-
-    The first answer of a step ends the previous step, because verl has no hook that all its trainers call at the end.
-    """
+    """The first answer of a step ends the step before: verl has no hook that all its trainers call at the end."""
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any, **unused: Any) -> None:
         super().__init__(config, tokenizer, compute_score)

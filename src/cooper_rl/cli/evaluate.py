@@ -107,8 +107,7 @@ def evaluate_model(
             return held_out.evaluate(sampler, verifier, chosen["seed"], advance)
 
     results = measure(str(model), shown=True)
-    _print_results(results, chosen["k"])
-    _print_cut_off(results["rule"], chosen["max_tokens"])
+    _print_results(results, chosen["k"], chosen["max_tokens"])
     if against is not None:
         _print_difference(against, measure(against, shown=False), results)
     if out is not None:
@@ -121,17 +120,14 @@ def evaluate_model(
         say(f"completions: {out}")
 
 
-def _print_results(results: "dict[str, EvaluationResult]", k: int) -> None:
+def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: int) -> None:
     rows = [
         (labeller, measure, f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
         for labeller, result in results.items()
         for measure, one in ((f"avg@{k}", result.avg_at_k), (f"pass@{k}", result.pass_at[k]))
     ]
     show_table(["labels", "measure", "value", "95 % interval"], rows, Console())
-
-
-def _print_cut_off(result: "EvaluationResult", max_tokens: int) -> None:
-    total = len(result.records)
+    result, total = results["rule"], len(results["rule"].records)
     cut_off, share = round(result.truncated * total), f"{100 * result.truncated:.0f} %"
     Console().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions ({share})", highlight=False)
     if 2 * cut_off > total:

@@ -60,19 +60,8 @@ class ChatConfig(Config):
     """Additional fields of the request body, such as `{"chat_template_kwargs": {"enable_thinking": false}}`."""
 
 
-FailureKind = Literal[
-    "timeout",
-    "connection",
-    "http_4xx",
-    "http_429",
-    "http_5xx",
-    "malformed",
-    "oversized",
-    "empty",
-    "truncated",
-    "deadline",
-    "not_sent",
-]
+_HttpFailure = Literal["timeout", "connection", "http_4xx", "http_429", "http_5xx", "malformed", "oversized"]
+FailureKind = Literal[_HttpFailure, "empty", "truncated", "deadline", "not_sent"]
 """Why there is no usable reply: the `timeout` of one request, a refused or lost `connection`, an HTTP status, a body
 that is not a chat completion (`malformed`) or too long (`oversized`), a text that is `empty` or `truncated`, the
 `deadline` for all requests together, or a request `not_sent` because the server had stopped answering."""
@@ -108,10 +97,7 @@ class ChatReply:
 
 
 class ChatClient:
-    """Sends chats from an event loop in a thread of its own, so that the caller can train a model in the meantime.
-
-    The constructor raises InputError if `api_key_env` names a variable that is not set.
-    """
+    """Sends chats from an event loop in a thread of its own. Raises InputError if `api_key_env` is not set."""
 
     def __init__(self, config: ChatConfig):
         self.config = config
@@ -290,10 +276,7 @@ async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
 
 
 def read_reply(body: bytes) -> ChatReply:
-    """The reply in a chat-completions response. It is parsed here because openai lets malformed bodies through.
-
-    Raises RequestFailed if the body holds no reply.
-    """
+    """Parsed here because openai lets malformed bodies through. Raises RequestFailed if the body holds no reply."""
     if len(body) > LARGEST_BODY:
         raise RequestFailed("oversized", f"the response exceeds {LARGEST_BODY} bytes")
     try:

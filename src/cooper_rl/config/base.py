@@ -27,10 +27,7 @@ class Config(BaseModel):
 
     @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
-        """The settings without presets and short forms, and where those that have moved were written.
-
-        Settings that are expanded already stay as they are.
-        """
+        """The settings without presets and short forms, if any, and where those that have moved were written."""
         return settings, {}
 
     @model_validator(mode="before")

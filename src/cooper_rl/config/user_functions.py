@@ -47,8 +47,8 @@ MOVED = {
 def load_object(path: str, noun: str = "object") -> Any:
     """Import the object at `package.module:name`. Messages call it a `noun`. Raises InputError if there is none.
 
-    Modules in the working folder are found as with `python -m`, even by the `cooper` command. The folder stays last on
-    the module path, for what they import later and for the processes that this one starts.
+    Modules in the working folder are found as with `python -m`. It stays last on the module path, for what they import
+    later and for the processes that this one starts.
     """
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:

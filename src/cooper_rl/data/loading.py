@@ -43,13 +43,11 @@ class LoadedProblems:
 def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems:
     """Read and map the rows, drop duplicates, shuffle, apply `skip` and `limit`, and verify the reference answers.
 
-    `fault` is None if the reward does not depend on the reference answers. They are then not checked, and a missing one
-    becomes an empty text. A duplicate whose answer does not verify against the first answer counts as a bad row: one of
-    the two is wrong, and the first is kept. A fraction in `max_bad_rows` limits the sum of two shares: rows that were
-    bad in reading, and problems that do not verify.
+    `fault` is None if the reward does not depend on the reference answers: they are not checked, and a missing one is
+    an empty text. A duplicate whose answer does not verify against the first answer is a bad row. A fraction in
+    `max_bad_rows` limits the sum of two shares: rows that were bad in reading, and problems that do not verify.
 
-    Raises InputError if the source or a row is invalid, for too many bad rows, and for no usable problem at all;
-    MissingExtraError for Parquet or a hub data set without the extra `data`.
+    Raises InputError for an invalid source or row, too many bad rows and no usable problem; see also `read_file`.
     """
     loaded = read_problems(config, answers_required=fault is not None)
     without = sum(not problem.answer for problem in loaded.problems)

@@ -60,8 +60,7 @@ class Mapping:
 def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
     """Make a problem from a row. `metadata` gets all fields that are not read or omitted, and `location`.
 
-    Raises InputError for a field that is missing or of the wrong type, and BadValue for one that is empty or holds no
-    answer.
+    Raises InputError for a field that is missing or of the wrong type, and BadValue for one without an answer.
     """
     parts = [_read(row, name, mapping.read_question) for name in mapping.question]
     required, answer = mapping.answer_required, ""

@@ -15,10 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class PromptEncoder:
-    """Builds the prompts of one policy. `context` is the number of tokens that a prompt may take; see `prompt_room`.
-
-    Raises InputError if the configuration requires a chat template but the tokenizer has none.
-    """
+    """Builds prompts of at most `context` tokens. Raises InputError if a required chat template is missing."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig, context: int | None = None):
         self.tokenizer = tokenizer
@@ -95,10 +92,7 @@ def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]
 def render_chat(
     tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], arguments: Mapping[str, Any] | None = None
 ) -> str:
-    """The chat as the model sees it, up to the start of its reply; plain paragraphs without a chat template.
-
-    Raises InputError if the template rejects the chat.
-    """
+    """The chat up to its reply; paragraphs without a chat template. Raises InputError if the template rejects it."""
     if not tokenizer.chat_template:
         return "\n\n".join(message["content"] for message in messages) + "\n\n"
     try:

@@ -24,10 +24,7 @@ class Row:
 
 
 def read_file(path: Path) -> Iterator[Row]:
-    """Stream the rows of a .jsonl, .json, .csv, .tsv or .parquet file.
-
-    Raises InputError, also for content that cannot be parsed, and MissingExtraError for Parquet without pyarrow.
-    """
+    """The rows of a JSONL, JSON, CSV, TSV or Parquet file. Raises InputError or, without pyarrow, MissingExtraError."""
     readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
     readers |= {".tsv": partial(_read_csv, dialect="excel-tab"), ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
@@ -142,10 +139,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
 
 def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
-    """Stream the rows of a Hugging Face data set (a hub name, or a local folder that `datasets` can load).
-
-    Raises InputError for one that cannot be loaded, and MissingExtraError if `datasets` is not installed.
-    """
+    """Stream a data set of the hub or a folder. Raises InputError or, without `datasets`, MissingExtraError."""
     try:
         from datasets import load_dataset  # noqa: PLC0415
         from datasets.exceptions import DatasetsError  # noqa: PLC0415

@@ -25,10 +25,7 @@ def normalise(text: str) -> str:
 
 
 def fenced(text: str, most_chars: int | None = None) -> str:
-    """The normalised text between lines of angle brackets, longer than any inside, so that it cannot close its fence.
-
-    A text of more than `most_chars` characters loses its middle, never its end.
-    """
+    """The normalised text in a fence that it cannot close. Of more than `most_chars` characters it loses the middle."""
     text = normalise(text)
     if most_chars is not None and len(text) > most_chars:
         half = most_chars // 2

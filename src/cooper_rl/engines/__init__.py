@@ -25,11 +25,13 @@ class Engine(Protocol):
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:
         """A causal language model: the policy or, if it is not trainable, the reference policy."""
+        ...
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RewardModelLearner: ...
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
         """A sampler for the policy, without weights yet. It draws at most `max_rows` completions at once (0: all)."""
+        ...
 
 
 @runtime_checkable
@@ -39,6 +41,7 @@ class LongLived(Protocol):
     @property
     def learns_side_by_side(self) -> bool:
         """Whether the reward model can be updated while the policy is."""
+        ...
 
     def open(self, directory: Path) -> None:
         """Start them before any model is loaded; their logs go into the run's folder."""

@@ -113,6 +113,7 @@ class Learner(Protocol):
 
     def forward_backward(self, batch: Any, loss: Any) -> Metrics:
         """Accumulate the gradient of `loss` on `batch`. Metrics are step-level sums or means (unprefixed names)."""
+        ...
 
     def optim_step(self) -> Metrics:
         """Clip the gradient, advance the optimizer and the schedule, and clear the gradient.
@@ -120,6 +121,7 @@ class Learner(Protocol):
         The update is skipped if the gradient is not finite. Metrics: `grad_norm` (before clipping), `learning_rate`,
         `skipped_updates` (total so far).
         """
+        ...
 
     def save(self, directory: Path) -> None:
         """Write the weights as a plain Hugging Face folder, with the optimizer, schedule and counters beside them."""
@@ -135,6 +137,7 @@ class PolicyLearner(Learner, Protocol):
         They are log softmax(logits / temperature), of the distribution that is sampled at that temperature (> 0).
         Without `adapter` they are those of the model beside which a low-rank adapter is trained: the frozen start.
         """
+        ...
 
 
 class WeightSender(Protocol):
@@ -149,6 +152,7 @@ class WeightSender(Protocol):
 class RewardModelLearner(Learner, Protocol):
     def score(self, token_ids: list[list[int]]) -> "Tensor":
         """Logits, float32 [len(token_ids)], on the CPU."""
+        ...
 
 
 class Sampler(Protocol):
@@ -159,6 +163,7 @@ class Sampler(Protocol):
 
         Equal calls draw equal completions.
         """
+        ...
 
     def sync_weights(self, learner: PolicyLearner) -> None:
         """Take over the current weights, before each step's `sample`. Raises TypeError for a learner it cannot take."""
@@ -170,6 +175,7 @@ class AheadSampler(Sampler, Protocol):
 
     def submit(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
         """`sample` without waiting; the future's `result` raises what `sample` raises."""
+        ...
 
 
 @runtime_checkable
@@ -178,6 +184,7 @@ class MeasuredSampler(Protocol):
 
     def take_metrics(self) -> Metrics:
         """Counts and seconds since the last call, under their full names."""
+        ...
 
 
 def sample_at_once(sampler: Sampler, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":

@@ -69,10 +69,7 @@ def paired_difference(first: Float[ndarray, " P"], second: Float[ndarray, " P"])
 
 
 def wilson_interval(share: float, trials: float) -> tuple[float, float]:
-    """95 % interval of a probability, given the observed `share` of successes in `trials` > 0 trials.
-
-    It holds the probabilities that the score test does not reject (Wilson 1927, JASA 22:209).
-    """
+    """95 % interval of a probability, given the `share` of successes in trials (Wilson 1927, JASA 22:209)."""
     squared = Z95 * Z95 / trials
     centre = (share + squared / 2) / (1 + squared)
     half = Z95 * math.sqrt(share * (1 - share) / trials + squared / (4 * trials)) / (1 + squared)
@@ -96,10 +93,7 @@ def effective_problems(per_problem: Float[ndarray, " P"], draws: float = 1) -> f
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean and 95 % interval by Student's t: mean, lower end, upper end.
-
-    A single value has no interval: both ends are nan. More than 31 values take the quantile of 30 degrees of freedom.
-    """
+    """Mean, lower and upper end of the 95 % interval by Student's t, of at most 30 degrees of freedom; else nan."""
     mean = sum(values) / len(values)
     if len(values) < 2:
         return mean, float("nan"), float("nan")
@@ -198,10 +192,7 @@ def relabel(result: EvaluationResult, problems: Sequence[Problem], is_correct: G
 
 
 def difference(first: EvaluationResult, second: EvaluationResult) -> Estimate:
-    """How much higher avg@k is in `second`, over the problems of both; see `paired_difference`.
-
-    Raises ValueError if the results are not of the same problems in the same order.
-    """
+    """How much higher avg@k is in `second`. Raises ValueError if the problems or their order are not the same."""
     ids = [[record.problem_id for record in result.records[:: result.k]] for result in (first, second)]
     if ids[0] != ids[1]:
         raise ValueError("the two results are not of the same problems")

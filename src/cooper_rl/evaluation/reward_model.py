@@ -39,7 +39,7 @@ def classification_metrics(logits: Float[Tensor, " B"], labels: Float[Tensor, " 
     """Quality of the verdict sigmoid(logit) > 1/2 and of the probability itself. Undefined metrics are left out.
 
     `recall` is the share of right completions that are accepted, `specificity` the share of wrong ones that are
-    rejected, `ece` the expected calibration error, and `loss` the mean cross-entropy in nats.
+    rejected, and `loss` the mean cross-entropy in nats.
     """
     yes, is_right = logits > 0, labels > 0.5
     found = {
@@ -80,8 +80,7 @@ def expected_calibration_error(
 ) -> float:
     """Mean distance between the probability and the share of right completions over the bins of `reliability`.
 
-    Each bin is weighted by its count (Guo et al. 2017, arXiv 1706.04599, eq. 3, with the probability of being right in
-    place of the confidence).
+    Each bin is weighted by its count (Guo et al. 2017, arXiv 1706.04599, eq. 3, of the probability of being right).
     """
     found = reliability(probabilities, labels, bins)
     return sum(b.count * abs(b.probability - b.right) for b in found) / max(1, len(labels))
@@ -137,8 +136,7 @@ def consistency(logits: Float[Tensor, "K 4"]) -> float:
     """Share of K pairs of problems in which each right completion scores higher with its own reference.
 
     The columns are r(q, a, c), r(q, a', c), r(q', a', c'), r(q', a, c') for right completions c and c' of problems
-    (q, a) and (q', a'). A tie counts against the model: one that ignores the reference has 0, one that scores at random
-    1/4. After Contrast Instructions (arXiv 2309.16155).
+    (q, a) and (q', a'). A model that ignores the reference has 0, a random one 1/4. After arXiv 2309.16155.
     """
     own, swapped = logits[:, 0::2], logits[:, 1::2]
     return (own > swapped).all(dim=1).double().mean().item()
@@ -149,8 +147,7 @@ def swapped_references(
 ) -> list[list[list[int]]]:
     """Four inputs for each of up to `pairs` pairs of right rows, in the order of `consistency`'s columns.
 
-    Rows are paired with their neighbour in the order of their references, so that numbers meet numbers. Both questions
-    and both references of a pair differ.
+    Rows are paired with their neighbour in the order of their references, so that numbers meet numbers.
     """
     first_of = {row.question: row for row in reversed(rows) if row.label > 0.5}
     ordered = sorted(first_of.values(), key=lambda row: (len(row.answer), row.answer, row.question))

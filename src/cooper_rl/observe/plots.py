@@ -108,10 +108,7 @@ class Run:
         return figure
 
     def plot_calibration(self, steps: Sequence[int] | None = None, bins: int = 10) -> "Figure":
-        """How often completions of each score are right according to gold, or else the rule, and how many there are.
-
-        `steps` are all by default. Raises InputError if no completion has a score of a reward model.
-        """
+        """How often completions of each score are right. Raises InputError if none has a score of a reward model."""
         right: list[list[bool]] = [[] for _ in range(bins)]
         for row in self.record.rollouts(steps):
             if math.isfinite(score := row.get("reward_model", math.nan)):

@@ -58,11 +58,7 @@ class Recorder:
     """Writes one run's folder. What it wrote survives a kill at once, and a power cut after `sync`."""
 
     def __init__(self, directory: Path, config: "RunConfig", resume_at: int | None = None):
-        """Open the folder, which the caller has checked with `check_folder`.
-
-        A resumed run continues after the step `resume_at`, and later records are dropped; at 0 all are, because the
-        evaluation before the first step is made again.
-        """
+        """Open a checked folder. A resumed run drops what comes after `resume_at`; at 0 all: step 0 comes again."""
         self.directory = directory
         self._logprobs_every = config.record.logprobs_every
         self._metrics_path, self._events_path = directory / "metrics.jsonl", directory / "events.jsonl"
@@ -227,11 +223,7 @@ def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> li
 
 
 def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:
-    """Tokens in all, tokens per completion, the share of completions cut off, and entropy in nats per token.
-
-    The entropy is estimated by the mean negative log-probability of the sampled tokens. `rollout/lag` is the mean
-    number of policy updates between the weights that drew a completion and those of this step.
-    """
+    """Counts of the completions; the entropy in nats is minus the mean log-probability, the lag counted in updates."""
     lengths_B = rollouts.token_ids.lengths
     completions, tokens = len(lengths_B), int(lengths_B.sum())
     completion_of = np.repeat(np.arange(completions), lengths_B)

@@ -238,11 +238,7 @@ def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
 
 
 def embedded_json(value: Any) -> str:
-    """JSON that no HTML parser takes for anything else, and that every JavaScript parser reads.
-
-    `<`, `>`, `&` and surrogates without a partner are escaped. Numbers are rounded to five digits; what is not finite
-    becomes text.
-    """
+    """JSON that no HTML parser takes for anything else. Numbers have five digits; what is not finite becomes text."""
     text = json.dumps(completions.plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
 

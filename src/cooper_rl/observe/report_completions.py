@@ -173,10 +173,7 @@ def _size(value: Any) -> int:
 
 
 def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, int]]:
-    """Give every item its `pair`: the first one, from its step on, that has its text as the negative of its problem.
-
-    An item that no pair holds gets none. Returns, by step, the number of pairs of every origin.
-    """
+    """Give items their `pair`, the first with their text as negative. Returns counts of pairs by step and origin."""
     counts: dict[int, dict[str, int]] = {}
     waiting: dict[tuple[str, str], list[Row]] = {}
     for item in gallery:

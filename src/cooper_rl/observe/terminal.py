@@ -168,10 +168,7 @@ def _block(text: str) -> str:
 
 
 def screen(run: RunRecord, width: int, height: int = 31) -> Group:
-    """Everything that `cooper watch` shows, for a terminal of this size in characters.
-
-    Text of models and of the run's files is stripped of control characters and never read as markup.
-    """
+    """Everything that `cooper watch` shows, without control characters or markup from models and the run's files."""
     columns = 2 if width >= 100 else 1
     size = max(width // columns - 12, 16), min(max(height - LINES_BELOW, CHART_HEIGHTS[0]), CHART_HEIGHTS[1])
     charts = [[_chart(run, title, names, *size)] for title, names in CHARTS.items()]

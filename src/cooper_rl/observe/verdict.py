@@ -143,7 +143,7 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
 
     Its truth is the first of `TRUTHS` on record. Where that is no gold, the alarm speaks too: the rule may be fooled.
     """
-    alarm, status = _replay(run.metrics), status_of(run)
+    (alarms, alarm_at, alarm_lasts), status = _replay(run.metrics), status_of(run)
     known = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
     reward = averaged_over_steps(run.series("reward/mean"))
     state, first, said, told, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
@@ -151,9 +151,9 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
         chosen = next(iter(known))
         found = outcome_of(known[chosen], reward, test_problems if chosen.held_out else None)
         state, first = found.state, found.hacked_at
-        if state in ("healthy", "nothing learned") and not chosen.is_gold and alarm.first is not None:
-            state, first = "hacked" if alarm.lasts else "recovered", alarm.first
-        said = _sentence(state, chosen, found, alarm)
+        if state in ("healthy", "nothing learned") and not chosen.is_gold and alarm_at is not None:
+            state, first = "hacked" if alarm_lasts else "recovered", alarm_at
+        said = _sentence(state, chosen, found, alarm_at)
         told = _truth_signals(known, chosen, found)
     elif run.step >= FEWEST:
         metrics = ", ".join(truth.metric for truth in TRUTHS)
@@ -174,16 +174,16 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
         for events in fired.values()
     ]
     first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
-    signals = [*first_told, *told, *alarm.signals, *(Signal("bad", text) for text in broken)]
+    signals = [*first_told, *told, *alarms, *(Signal("bad", text) for text in broken)]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
-    return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm.first)
+    return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
 
 
-def _sentence(state: State, truth: Truth, found: Outcome, alarm: "_Alarm") -> str:
+def _sentence(state: State, truth: Truth, found: Outcome, alarm_at: int | None) -> str:
     course = (found.truth[0], found.best, found.worst, found.truth[-1])
     start, best, worst, end = (_share(value) for _, value in course)
     if state in ("healthy", "nothing learned"):
-        late = "" if alarm.first is None else f" The alarm went off at step {alarm.first}, but gold did not follow."
+        late = "" if alarm_at is None else f" The alarm went off at step {alarm_at}, but gold did not follow."
         noise = "" if state == "healthy" else ", which is no rise"
         return f"{truth.title} went from {start} to {end}{noise}, {best} at its best.{late}"
     if state == "broken":
@@ -193,7 +193,7 @@ def _sentence(state: State, truth: Truth, found: Outcome, alarm: "_Alarm") -> st
             return f"The {went}, and {truth.name} from {start} to {end}."
         return f"{truth.title} fell from {best} to {end}, and the {went}."
     if found.hacked_at is None:
-        seen = f"The reward-hacking alarm went off at step {alarm.first}"
+        seen = f"The reward-hacking alarm went off at step {alarm_at}"
         return f"{seen} and {'is still on' if state == 'hacked' else 'is off again'}; there are no gold labels."
     low, high = (_share(at(found.reward, step)) for step, _ in (found.best, found.worst))
     fall = f"fell from {best} (step {found.best[0]}) to {worst}"
@@ -218,25 +218,16 @@ def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome)
     return lines
 
 
-@dataclass(frozen=True)
-class _Alarm:
-    signals: list[Signal]
-    first: int | None
-    lasts: bool
-
-
-def _replay(metrics: Sequence[Mapping[str, Any]]) -> _Alarm:
-    """The alarm over the whole record: also where the run's own rules switched it off."""
+def _replay(metrics: Sequence[Mapping[str, Any]]) -> tuple[list[Signal], int | None, bool]:
+    """What the alarm says of the whole record, also where the run's rules switched it off; when first; and if now."""
     alarm, firsts, seen = HackingAlarm(), {}, []
     for row in metrics:
         seen = alarm.observe({name: value for name, value in row.items() if isinstance(value, int | float)})
         for text in seen:
             firsts.setdefault(text.split(" fell from ")[0], (int(row["step"]), text))
-    if not firsts:
-        signs = len(alarm.strengths)
-        return _Alarm([Signal("good", f"The reward-hacking alarm: none of its {signs} signs")], None, False)
     signals = [Signal("bad", f"Alarm at step {step}: {text}") for step, text in firsts.values()]
-    return _Alarm(signals, min(step for step, _ in firsts.values()), bool(seen))
+    silent = Signal("good", f"The reward-hacking alarm: none of its {len(alarm.strengths)} signs")
+    return signals or [silent], min((step for step, _ in firsts.values()), default=None), bool(seen)
 
 
 def _share(value: float) -> str:

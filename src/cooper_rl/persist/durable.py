@@ -73,10 +73,7 @@ def journal_path(output: Path) -> Path:
 
 
 class Journal:
-    """Finished units of work by key, one flushed line for each, from which an interrupted command goes on.
-
-    `settings` is everything that the values depend on. Raises InputError for a journal made with other settings.
-    """
+    """Finished units of work by key, one flushed line each. Raises InputError for a file made with other `settings`."""
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self.path = path

@@ -105,10 +105,7 @@ def _lock(file: TextIO) -> None:
 
 @contextmanager
 def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
-    """The first signal calls `request_stop`; a second one goes to the handlers that were there before.
-
-    Does nothing outside the main thread, where Python delivers no signals.
-    """
+    """The first signal calls `request_stop`; a second one goes to the earlier handlers. Only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

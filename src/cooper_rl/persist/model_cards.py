@@ -23,10 +23,7 @@ _INHERITED = ("license", "license_name", "license_link", "language")
 
 
 def write_model_cards(config: "RunConfig", step: int, chat: bool, folder: Path) -> None:
-    """Write a card into `folder/policy` and, if that folder exists, into `folder/reward_model`.
-
-    `chat` says whether prompts went through the tokenizer's chat template. A resumed run writes the same card.
-    """
+    """Cards in `policy/` and, if it exists, `reward_model/`. `chat`: whether prompts went through the chat template."""
     facts = {"config": config, "step": step, "chat": chat, "cooper_version": version("cooper-rl")}
     _write(folder / "policy", "policy_card.md.j2", config.policy.model, facts, task="text-generation")
     if config.learning_model is not None and (folder / "reward_model").is_dir():

@@ -102,10 +102,7 @@ _NO_NUMBER = re.compile(r"\d\s*(?:\^\s*)?\{?(?:\\(?:text|mathrm)\s*\{)?\s*(?:st|
 
 
 def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict | None:
-    """The verdict on a completion against the reference `answer`, or None if only Math-Verify can tell.
-
-    With `expressions`, `19 - 10` answers the reference 9, as it does to Math-Verify; without, it is `unparsed`.
-    """
+    """The verdict on a completion, or None if only Math-Verify can tell. For `expressions`, see `MathsRule`."""
     try:
         return verdict_by(_undecided, answer, completion, expressions)
     except _UndecidedError:

@@ -213,10 +213,7 @@ def _written_alike(text: str, reference: str) -> str:
 
 
 def _stands_alone(text: str, token: re.Match[str], reference: str, reduced: bool = False) -> bool:
-    """Whether a number in a text has the reference's value and is neither operand, ordinal nor label.
-
-    With `reduced`, a fraction must be in lowest terms: 6/8 in free text may be the question.
-    """
+    """Whether it has the reference's value (`reduced`: and is in lowest terms), and is no operand, ordinal or label."""
     before, after = text[: token.start()], text[token.end() :]
     if _OPERATOR_BEFORE.search(before) or _LABEL.search(before):
         return False

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from cooper_rl.data.labelled import label_of, require, text_field
+from cooper_rl.data.labelled import label_of, read_rows, require, text_field
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.readers import Row, read_file
+from cooper_rl.data.readers import Row
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import write_text
 from cooper_rl.rules.kinds.maths import MathsRule
@@ -39,7 +39,7 @@ class VerdictCounts:
 
     @property
     def precision(self) -> float | None:
-        """Share of accepted completions that are right; None if none were accepted."""
+        """Share of accepted completions that are right; None without any."""
         accepted = self.by_gold["correct", 1.0] + self.by_gold["correct", 0.0]
         return self.by_gold["correct", 1.0] / accepted if accepted else None
 
@@ -65,14 +65,10 @@ def verify_file(
 
     A row needs `answer` (or `reference_answer`) and `completion`. If it has `gold_correct` (or `label`), the verdict is
     compared with that. If `out` already holds verdicts on the first rows of `data`, the work continues after them.
-
-    `workers` threads ask the rule, which also sees the row's `question` and, as metadata, all its fields. `progress` is
-    called with the number of rows done so far and the total. Raises InputError before the first verdict: for a bad row,
-    naming file, row and field, and for an `out` that was made from another file.
+    `workers` threads ask the rule, which also sees the row's `question` and, as metadata, all its fields. Raises
+    InputError before the first verdict: for a bad row, and for an `out` that was made from another file.
     """
-    tasks = [_task(row) for row in read_file(data)]
-    if not tasks:
-        raise InputError(f"{data}: holds no rows; each row needs answer and completion")
+    tasks = read_rows(data, _task, ["answer and completion"])
     earlier = _earlier(out, tasks)
     counts = Counter((verdict, gold) for verdict, (*_, gold) in zip(earlier, tasks, strict=False))
     verifier = rule.build()

@@ -13,8 +13,7 @@ from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict
 class Verifier(Rule):
     """Passes each completion to the rule that its problem names, or to `default` if the problem names none.
 
-    A name is looked up in `named`, then among the kinds of rules. The default's own kind means the default with its
-    settings; any other kind is built when it is first named. Data cannot name a function, only the configuration can.
+    A name is looked up in `named`, then among the kinds; the default's own kind means the default with its settings.
     """
 
     def __init__(self, default: RuleConfig, named: Mapping[str, RuleConfig] | None = None) -> None:

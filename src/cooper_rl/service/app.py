@@ -128,7 +128,7 @@ def add_training_routes(app: FastAPI, service: Service) -> None:
     async def commit(request: Request, step: int) -> Response:
         """Train on a step's answers. After the reply it will happen even if the server is killed."""
         body = await read_body(request, wire.CommitBody)
-        begun = worker.commit(lambda: training.begin_commit(step, body.keep, body.expected, body.run))
+        begun = worker.commit(step, body.keep, body.expected, body.run)
         return reply(wire.step_view(await asyncio.wrap_future(begun), pairs=False), 202)
 
     @app.post("/v1/checkpoints")

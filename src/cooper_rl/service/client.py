@@ -31,8 +31,7 @@ TRANSIENT = frozenset({425, 429, 502, 503, 504})
 class _Failure(Exception):
     def __init__(self, message: str, status: int | None = None, wait_s: float = 0.0) -> None:
         super().__init__(message)
-        self.status = status
-        self.wait_s = wait_s
+        self.status, self.wait_s = status, wait_s
 
 
 class RefusedError(_Failure, InputError):
@@ -136,11 +135,8 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
         A request is retried for `timeout_s` seconds while the server is unreachable or busy (429, 502 to 504), and for
         `early_s` seconds while the previous step is not committed (425).
         """
-        self.url = url.rstrip("/")
-        self.run = run
-        self._token = token
-        self._timeout_s = timeout_s
-        self._early_s = early_s
+        self.url, self.run, self._token = url.rstrip("/"), run, token
+        self._timeout_s, self._early_s = timeout_s, early_s
         self._opened: Any = None
 
     def score(

@@ -107,10 +107,7 @@ def load_serve_config(path: str | Path | None, overrides: Sequence[str] = ()) ->
 
 
 def read_token(config: ServerConfig) -> str | None:
-    """The token of the environment variable `token_env`.
-
-    Raises InputError if it is not set, or if a server without a token would be open to other machines.
-    """
+    """The token of `token_env`. Raises InputError if it is not set, or if other machines could do without one."""
     if config.token_env is None:
         if not _is_loopback(config.host):
             raise InputError(

@@ -134,10 +134,7 @@ def _busy(why: str) -> Refusal:
 
 
 def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener: socket.socket) -> None:
-    """Load or restore the reward and serve it on `listener` until SIGTERM or SIGINT; then write a checkpoint.
-
-    Raises InputError if models or folder do not fit the configuration.
-    """
+    """Serve until SIGTERM or SIGINT, then write a checkpoint. Raises InputError for an unfit folder or model."""
     set_threads(config.threads)
     history = History(Path(config.serve.folder), config.serve.checkpoints)
     assistant = RememberingAssistant(inputs.assistant) if inputs.assistant is not None else None

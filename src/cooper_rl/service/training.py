@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,7 @@ class Training:
         self, reward: CooperReward, history: History, assistant: RememberingAssistant | None, max_step_rows: int
     ) -> None:
         self.reward, self.history = reward, history
+        self._assistant, self._max_step_rows = assistant, max_step_rows
         self.steps: dict[int, Updated] = {}
         """The last steps that were committed, or whose commit failed."""
         self.arrived = 0
@@ -96,22 +97,16 @@ class Training:
         self.run: str | None = None
         self.digest = ""
         """Identifies the training so far."""
-        self._assistant = assistant
-        self._max_step_rows = max_step_rows
         self._committed: dict[str, Any] = {}
         self._undone: list[Record] = []
         """Undo records of failed commits that are not in the journal yet."""
         self._open_records: list[Record] = []
-        self._committing: Record | None = None
         if history.store.latest() is None:
             self._write_checkpoint()
         self.recover()
 
     def score(self, asks: Sequence[ScoreAsk]) -> list[Scored | Exception]:
-        """Score requests in one batch. No two training requests may contain the same group.
-
-        A result has every group of its request; its metrics are those of the new groups.
-        """
+        """Score requests in one batch, no group twice. A result has all groups of its request, metrics of the new."""
         opened = self.reward.open_step
         replies: list[Scored | Exception] = []
         new: dict[int, tuple[int | None, list[AnswerGroup]]] = {}
@@ -130,41 +125,40 @@ class Training:
             replies[i] = replace(one, step=step) if isinstance(one, Scored) else one
         return self._enter(asks, replies)
 
-    def begin_commit(
-        self, step: int, keep: Sequence[str] | None = None, expected: int | None = None, run: str | None = None
-    ) -> Updated:
-        """Journal the commit of a step; `finish_commit` trains. A repeat returns the current state.
+    def commit(
+        self,
+        tell: Callable[[Updated], None],
+        step: int,
+        keep: Sequence[str] | None = None,
+        expected: int | None = None,
+        run: str | None = None,
+    ) -> bool:
+        """Journal the commit of a step, `tell` its state, and train; a repeat only tells. Returns whether it trained.
 
-        Raises Refusal: 409 if the step cannot be committed in this way, 507 for a full disk.
+        If training fails, nothing is learned and the step stays open. Raises Refusal: 409 for a step that cannot be
+        committed in this way, 507 for a full disk.
         """
         self._check_run(run)
         commit = {"step": step, "keep": None if keep is None else sorted(set(keep))}
         if self._committed.get("step") == step:
             if self._committed != commit:
                 raise Refusal(409, f"step {step} is already committed with another keep; nothing was changed")
-            return self.steps[step]
+            tell(self.steps[step])
+            return False
         self._check_commit(step, commit["keep"], expected)
         record = {"kind": "commit", **commit, "run": run, "digest": self._digest_after(step, commit["keep"])}
         self._append([*self._undone, record], durable=True)
-        self._undone, self._committing = [], record
-        return self._note(Updated(step, self.reward.version, state="updating"))
-
-    def finish_commit(self) -> None:
-        """Do the update that `begin_commit` journaled. If it fails, nothing is learned and the step stays open."""
-        commit, self._committing = self._committing, None
-        if commit is None:  # it was a repeat
-            return
+        self._undone = []
+        tell(self._note(Updated(step, self.reward.version, state="updating")))
         try:
-            self._update(commit)
+            self._update(record)
         except Exception as error:  # the model may have been changed in part
-            logger.exception("step %d: the update failed", commit["step"])
-            self._take_back(commit, error)
+            logger.exception("step %d: the update failed", step)
+            self._take_back(record, error)
+        return True
 
     def checkpoint(self, step: int | None = None, run: str | None = None) -> dict[str, Any]:
-        """Write a checkpoint of the state after the last update; returns its step and history.
-
-        Raises Refusal: 409 if `step` is not the last committed one, 507 for a full disk.
-        """
+        """Write the state after the last update. Raises Refusal: 409 for any other step, 507 for a full disk."""
         self._check_run(run)
         last = self.reward.last_step
         if step not in (None, last):
@@ -177,10 +171,7 @@ class Training:
         return {"step": last, "history": self.digest}
 
     def restore(self, step: int, digest: str | None = None, run: str | None = None) -> dict[str, Any]:
-        """Go back to the end of `step` and forget everything after it.
-
-        Raises Refusal (409) for a step before the oldest checkpoint, never committed, or with another history.
-        """
+        """Go back to the end of a step. Raises Refusal (409) for one that is too old, unknown or of another history."""
         self._check_run(run)
         kept = self.history.checkpoints()
         if step < kept[0]:
@@ -245,10 +236,7 @@ class Training:
             raise Refusal(409, f"this server trains for the run {self.run!r}, not for {run!r}; start another server")
 
     def _step_of(self, step: int | None, opened: OpenStep | None) -> int:
-        """The step that answers sent for `step` belong to; `opened` is the step under way.
-
-        Raises Refusal: 425 for a step ahead of the open one, 409 for a step behind.
-        """
+        """The step that answers for `step` belong to. Raises Refusal: 425 ahead of the open step, 409 behind it."""
         last = self.reward.last_step
         if step is None:
             return opened.number if opened is not None else last + 1
@@ -361,8 +349,8 @@ class Training:
         except Refusal:  # a full disk; the next commit writes it down
             logger.error("step %d: that its commit failed is not on disk yet", commit["step"])
         self.recover()
-        message = f"{type(error).__name__}: {error}"
-        self._note(Updated(commit["step"], self.reward.version, state="failed", error=message))
+        why = f"{type(error).__name__}: {error}"
+        self._note(Updated(commit["step"], self.reward.version, state="failed", error=why))
 
     def _append(self, records: Sequence[Record], durable: bool) -> None:
         try:

@@ -1,10 +1,8 @@
 """The wire formats: bodies of requests, how they are read, and replies; ours, and those of other trainers.
 
-OpenRLHF's and slime's remote rewards and vLLM's `/classify` contain no question, reference answer, group or step.
-Question and reference are JSON text in the label (or, for `/classify`, in the input); answers with the same question
-and reference form a group, which the commit closes. An answer has no id either: its text names it and, among equal
-answers of a request, its number. So a repeated request adds nothing, and equal answers of a group count each if they
-come in one request.
+OpenRLHF, slime and vLLM's `/classify` send no question, reference, group, step or id. Question and reference are JSON
+text in the label or input; answers that share them form a group, which the commit closes. An answer is named by its
+text and, among equal ones of a request, its number. So a repeated request adds nothing, and equal answers count each.
 """
 
 import hashlib
@@ -135,10 +133,7 @@ def groups_of(body: ScoreBody) -> list[AnswerGroup]:
 
 
 async def read_body(request: Request, record: type[Checked]) -> Checked:
-    """The body as a record, an empty one as `{}`.
-
-    Raises Refusal: 400 if it is not UTF-8 or not JSON, 422 if it does not fit the record.
-    """
+    """Raises Refusal: 400 if the body is not UTF-8 or not JSON, 422 if it does not fit. An empty one is `{}`."""
     return await run_in_threadpool(parse_body, await request.body(), record)
 
 

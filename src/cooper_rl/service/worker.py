@@ -69,8 +69,7 @@ class Worker:
         self.training = training
         self.broken: str | None = None
         """Why the server cannot continue."""
-        self._config = config
-        self._meters = meters
+        self._config, self._meters = config, meters
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
         self._stopping = False
@@ -81,9 +80,9 @@ class Worker:
     def score(self, ask: ScoreAsk) -> "Future[Scored]":
         return self._submit(ask)
 
-    def commit(self, begin: Callable[[], Updated]) -> "Future[Updated]":
-        """Commit the step of `begin`, a call of `begin_commit`; the future is done when that is, before training."""
-        return self._submit(lambda future: self._commit(begin, future))
+    def commit(self, step: int, keep: Sequence[str] | None, expected: int | None, run: str | None) -> "Future[Updated]":
+        """Commit a step; the future is done before training, once it is journaled."""
+        return self._submit(lambda future: self._commit(future, step, keep, expected, run))
 
     def call(self, function: Callable[[], Any]) -> "Future[Any]":
         return self._submit(lambda future: future.set_result(function()))
@@ -155,21 +154,17 @@ class Worker:
         self._commit_at = None
         if (opened := self.training.reward.open_step) is not None:
             try:
-                self._commit(lambda: self.training.begin_commit(opened.number), Future())
+                self._commit(Future(), opened.number)
             except Refusal as error:  # a full disk; the next answer tries again
                 self._meters.failures.labels("commit").inc()
                 logger.error("step %d is not committed: %s", opened.number, error)
 
-    def _commit(self, begin: Callable[[], Updated], future: "Future[Updated]") -> None:
-        view = begin()
-        future.set_result(view)
-        if view.state != "updating":
-            return
-        self._commit_at = None
+    def _commit(self, future: "Future[Updated]", step: int, *request: Any) -> None:
         start = time.perf_counter()
-        self.training.finish_commit()
-        self._meters.committed(self.training.steps[view.step], time.perf_counter() - start)
-        self._checkpoint_if_due()
+        if self.training.commit(future.set_result, step, *request):
+            self._commit_at = None
+            self._meters.committed(self.training.steps[step], time.perf_counter() - start)
+            self._checkpoint_if_due()
 
     def _checkpoint_if_due(self) -> None:
         newest, every = self.training.history.checkpoints()[-1], self._config.checkpoint_every

@@ -1,7 +1,4 @@
-"""Temperature scaling: one number, stored in the model's own head, that makes sigmoid(logit) a probability.
-
-Guo et al. 2017, On Calibration of Modern Neural Networks (arXiv 1706.04599), section 4.2.
-"""
+"""Temperature scaling (Guo et al. 2017, arXiv 1706.04599, section 4.2), stored in the reward model's own head."""
 
 import math
 from collections.abc import Sequence
@@ -75,10 +72,7 @@ def fit_temperature(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) ->
 
 
 def cross_fitted_ece(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"], folds: Sequence[int]) -> float:
-    """Expected calibration error if the temperature of each fold of problems is fitted on the other folds; NaN for one.
-
-    `folds[i]` is the fold of row i.
-    """
+    """ECE if the temperature of each fold is fitted on the others. `folds[i]` is that of row i. NaN for one fold."""
     fold = torch.tensor(folds)
     if len(fold.unique()) < 2:
         return float("nan")

@@ -98,10 +98,9 @@ class _Batch:
 def collect(config: CollectConfig, progress: Callable[[int, int], None] | None = None) -> Collected:
     """Sample `config.n` completions from every model for every problem and write the table.
 
-    Every finished batch is in the journal beside the output. The same command therefore continues after an
-    interruption, and may name more models or datasets; it repeats requests that failed. Equal completions of one
-    problem are kept once. `progress` is called with the number of completions asked for so far, and the total. Raises
-    InputError for unusable data, models or servers, before sampling from that model.
+    Every finished batch is in the journal beside the output, so the same command continues after an interruption; it
+    may name more models or datasets, and repeats requests that failed. Equal completions of one problem are kept once.
+    `progress` counts completions. Raises InputError for unusable data, models or servers.
     """
     check_table_path(config.output)
     set_threads(config.threads)

@@ -189,10 +189,9 @@ def label_completions(
 ) -> list[Labelled]:
     """Label the completions of `data`. Rows with a label go to `output`, the others to `disagreements_path`.
 
-    Every labelled chunk is in a journal beside the output. The same command therefore continues after an interruption,
-    and asks again for rows on which the judge's server failed. `progress` is called with the number of completions
-    labelled so far, and the total. Raises InputError, before any row is labelled, for bad rows, for another judge or
-    rule than in the journal, and for a judge that does not answer.
+    Every labelled chunk is in a journal beside the output, so the same command continues after an interruption, and
+    asks again where the judge's server failed. `progress` counts completions. Raises InputError, before any row is
+    labelled, for bad rows, for another judge or rule than in the journal, and for a judge that does not answer.
     """
     check_table_path(output)
     set_threads(threads)

@@ -79,10 +79,8 @@ def train_verifyrm(
 ) -> dict[str, Any]:
     """Train a reward model on labelled rows and keep the weights with the lowest held-out loss in `output_dir`.
 
-    The folder loads with plain `AutoModelForSequenceClassification`. The result, also in its `verifyrm.json`, holds
-    settings, row counts, and the held-out metrics of the kept weights and of every evaluation. `progress` is called
-    after every update with their number, its metrics, and the total number.
-
+    The result, also in its `verifyrm.json`, holds settings, row counts and the held-out metrics of the kept weights and
+    of every evaluation. `progress` is called after every update with their number, its metrics, and the total number.
     Raises InputError, before training, for an output folder in use, for rows of only one class, and for a base that
     cannot become a reward model; after training, if the held-out loss was never finite.
     """

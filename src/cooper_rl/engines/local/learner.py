@@ -380,7 +380,8 @@ class TorchRewardModelLearner(TorchLearner):
             if isinstance(part, LabelledBatch):
                 return bce_loss(logits, logits.new_tensor(part.labels), weights)
             assert isinstance(loss, PairLoss)
-            return loss.pair_loss(*logits.chunk(2), weights)
+            positive, negative = logits.chunk(2)
+            return loss.pair_loss(positive, negative, weights)
 
         return self._backward(columns, loss_of, len(batch.weights))
 

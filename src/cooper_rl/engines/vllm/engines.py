@@ -52,12 +52,14 @@ class InferenceEngine(Protocol):
 
     def generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
         """Draw every completion, in the order of the requests. Raises EngineLost where the engine is gone."""
+        ...
 
     def wait_until_back(self) -> None:
         """Wait for an engine that is being restarted. Raises EngineLost where it does not come back."""
 
     def weight_versions(self) -> list[str]:
         """The version of the weights that each engine reports; `default` is what it started with."""
+        ...
 
     def reset_prefix_cache(self) -> None:
         """Drop keys and values that earlier weights computed."""

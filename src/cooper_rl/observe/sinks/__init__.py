@@ -35,10 +35,7 @@ class SinkRun:
 
 
 class Sink:
-    """An open sink. A subclass implements `metrics`, and those other methods that it has a use for.
-
-    An exception that it raises ends the run, unless its configuration says `may_fail`.
-    """
+    """A subclass implements `metrics`, and what else it needs. Its exceptions end the run unless it `may_fail`."""
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
         """Take the metrics of a step; step 0 is the evaluation before the first one."""

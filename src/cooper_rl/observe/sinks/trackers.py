@@ -291,8 +291,7 @@ class Wandb(TrackerConfig):
 
 
 class WandbSink(Tracker):
-    """The step is a metric of its own and the x axis of all others: the library's own counter cannot go back to the
-    steps that a resumed run repeats."""
+    """The step is a metric, and the x axis: the library's own counter cannot go back as a resumed run does."""
 
     def __init__(self, config: Wandb, run: SinkRun):
         wandb = import_module("wandb")

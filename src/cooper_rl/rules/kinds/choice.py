@@ -176,10 +176,7 @@ _MARK = re.compile(r"(?<![\w.)])(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:](?=\s|$)|([A
 
 
 def options_of(problem: Problem) -> Options:
-    """The options that a problem lists, first in its metadata; empty if there are fewer than two.
-
-    Options with equal texts and options whose text is a letter are left out, because such a text is ambiguous.
-    """
+    """The options in a problem's metadata or question, without ambiguous texts; empty if fewer than two are listed."""
     found = next(filter(None, (_listed(problem.metadata.get(field)) for field in _FIELDS)), None)
     return _distinct(found) if found else _in_question(problem.question)
 

@@ -31,10 +31,7 @@ class ExactRule(Config):
 
 
 def exact_verdict(reference: str, completion: str) -> Verdict:
-    """The verdict on `completion` against `reference`, a text as `reference_text` gives it.
-
-    It is `unparsed` without an answer, or if the reference is in a longer answer that only a reader can assess.
-    """
+    """The verdict against a `reference_text`; `unparsed` too if only a reader can assess a longer answer."""
     answer = text_answer(completion)
     if not reference:
         return "unparsed"
@@ -94,8 +91,9 @@ def _is_same(reference: str, text: str, polar: bool = True) -> bool:
 def _is_polar(reference: str, text: str) -> bool:
     """Whether both say yes or both say no, and the text goes on to say why: "Yes, because ..."."""
     expected, polar = plain_text(reference), _POLAR.match(text.strip(" *\"'"))
-    agrees = polar and expected in _AGAINST and polar.group(1).casefold() == expected
-    return bool(agrees) and not _AGAINST[expected].search(polar.group(2))
+    if polar is None or expected not in _AGAINST or polar.group(1).casefold() != expected:
+        return False
+    return not _AGAINST[expected].search(polar.group(2))
 
 
 def _difference(reference: str, text: str) -> Verdict:

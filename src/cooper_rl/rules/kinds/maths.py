@@ -28,11 +28,9 @@ class RuleVerifier(Rule):
     Math-Verify compares mathematics by value, in `workers` processes. The verdict is `timeout` if an answer takes more
     than `timeout_s` seconds of CPU time or more than `memory_mib` MiB. A process that is killed from outside, or silent
     for `wall_s` seconds of wall time (by default `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
-
-    Plain numbers, options and text are decided in this process. See `MathsRule` for `text` and `expressions`. The last
-    `cache_size` slow verdicts are cached by final answer. Safe to use from several threads. `counts` has the number of
-    verdicts of each name, of the outcomes `fast`, `cached` and those of `Checked`, and of `lost` processes; `cpu_s` the
-    CPU seconds of all questions.
+    All else is decided in this process. The last `cache_size` slow verdicts are cached by final answer. `counts` has
+    the number of verdicts of each name, of the outcomes `fast`, `cached` and those of `Checked`, and of `lost`
+    processes; `cpu_s` the CPU seconds of all questions.
     """
 
     def __init__(

@@ -42,10 +42,7 @@ class NumericRule(Config):
         return ComputedRule(self._verdict, self._objection)
 
     def _verdict(self, problem: Problem, text: str) -> Verdict:
-        """Every candidate for the final answer must be a number within the tolerance, which is inclusive.
-
-        Without a box or a statement, the last line must be only a number.
-        """
+        """Every candidate for the answer, or else the last line, must be within the tolerance, which is inclusive."""
         expected = self._expected(problem)
         final = extract_answer(text)
         if isinstance(expected, str) or not final.texts:
@@ -82,10 +79,7 @@ class Number(NamedTuple):
 
 
 def number_in(text: str) -> Number | None:
-    r"""The value of a text that is a number: `12`, `1,234`, `-3/4`, `\frac{3}{4}`, `1 1/2`, `6.02e23`, `40\%`, `5 km`.
-
-    None for everything else, including several numbers and numbers of more than 60 digits.
-    """
+    r"""The value of `12`, `1,234`, `\frac{3}{4}`, `1 1/2`, `6.02e23`, `40\%`, `5 km`; None for all else."""
     text = text.strip() if text.count("$") == 1 else text.strip().replace("$", "")
     text = text[approximately.end() :] if (approximately := _APPROXIMATELY.match(text)) else text
     is_percentage = _PERCENT.search(text) is not None
