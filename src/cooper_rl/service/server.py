@@ -153,6 +153,7 @@ def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener
         service.stopping = server.should_exit = True
 
     server.capture_signals = lambda: stop_on_signal(stop)  # uvicorn's own handlers raise the signal again at the end
+    listener.listen(settings.backlog)  # so that whoever reads the next line can connect
     host, port = listener.getsockname()[:2]
     logger.info("serving on http://%s:%d", f"[{host}]" if ":" in host else host, port)
     try:
