@@ -95,7 +95,9 @@ def evaluate_model(
         from cooper_rl.engines.local.sampler import NativeSampler
 
         set_threads(chosen.get("threads"))
-        of_the_run = {"autocast": of_run.policy.autocast, "max_rows": of_run.rollout.max_rows} if of_run else {}
+        of_the_run: dict[str, Any] = (
+            {"autocast": of_run.policy.autocast, "max_rows": of_run.rollout.max_rows} if of_run else {}
+        )
         with counter("evaluating") as advance, Verifier(chosen["rule"] or MathsRule()) as verifier:
             all_problems = load_problems(data, verifier.fault).problems
             sampler = NativeSampler.from_folder(name, **of_the_run)
