@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.data.prompts import prompt_room
+from cooper_rl.data.prompts import completion_limits, prompt_room
 from cooper_rl.engines.base import PolicyLearner, Prompts
 from cooper_rl.engines.config import Autocast, SamplingParams
 from cooper_rl.engines.cpu import CompactDecoder, GroupedCache, compact_decoder, use_fast_linear
@@ -23,7 +23,6 @@ from cooper_rl.engines.kv_cache import build_cache, filling_gaps, tolerates_padd
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.sampling import RowNoise, StopRule, draw_tokens, end_of_sequence_ids
-from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column, Samples, offsets_of
 
 
@@ -336,17 +335,12 @@ class NativeSampler:
         return torch.stack([rows[index] for index in range(len(prompts))])
 
     def _limits(self, prompts: Prompts, max_tokens: int) -> list[int]:
-        """Most tokens that may follow each prompt: `max_tokens`, or the rest of the context if that is less."""
-        context = _context(self.model) or 2**62
-        for index, prompt in enumerate(prompts):
-            if len(prompt) == 0:
-                raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
-            if len(prompt) >= context:
-                raise InputError(
-                    f"prompt {index} has {len(prompt)} tokens and the model's context is {context}, so nothing can "
-                    "follow it. Shorten or drop the prompt, or choose a model with a longer context"
-                )
-        return [min(max_tokens, context - len(prompt)) for prompt in prompts]
+        context = _context(self.model)
+        full = (
+            f"the model's context is {context}, so nothing can follow it. "
+            "Shorten or drop the prompt, or choose a model with a longer context"
+        )
+        return completion_limits(prompts, max_tokens, context, full)
 
     def _queues(self, prompt_of: Int[np.ndarray, " B"], prompts: Prompts) -> list[Int[np.ndarray, " rows"]]:
         """Completions that may share a batch, by length of their prompts, so that there is little padding."""

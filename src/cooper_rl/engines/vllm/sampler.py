@@ -10,6 +10,7 @@ from uuid import uuid4
 import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from cooper_rl.data.prompts import completion_limits
 from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
@@ -23,7 +24,6 @@ from cooper_rl.engines.vllm.engines import (
     RemoteEngine,
 )
 from cooper_rl.engines.vllm.weight_sync import VllmWeightSender, WeightPushError
-from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
@@ -180,19 +180,16 @@ def _requests(
         "ignore_eos": True,  # `stop_token_ids` lists the tokens that end a completion
         "detokenize": bool(rule.strings),
     }
+    full = (
+        f"the engine's context is {context}: nothing could follow it. "
+        "Shorten or drop the prompt, raise max_model_len, or choose a model with a longer context"
+    )
     wanted = []
-    for index, prompt in enumerate(prompts):
-        if len(prompt) == 0:
-            raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
-        if len(prompt) >= context:
-            raise InputError(
-                f"prompt {index} has {len(prompt)} tokens and the engine's context is {context}: nothing could follow "
-                "it. Shorten or drop the prompt, raise max_model_len, or choose a model with a longer context"
-            )
-        limit = min(params.max_tokens, context - len(prompt))
+    for index, limit in enumerate(completion_limits(prompts, params.max_tokens, context, full)):
+        prompt = [int(token) for token in prompts[index]]
         for sample in range(n):
             own = {"max_tokens": limit, "min_tokens": min(params.min_tokens, limit), "seed": _seed(seed, index, sample)}
-            wanted.append(CompletionRequest([int(token) for token in prompt], shared | own))
+            wanted.append(CompletionRequest(prompt, shared | own))
     return wanted
 
 
