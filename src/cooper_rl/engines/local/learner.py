@@ -91,7 +91,8 @@ class TorchLearner:
         self._plain_head = self._has_plain_head()
 
     def _has_plain_head(self) -> bool:
-        raise NotImplementedError  # whether the logits are just a linear head applied to the last hidden states
+        """Whether the logits are just a linear head applied to the last hidden states."""
+        raise NotImplementedError
 
     @torch.no_grad()
     def _agrees(self, head: Any, tokens: Sequence[int], at: slice | int) -> bool:
