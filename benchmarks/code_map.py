@@ -49,6 +49,8 @@ class Trace:
         if event != "call" or (name := _file(frame)) is None:
             return
         self.files.add(name)
+        if frame.f_code.co_name.startswith("<"):  # a comprehension is no place of its own
+            return
         if any(type(value).__name__ == "RunConfig" for value in list(frame.f_locals.values())):
             self.configured.add((name, frame.f_code.co_name))
         above = frame.f_back

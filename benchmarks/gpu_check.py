@@ -25,9 +25,8 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM,
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
+from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
 from cooper_rl.engines.local.models import load_tokenizer
-from cooper_rl.engines.local.policy import TorchPolicyLearner
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.rollouts import Column

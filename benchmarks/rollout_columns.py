@@ -23,10 +23,10 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
+from cooper_rl.engines.local import learner as policy_module
 from cooper_rl.engines.local import packing
-from cooper_rl.engines.local import policy as policy_module
-from cooper_rl.engines.local.decoding import Drafts
-from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
+from cooper_rl.engines.local.sampler import Drafts
 from cooper_rl.engines.local.sampling import StopRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.policy.update import update_policy

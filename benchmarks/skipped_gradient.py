@@ -18,11 +18,12 @@ import torch
 from torch import Tensor
 
 from cooper_lab.arithmetic.arms import arm_settings
+from cooper_lab.designs.skipped_rows import needed, pulls
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.base import Metrics, PairBatch
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import RewardLoss
-from cooper_rl.stage2.update import Part, needed, pulls
+from cooper_rl.stage2.update import Part
 from workload import arguments, scratch
 
 STEPS, EVERY = 40, 4

@@ -9,7 +9,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.engines.clock import MEASURED
-from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.observe.run_record import read_events, read_metrics
 
 

@@ -135,6 +135,6 @@ def test_an_arrow_up_is_one_and_so_is_one_to_a_neighbour():
     assert is_allowed("step", "rewards.base")
     assert not is_allowed("rewards.base", "step")
     assert not is_allowed("clients.chat", "rollouts")
-    assert is_allowed("engines.local.policy", "engines.cpu")
+    assert is_allowed("engines.local.learner", "engines.cpu")
     assert not is_allowed("engines.cpu.linear", "engines.local")
-    assert not is_allowed("policy.update", "engines.local.policy")
+    assert not is_allowed("policy.update", "engines.local.learner")

@@ -1,6 +1,7 @@
 """Builds the parts of a run from its configuration and inputs. Prompts are checked before any weights are loaded."""
 
 import logging
+from contextlib import ExitStack
 from pathlib import Path
 
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
@@ -24,15 +25,6 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     `inputs` is the result of `read_inputs(config)`, for a caller that read them before it imported this module.
     """
     inputs = read_inputs(config) if inputs is None else inputs
-    try:
-        return _assemble(config, inputs)
-    except BaseException:
-        if isinstance(config.engine, LongLived):
-            config.engine.close()
-        raise
-
-
-def _assemble(config: RunConfig, inputs: Inputs) -> Parts:
     set_threads(config.threads)
     for model in config.used_models.values():
         check_reward_model(model.model)
@@ -54,27 +46,30 @@ def _assemble(config: RunConfig, inputs: Inputs) -> Parts:
         fitting = encoder.fitting(inputs.test_problems[name])
         test_sets.append(HeldOut(fitting, encoder, params, evaluation.k, evaluation.batch_size, gold_of(data), name))
 
-    if isinstance(config.engine, LongLived):
-        config.engine.open(Path(config.output_dir) / config.name)
-    updates = config.algorithm.minibatches
-    policy = config.engine.policy(config.policy.for_updates(updates), config.steps * updates)
-    reference, monitor = None, None
-    if (kl := config.algorithm.kl) is not None and kl.coefficient > 0:  # the start
-        reference = policy if config.policy.lora else config.engine.policy(config.policy, 0, trainable=False)
-    reward = CooperReward.from_config(config, config.steps, inputs.reward, gold=config.problems.gold)
-    sampler = config.engine.sampler(config.policy, config.rollout.max_rows)
-    if config.monitor is not None:  # of the model that learns or, if none does, of the first one that pays
-        model = next(iter(reward.models.values()))
-        monitor = Monitor(config.monitor, inputs.held_out, model.learner, model.encoder, config.seed)
-    return Parts(
-        engine=config.engine,
-        stream=stream,
-        prompt_encoder=prompt_encoder,
-        sampler=sampler,
-        rollouts=RolloutSource(config.rollout, stream, prompt_encoder, sampler),
-        policy=policy,
-        reference=reference,
-        reward=reward,
-        test_sets=test_sets,
-        monitor=monitor,
-    )
+    with ExitStack() as undone:
+        if isinstance(config.engine, LongLived):
+            undone.callback(config.engine.close)
+            config.engine.open(Path(config.output_dir) / config.name)
+        updates = config.algorithm.minibatches
+        policy = config.engine.policy(config.policy.for_updates(updates), config.steps * updates)
+        reference, monitor = None, None
+        if (kl := config.algorithm.kl) is not None and kl.coefficient > 0:  # the start
+            reference = policy if config.policy.lora else config.engine.policy(config.policy, 0, trainable=False)
+        reward = CooperReward.from_config(config, config.steps, inputs.reward, gold=config.problems.gold)
+        sampler = config.engine.sampler(config.policy, config.rollout.max_rows)
+        if config.monitor is not None:  # of the model that learns or, if none does, of the first one that pays
+            model = next(iter(reward.models.values()))
+            monitor = Monitor(config.monitor, inputs.held_out, model.learner, model.encoder, config.seed)
+        undone.pop_all()  # everything is built: the engine stays open
+        return Parts(
+            engine=config.engine,
+            stream=stream,
+            prompt_encoder=prompt_encoder,
+            sampler=sampler,
+            rollouts=RolloutSource(config.rollout, stream, prompt_encoder, sampler),
+            policy=policy,
+            reference=reference,
+            reward=reward,
+            test_sets=test_sets,
+            monitor=monitor,
+        )

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from cooper_rl.config.base import NESTED, Config, Places, default_kind, is_mapping, record_of_kind, records_of
+from cooper_rl.config.base import NESTED, Config, Places, is_mapping, kinds_of, record_of_kind, records_of
 from cooper_rl.config.strict_yaml import Lines, parse_yaml
 from cooper_rl.errors import InputError, did_you_mean
 
@@ -112,7 +112,8 @@ def _misfits_of_one(value: dict[str, Any], field: FieldInfo, at: tuple[str, ...]
     """The misfits of a nested record. If several records are possible, `kind` selects one."""
     candidates = records_of(field)
     kinds = {c.model_fields["kind"].default: c for c in candidates if "kind" in c.model_fields}
-    kind = value.get("kind", default_kind(field))
+    registry = kinds_of(field)
+    kind = value.get("kind", registry and registry.default)
     if len(kinds) > 1 and kind is None:
         yield at, _missing_kind_message(value, kinds, at)
     try:

@@ -199,11 +199,6 @@ class Samples:
     def __len__(self) -> int:
         return len(self.token_ids)
 
-    @property
-    def logprob_rows(self) -> Column:
-        """The log-probabilities of each completion."""
-        return Column(self.logprobs, self.token_ids.offsets)
-
     def answers(self) -> Iterator[Answer]:
         """Each completion as text."""
         for text, stopped, tokens in zip(self.texts, self.stopped, self.token_ids.lengths, strict=True):

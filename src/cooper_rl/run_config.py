@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from cooper_rl.config.base import Config, Places, mapping_of
+from cooper_rl.config.user_functions import load_added
 from cooper_rl.config_checking import Settings, check_settings, read_settings
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
@@ -14,7 +15,7 @@ from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.observe.record import RecordConfig
 from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch import WatchRule
-from cooper_rl.policy.config import AlgorithmConfig, check_outliers
+from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.shaping import check_effect
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
@@ -204,7 +205,9 @@ class RunConfig(CooperRewardConfig):
                 "algorithm.recompute_old_logprobs: true, or rollout.lag: 0"
             )
         check_effect(self.shaping, self.algorithm)
-        check_outliers(self.algorithm, self.problems_per_step, self.rollout.n)
+        if self.algorithm.max_advantage_z is not None:
+            check_outliers = load_added("designs", "max_advantage_z.check")
+            check_outliers(self.algorithm, self.problems_per_step, self.rollout.n)
         if self.algorithm.minibatches > self.problems_per_step:
             raise ValueError("algorithm.minibatches exceeds problems_per_step; a minibatch holds at least one group")
         return self

@@ -16,7 +16,6 @@ from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.observe.record import rollout_metrics, unverified_advantage
 from cooper_rl.policy.update import update_policy
-from cooper_rl.rewards.process import score_steps
 from cooper_rl.rollouts import Ragged, Rollouts, Samples
 from cooper_rl.run_config import RolloutConfig, RunConfig
 from cooper_rl.stage2.cooper_reward import CooperReward
@@ -88,15 +87,15 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
     early, paid = None, scored
     if parts.reward.learns_first(scored):  # the rule contradicts the model: it pays what it says after learning
         early, paid = parts.reward.update_and_rescore(step)
-    algorithm, steps = config.algorithm, None
+    algorithm, credit = config.algorithm, None
     if algorithm.process is not None:
         with clock.measure("score_steps"):
             model = parts.reward.models[algorithm.process.model]
-            steps = score_steps(model, rollouts, parts.prompt_encoder.text_of, algorithm.process)
+            credit = algorithm.process.token_credit(model, rollouts, parts.prompt_encoder.text_of)
     with _stage2(parts, step, early) as update_reward_model:
         with clock.measure("update_policy"):
             rewards = paid.scores.rewards
-            stage1 = update_policy(parts.policy, parts.reference, rollouts, rewards, algorithm, config.rollout, steps)
+            stage1 = update_policy(parts.policy, parts.reference, rollouts, rewards, algorithm, config.rollout, credit)
         stage2 = update_reward_model()
     metrics = rollout_metrics(rollouts, step) | scored.metrics | paid.metrics | stage1.metrics | stage2.metrics
     metrics |= unverified_advantage(stage1.advantages, scored.verdicts)

@@ -27,8 +27,7 @@ from cooper_rl.observe.terminal import (
 from cooper_rl.observe.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
 from cooper_rl.persist.exact_resume import seed_random_state
-from cooper_rl.persist.folder_lock import FolderLock
-from cooper_rl.persist.interrupt import stop_on_signal
+from cooper_rl.persist.folder_lock import FolderLock, stop_on_signal
 from cooper_rl.persist.model_cards import write_model_cards
 from cooper_rl.run_config import RunConfig
 from cooper_rl.step import Parts, cooper_step
@@ -73,7 +72,8 @@ class CooperTrainer:
         if resume and not self._restore():
             logger.warning("%s: no checkpoint yet, so the run starts from the beginning", self.directory)
         self._open_record(resume)
-        record_session(self.directory, self.completed_steps, [len(one.problems) for one in parts.test_sets])
+        test_problems = len(parts.test_sets[0].problems) if parts.test_sets else None
+        record_session(self.directory, self.completed_steps, test_problems)
 
     @classmethod
     def from_config(cls, config: RunConfig, resume: bool = False, inputs: Inputs | None = None) -> "CooperTrainer":
@@ -97,12 +97,9 @@ class CooperTrainer:
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
         done = cooper_step(self.config, self.parts, step, seed)
         decode, verify_s = self.parts.prompt_encoder.decode, self.parts.reward.verifier.cpu_s_of
-        rollouts = self.recorder.rollouts(
-            step, done.rollouts, done.scored, done.advantages, decode, verify_s, done.after_kl, done.paid
-        )
+        rollouts = self.recorder.step(step, done, decode, verify_s)
         if step == 1 and (example := best_example(rollouts)):
             logger.info("%s", describe_example(example))
-        self.recorder.pairs(step, done.pairs)
         self.completed_steps = step
         return done.metrics
 

@@ -43,7 +43,8 @@ def make(tiny_models, tmp_path):
 
     def make(name: str = "run", columns: Columns | None = None, data: Any = None, **settings: Any):
         opened.append(CooperReward.from_config(reward_config(tiny_models)))
-        reward = GRPOReward(Recorded(opened[-1]), columns)
+        scorer: Any = Recorded(opened[-1])
+        reward = GRPOReward(scorer, columns)
         return trainer_of(tiny_models, tmp_path / name, reward, data, **settings), reward.scorer
 
     yield make

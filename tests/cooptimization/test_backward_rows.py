@@ -7,14 +7,15 @@ import pytest
 import torch
 from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImports]
 
+from cooper_lab.designs.skipped_rows import needed, pulls, spread_over_origins, without_negligible
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, bce_loss
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import LIGHT
-from cooper_rl.stage2.update import Part, needed, pulls, spread_over_origins, update_reward_model, without_negligible
+from cooper_rl.stage2.update import Part, update_reward_model
 
 LABELLED = [LabelledCompletion("What is 7 + 0?", "7", answer_text(n), float(n == 7)) for n in range(4, 10)]
 

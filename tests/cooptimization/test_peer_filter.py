@@ -8,13 +8,13 @@ import pytest
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_lab.arithmetic.corruption import corrupt
+from cooper_lab.designs.chosen_pairs import without_hardest
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, Problem
 from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
 from cooper_rl.errors import InputError
 from cooper_rl.stage2.pairs import Pair
-from cooper_rl.stage2.update import without_hardest
 
 MODEL = {"model": str(ASSETS / "reward_model"), "max_input_tokens": 160}
 

@@ -6,7 +6,7 @@ import pytest
 
 from cooper_lab.designs.ensemble import COMBINATIONS
 from cooper_rl.config.base import Kinds
-from cooper_rl.policy.process import PROCESS_CREDITS
+from cooper_rl.policy.advantages import PROCESS_CREDITS
 from cooper_rl.rewards.base import SHAPINGS
 
 PAGE = Path(__file__).parents[2] / "src" / "cooper_lab" / "designs" / "README.md"

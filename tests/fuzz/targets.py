@@ -25,7 +25,6 @@ from cooper_rl.data.text import normalise
 from cooper_rl.errors import InputError
 from cooper_rl.observe.report import SCRIPTS, write_report
 from cooper_rl.persist.durable import Journal
-from cooper_rl.rewards.kinds.judge import Judgement, parse_reply
 from cooper_rl.rules.fast_path import fast_verdict
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.rules.rule import Verdict
@@ -34,6 +33,7 @@ from cooper_rl.rules.verdict_file import verify_file
 from cooper_rl.run_config import load_config
 from cooper_rl.stage2.assistant import unframe
 from cooper_rl.verifyrm.config import ChatJudgeConfig
+from cooper_rl.verifyrm.judgement import Judgement, parse_reply
 from cooper_rl.verifyrm.label import ChatJudge
 
 Target = Callable[[bytes], None]

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from cooper_lab.designs.maxrl import MaxRL
 from cooper_rl.policy.advantages import (
     GRPO,
     RLOO,
     AdvantageConfig,
     DrGRPO,
-    MaxRL,
     ReinforcePPBaseline,
     advantages,
     usable_groups,

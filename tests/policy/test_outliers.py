@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from cooper_lab.designs.outliers import without_outliers
 from cooper_rl import InputError, build_config
-from cooper_rl.policy.advantages import GRPO, without_outliers
+from cooper_rl.policy.advantages import GRPO
 from cooper_rl.rollouts import Ragged
 
 ALL = torch.ones(1, dtype=torch.bool)

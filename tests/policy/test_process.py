@@ -7,12 +7,19 @@ import pytest
 import torch
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_lab.designs.process_credit import Delta, Sum
+from cooper_lab.designs.process_credit import (
+    Delta,
+    MinForm,
+    Steps,
+    Sum,
+    process_advantages,
+    process_metrics,
+    split_steps,
+    token_spans,
+)
 from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.errors import InputError
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.process import MinForm, Steps, process_advantages, process_metrics
-from cooper_rl.rewards.process import split_steps, token_spans
 
 
 def of(config, *rewards):

@@ -7,6 +7,7 @@ import pytest
 
 from chat_server import ChatServer, HttpAnswer, completion
 from cooper_lab.designs.pairwise_judge import both_orders, read_preference, win_rates
+from cooper_lab.designs.pointwise_judge import with_means
 from cooper_lab.designs.rubric_judge import Criterion, read_grade, read_rubric
 from cooper_rl import (
     Answer,
@@ -21,7 +22,6 @@ from cooper_rl import (
 from cooper_rl.clients.chat import ChatReply
 from cooper_rl.data.text import fenced
 from cooper_rl.observe.run_record import read_metrics
-from cooper_rl.rewards.kinds.judge import with_means
 from cooper_rl.rewards.kinds.plain import check_servers
 from cooper_rl.stage2.reward_config import read_reward_inputs
 

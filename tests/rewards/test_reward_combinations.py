@@ -8,10 +8,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from cooper_lab.designs.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.context import RewardModel, StepContext, gold_labels
 from cooper_rl.rewards.kinds.function import FunctionReward
-from cooper_rl.rewards.kinds.hybrid import HybridConfig, HybridReward, difficulty_weights, stratified
 from cooper_rl.rewards.kinds.plain import RewardModelReward, WeightedSum
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.kinds.maths import RuleVerifier

@@ -15,6 +15,7 @@ import pytest
 from cooper_rl.data.problem import Problem
 from cooper_rl.rewards.context import StepContext
 from cooper_rl.rewards.kinds.plain import RuleReward
+from cooper_rl.rules.extraction import reference_text
 from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.stage2.scored import verdict_metrics
 
@@ -149,8 +150,8 @@ def test_a_reference_answer_must_verify_against_itself(verifier):
         "Mrs. Hilt",
     ]
     bad = ["", "  ", "}"]
-    assert [verifier.self_check(Problem("p", "?", answer)) for answer in good] == [True] * len(good)
-    assert [verifier.self_check(Problem("p", "?", answer)) for answer in bad] == [False] * len(bad)
+    assert [verifier.fault(Problem("p", "?", answer), reference_text(answer)) for answer in good] == [None] * len(good)
+    assert all(verifier.fault(Problem("p", "?", answer), answer) for answer in bad)
 
 
 def test_the_rule_reward_pays_only_correct_answers(verifier, make_group):

@@ -14,8 +14,8 @@ import pytest
 
 from cooper_rl import CooperTrainer, InputError, MissingExtraError, build_config
 from cooper_rl.observe.run_record import read_metrics
-from cooper_rl.observe.sinks import PAUSE_S, Sink, SinkConfig, SinkRun, Tolerant, TrackerConfig
-from cooper_rl.observe.sinks.mlflow import flat
+from cooper_rl.observe.sinks import PAUSE_S, Sink, SinkConfig, SinkRun, Tolerant
+from cooper_rl.observe.sinks.trackers import TrackerConfig, flat
 
 PROGRAM = """
 import json, os, signal, sys, time
@@ -99,7 +99,7 @@ import os, shutil, sys, time
 from pathlib import Path
 from cooper_rl.observe.sinks import SinkRun
 from cooper_rl.observe.sinks import Tolerant
-from cooper_rl.observe.sinks.trackio import Trackio
+from cooper_rl.observe.sinks.trackers import Trackio
 now, folder, databases = [0.0], Path(sys.argv[1]), Path(os.environ["TRACKIO_DIR"])
 sink = Tolerant(Trackio(project="p"), SinkRun(folder, {"name": "run"}, None), clock=lambda: now[0])
 sink.metrics(1, {"a": 1.0})

@@ -10,9 +10,9 @@ from chat_server import ChatServer, completion
 from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.kinds.judge import from_probabilities, judge_chat, parse_reply
 from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeFile, LocalJudgeConfig
-from cooper_rl.verifyrm.label import build_judge
+from cooper_rl.verifyrm.judgement import from_probabilities, judge_chat, parse_reply
+from cooper_rl.verifyrm.label import ChatJudge, build_judge
 
 ROWS = [
     LabelledCompletion("What is 3 + 4?", "7", "It is 7.", 1.0),
@@ -58,7 +58,7 @@ def server_says_yes_to_seven(request, number):
 @pytest.mark.parametrize("read", ["text", "first_token"])
 def test_a_judge_behind_a_server(read):
     with ChatServer(server_says_yes_to_seven) as server:
-        judge = build_judge(ChatJudgeConfig(base_url=server.url, model="m", read=read))
+        judge = ChatJudge(ChatJudgeConfig(base_url=server.url, model="m", read=read))
         judge.check()
         judgements = judge.judge(ROWS)
         judge.close()
@@ -71,13 +71,13 @@ def test_a_failed_server_or_missing_probabilities_do_not_count_as_no():
         return completion("yes", status=400)
 
     with ChatServer(fails) as server:
-        judge = build_judge(ChatJudgeConfig(base_url=server.url, model="m", max_retries=0))
+        judge = ChatJudge(ChatJudgeConfig(base_url=server.url, model="m", max_retries=0))
         assert [(j.verdict, j.failed) for j in judge.judge(ROWS[:1])] == [("unreadable", True)]
         with pytest.raises(InputError, match="http_4xx"):
             judge.check()
         judge.close()
     with ChatServer(lambda request, number: completion("yes")) as server:
-        judge = build_judge(ChatJudgeConfig(base_url=server.url, model="m", read="first_token"))
+        judge = ChatJudge(ChatJudgeConfig(base_url=server.url, model="m", read="first_token"))
         with pytest.raises(InputError, match="read: text"):
             judge.check()
         judge.close()

@@ -11,7 +11,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cooper_rl import REPORT_FILE, figure_svg
+from cooper_lab.figures import figure_svg
+from cooper_rl import REPORT_FILE
 
 INK = "#8a94a3"
 """Text and axes: readable on a light and on a dark page."""

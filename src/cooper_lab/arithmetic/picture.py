@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 from cooper_lab.arithmetic.arms import ARMS
-from cooper_rl import figure_svg, read_runs, story_figure, write_report
+from cooper_lab.figures import figure_svg
+from cooper_rl import curves_figure, read_runs, write_report
 
 LABELS = {"rule": "rule", "static": "static reward model", "paper": "Cooper, paper preset", "cooper": "Cooper"}
 COLOURS = {"rule": "#7a828e", "static": "#d9480f", "paper": "#2f7ed8", "cooper": "#2b8a3e"}
 TITLE = "Reward hacking, and its cure"
+CURVES = {"test/gold_avg": "Gold accuracy on held-out problems", "reward/mean": "Training reward"}
 FIVE_SEEDS = (
     "This is one seed. Over seeds 0 to 4 Cooper ended at 0.90 on average and the rule at 0.88: Cooper was ahead on "
     "three of the five, and the difference is within noise. The static reward model and the paper preset ended at "
@@ -24,7 +26,9 @@ def draw(output_dir: Path) -> Path:
     arms = [arm for arm in ARMS if (output_dir / arm / "metrics.jsonl").exists()]
     labels = {output_dir / arm: LABELS[arm] for arm in arms}
     colours = [COLOURS[arm] for arm in arms]
-    figure = story_figure(read_runs(list(labels), labels), colours)
+    figure = curves_figure(read_runs(list(labels), labels), list(CURVES), colours)
+    for axes, title in zip(figure.axes, CURVES.values(), strict=True):
+        axes.set_title(title, fontsize=11, loc="left")
     figure.savefig(output_dir / "picture.png", dpi=150)
     (output_dir / "picture.svg").write_text(figure_svg(figure), encoding="utf-8")
     accuracy = json.loads((output_dir / "summary.json").read_text(encoding="utf-8"))["reward_model_accuracy"]

@@ -11,7 +11,8 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from cooper_lab.benchmarks.bench import MEASURES, BenchResult, Calibration, MethodResult
-from cooper_rl import ATTACKS, Estimate, figure_svg
+from cooper_lab.figures import figure_svg
+from cooper_rl import ATTACKS, Estimate
 
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
 from cooper_lab.designs.references import check_solutions
-from cooper_rl import REWARDS, InputError, JudgedReward, JudgeRewardConfig, fenced
+from cooper_rl import REWARDS, InputError, fenced
 
 if TYPE_CHECKING:
-    from cooper_rl import AnswerGroup, ChatReply, Heard, Message, Problem, StepContext, Tally
+    from cooper_lab.designs.pointwise_judge import Heard, Tally
+    from cooper_rl import AnswerGroup, ChatReply, Message, Problem, StepContext
 
 SYSTEM = (
     "You compare two solutions of a problem. You judge their content alone: which one is right, and if both are or "

@@ -1,16 +1,68 @@
-"""Process credit by differences of steps' rewards, and by their sum."""
+"""Process credit: the rewards of a completion's steps become credit, and credit becomes advantages of tokens."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from pydantic import Field
 
-from cooper_rl import PROCESS_CREDITS, ProcessCredit
+from cooper_rl import PROCESS_CREDITS, Answer, AnswerGroup, Config, TokenCredit
 
 if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
+
+    from cooper_rl import RewardModel, Rollouts
+
+Span = tuple[int, int]
+Decode = Callable[[Sequence[int]], str]
+"""The text of token ids, without special tokens."""
+
+
+class ProcessCredit(Config):
+    """Settings that all kinds share. Each kind implements `credit`."""
+
+    model: str = "main"
+    """The reward model's name in `reward_models`. It reads a completion up to the end of each step, so it must have
+    been trained to judge unfinished solutions. A VerifyRM has not: it rejects what has no final answer yet."""
+    separator: str = Field(default="\n\n", min_length=1)
+    """The text between two steps. Blank steps are left out, and tokens of separators get no process advantage."""
+    outcome_weight: float = Field(default=1.0, ge=0)
+    """Factor of the advantages of the finished reward, to which those of the process are added. With 0 only the
+    process counts."""
+
+    @abstractmethod
+    def credit(self, rewards: Float[Tensor, " S"]) -> Float[Tensor, " S"]:
+        """The credit of each of a completion's S steps, from their rewards in [-1, 1] (float64)."""
+
+    def token_credit(self, model: RewardModel, rollouts: Rollouts, decode: Decode) -> TokenCredit:
+        """The advantages of all tokens; see `process_advantages`."""
+        steps = score_steps(model, rollouts, decode, self)
+        lengths, sizes = rollouts.token_ids.lengths.tolist(), rollouts.group_sizes.tolist()
+        return TokenCredit(process_advantages(steps, sizes, lengths, self), process_metrics(steps))
+
+
+@PROCESS_CREDITS.register
+class MinForm(ProcessCredit):
+    """softmax(-r / temperature)_k r_k: the sum over the steps is close to the smallest reward.
+
+    PURE (Cheng et al. 2025, arXiv 2504.15275). Further good steps add nothing, so a solution gains nothing by having
+    more of them. At high temperatures it is the mean.
+    """
+
+    kind: Literal["min_form"] = "min_form"
+    temperature: float = Field(default=0.1, gt=0)
+    """How little the worst step stands out, in units of the reward."""
+
+    def credit(self, rewards: Float[Tensor, " S"]) -> Float[Tensor, " S"]:
+        return (-rewards / self.temperature).softmax(dim=0) * rewards
 
 
 @PROCESS_CREDITS.register
@@ -39,3 +91,105 @@ class Sum(ProcessCredit):
 
     def credit(self, rewards: Float[Tensor, " S"]) -> Float[Tensor, " S"]:
         return rewards * self.discount ** rewards.new_tensor(range(len(rewards)))
+
+
+def score_steps(model: RewardModel, rollouts: Rollouts, decode: Decode, config: ProcessCredit) -> list[Steps]:
+    """The steps of every completion with their rewards 2 sigmoid(logit) - 1, where the logit is that of the completion
+    up to the step's end. It costs one row to score for each step."""
+    import torch  # noqa: PLC0415 - configuration records do without it
+
+    texts = [split_steps(text, config.separator) for text in rollouts.texts]
+    groups = []
+    for problem, start, end in zip(rollouts.problems, rollouts.offsets[:-1], rollouts.offsets[1:], strict=True):
+        prefixes = [Answer(rollouts.texts[i][:stop]) for i in range(start, end) for _, stop in texts[i]]
+        groups.append(AnswerGroup(problem.id, problem, prefixes))
+    logits = model.logits(groups).flat.double() if any(texts) else torch.zeros(0, dtype=torch.float64)
+    rewards = (2 * logits.sigmoid() - 1).split([len(spans) for spans in texts])
+    return [
+        Steps(token_spans(token_ids.tolist(), spans, decode), own)
+        for token_ids, spans, own in zip(rollouts.token_ids, texts, rewards, strict=True)
+    ]
+
+
+def split_steps(text: str, separator: str) -> list[Span]:
+    """Where the steps of a text begin and end, without separators around them. Blank steps are left out."""
+    spans, start = [], 0
+    for piece in text.split(separator):
+        if piece.strip():
+            spans.append((start, start + len(piece)))
+        start += len(piece) + len(separator)
+    return spans
+
+
+def token_spans(token_ids: Sequence[int], spans: Sequence[Span], decode: Decode) -> list[Span]:
+    """The tokens of each step, from its characters.
+
+    A token that belongs to a step and to the separator after it counts to the step. The last step takes all tokens that
+    follow, among them the end of the sequence.
+    """
+
+    @cache
+    def characters(tokens: int) -> int:
+        return len(decode(token_ids[:tokens]))
+
+    found: list[Span] = []
+    for number, (start, end) in enumerate(spans, 1):
+        # The first token that ends beyond the step's first character, and the first that begins at its end or later.
+        first = bisect_left(range(1, len(token_ids) + 1), start + 1, key=characters)
+        last = bisect_left(range(len(token_ids) + 1), end, key=characters)
+        first = max(first, found[-1][1] if found else 0)
+        found.append((first, max(first, len(token_ids) if number == len(spans) else last)))
+    return found
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of one completion: step k has the tokens `spans[k][0]` up to, but not including, `spans[k][1]`.
+
+    Spans are in order and do not overlap. `rewards` holds a reward in [-1, 1] for each step.
+    """
+
+    spans: Sequence[tuple[int, int]]
+    rewards: Float[Tensor, " S"]
+
+
+def process_advantages(
+    steps: Sequence[Steps], sizes: Sequence[int], lengths: Sequence[int], config: ProcessCredit
+) -> list[Float[np.ndarray, " T"]]:
+    """For each completion, the advantage of each of its tokens. `sizes` and `lengths` are those of groups and rows.
+
+    With credit c_k and n_k tokens in step k, a token of step k has the sum of c_m - b n_m over m >= k, where b is the
+    credit per token of the other completions of the group. This baseline is that of PURE's code (arXiv 2504.15275),
+    whose authors found that one per step makes the policy avoid separators. Tokens outside all steps have 0, and so has
+    a completion that is alone in its group, and a group with a reward that is not finite.
+    """
+    found = [np.zeros(length) for length in lengths]
+    rows = iter(zip(found, steps, strict=True))
+    for group in [list(islice(rows, size)) for size in sizes]:
+        if len(group) < 2 or not all(bool(one.rewards.isfinite().all()) for _, one in group):
+            continue
+        credits = [config.credit(one.rewards.double()).numpy() if len(one.spans) else np.zeros(0) for _, one in group]
+        tokens = [np.array([end - first for first, end in one.spans], float) for _, one in group]
+        credit_of_all, tokens_of_all = sum(map(np.sum, credits)), sum(map(np.sum, tokens))
+        for (row, one), credit, counts in zip(group, credits, tokens, strict=True):
+            others = tokens_of_all - counts.sum()
+            rate = (credit_of_all - credit.sum()) / others if others else 0.0
+            to_go = np.cumsum((credit - rate * counts)[::-1])[::-1]
+            for (first, end), advantage in zip(one.spans, to_go, strict=True):
+                row[first:end] = advantage
+    return found
+
+
+def process_metrics(steps: Sequence[Steps]) -> dict[str, float]:
+    """`process/steps`: steps per completion. `process/step_reward`: their mean. `process/lowest_step`: the mean over
+    completions of their lowest. NaN without any step."""
+    import torch  # noqa: PLC0415 - as above
+
+    rewards = [one.rewards for one in steps if len(one.rewards)]
+    everything = torch.cat(rewards) if rewards else torch.tensor([float("nan")])
+    lowest = torch.stack([row.min() for row in rewards]) if rewards else everything
+    return {
+        "process/steps": sum(len(one.spans) for one in steps) / max(1, len(steps)),
+        "process/step_reward": everything.mean().item(),
+        "process/lowest_step": lowest.mean().item(),
+    }

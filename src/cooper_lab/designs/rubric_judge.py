@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from cooper_rl import REWARDS, JudgedReward, JudgeRewardConfig, fenced
+from cooper_lab.designs.pointwise_judge import JudgedReward, JudgeRewardConfig
+from cooper_rl import REWARDS, fenced
 
 if TYPE_CHECKING:
-    from cooper_rl import ChatReply, Heard, Journal, Message, Problem, Question, StepContext, Tally
+    from cooper_lab.designs.pointwise_judge import Heard, Question, Tally
+    from cooper_rl import ChatReply, Journal, Message, Problem, StepContext
 
 WEIGHTS = {"MUST": 0, "MAJOR": 2, "MINOR": 1}
 """Kinds of criteria with their weights. A `MUST` has none: without it, nothing else counts."""

@@ -1,11 +1,4 @@
-"""NeMo-RL: an environment that asks the service.
-
-    register_env("cooper", "cooper_rl.adapters.nemo_rl.CooperEnvironment")
-
-The data processor puts `question`, `answer` and `split` into `extra_env_info`. NeMo-RL sends no step, so the service
-counts answers: start it with `serve.commit=count:N`, where N is the number of answers in a step
-(`num_prompts_per_step` times `num_generations_per_prompt`).
-"""
+"""NeMo-RL: an environment that asks the service. docs/trainers.md says how to name it and what the rows need."""
 
 # pyright: reportMissingImports=false
 
@@ -22,10 +15,7 @@ from cooper_rl.errors import InputError
 
 
 class ServedEnvironment(EnvironmentInterface[Any]):
-    """An environment of one turn, whose answer is the last message.
-
-    NeMo-RL does not say whether an answer was cut off, so every answer counts as complete.
-    """
+    """An environment of one turn. NeMo-RL does not say what was cut off, so every answer counts as complete."""
 
     def __init__(self, cfg: Any = None) -> None:
         self.cfg = cfg
@@ -35,10 +25,8 @@ class ServedEnvironment(EnvironmentInterface[Any]):
         rows = [read_row(row or {}, "extra_env_info") for row in metadata]
         if len({train for _, train in rows}) > 1:
             raise InputError("a batch has training and test rows; validate on a data set of its own")
-        groups = [
-            single(problem, completion_text(log), stopped=True)
-            for (problem, _), log in zip(rows, message_log_batch, strict=True)
-        ]
+        texts = map(completion_text, message_log_batch)
+        groups = [single(problem, text, stopped=True) for (problem, _), text in zip(rows, texts, strict=True)]
         scored = client().score(joined(groups), train=rows[0][1], partial=True)
         rewards = torch.tensor(by_row(groups, scored.rewards))
         return EnvironmentReturn(
@@ -51,7 +39,6 @@ class ServedEnvironment(EnvironmentInterface[Any]):
         )
 
     def global_post_process_and_metrics(self, batch: Any) -> tuple[Any, dict[str, float]]:
-        """The batch unchanged, and the mean reward."""
         return batch, {"cooper/reward": batch["rewards"].float().mean().item()}
 
 

@@ -1,12 +1,4 @@
-"""OpenRLHF: the reward function for `--reward.remote_url reward.py`. That file contains
-
-    from cooper_rl.adapters.openrlhf import reward_func
-
-A label is JSON text: `{"question": …, "answer": …, "split": "train"}`. OpenRLHF sends no step, so the service counts
-answers: start it with `serve.commit=count:N`, where N is the number of answers in a step (`rollout.batch_size` times
-`rollout.n_samples_per_prompt`). COOPER_END_TOKEN is the policy's end-of-sequence token as text; an answer without it
-counts as cut off.
-"""
+"""OpenRLHF: the reward function of the file for `--reward.remote_url`; see docs/trainers.md."""
 
 import os
 import re
@@ -51,9 +43,9 @@ def _read(label: str) -> dict[str, Any]:
         row = parse_json(label)
     except ValueError as error:
         raise InputError(f"label {label[:60]!r} is no JSON: {error}; {_REMEDY}") from error
-    if isinstance(row, dict):
-        return row
-    raise InputError(f"label {label[:60]!r} is no JSON object; {_REMEDY}")
+    if not isinstance(row, dict):
+        raise InputError(f"label {label[:60]!r} is no JSON object; {_REMEDY}")
+    return row
 
 
 _SPECIAL = re.compile(r"(<\|[^<>|]+\|>|</s>|<eos>|<end_of_turn>)+\s*\Z")

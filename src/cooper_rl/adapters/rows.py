@@ -103,13 +103,13 @@ def consecutive(rows: Sequence[Row], size: int, first: int = 0) -> list[AnswerGr
 
 def joined(rows: Sequence[AnswerGroup]) -> list[AnswerGroup]:
     """One group per id, in order of appearance. Raises InputError if an id has two problems."""
-    problems = {row.id: row.problem for row in reversed(rows)}
-    answers: dict[str, list[Answer]] = {row.id: [] for row in rows}
+    groups: dict[str, AnswerGroup] = {}
     for row in rows:
-        if row.problem != problems[row.id]:
+        known = groups.setdefault(row.id, AnswerGroup(row.id, row.problem, []))
+        if row.problem != known.problem:
             raise InputError(f"group {row.id}: its rows have several questions or reference answers")
-        answers[row.id] += row.answers
-    return [AnswerGroup(name, problems[name], found) for name, found in answers.items()]
+        groups[row.id] = AnswerGroup(row.id, row.problem, [*known.answers, *row.answers])
+    return [*groups.values()]
 
 
 def by_row(rows: Sequence[AnswerGroup], results: Sequence[Sequence[T]]) -> list[T]:
@@ -128,7 +128,7 @@ def completion_text(completion: str | Sequence[Mapping[str, Any]]) -> str:
     return content or ""
 
 
-def checkpoint_folder(args: Any, state: Any) -> Path:
+def folder_in(args: Any, state: Any) -> Path:
     """The reward's folder in the checkpoint of a trainer that is built on that of transformers."""
     return Path(str(args.output_dir)) / f"checkpoint-{state.global_step}" / FOLDER
 
@@ -143,10 +143,7 @@ def gathered(rows: list[T], processes: int) -> list[T]:
 
 
 def on_first(work: Callable[[], T], rank: int, processes: int) -> T:
-    """Call `work` in the first process and return its result in all of them.
-
-    Its error is raised in all, or the others would wait for ever. Every process must call it.
-    """
+    """What `work` returns or raises in the first process, in all of them. Every process must call it."""
     if processes == 1:
         return work()
     from accelerate.utils import broadcast_object_list  # noqa: PLC0415

@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -24,24 +24,21 @@ _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRewardClient] = Weak
 @cache
 def client() -> RewardClient:
     """The service's client of this process. Raises InputError if COOPER_URL is not set."""
-    return _made(RewardClient)
+    return RewardClient(*_address(), run=os.environ.get(RUN))
 
 
 def async_client() -> AsyncRewardClient:
     """The same for asynchronous code, one per event loop, because connections belong to their loop."""
     loop = asyncio.get_running_loop()
     if loop not in _of_loop:
-        _of_loop[loop] = _made(AsyncRewardClient)
+        _of_loop[loop] = AsyncRewardClient(*_address(), run=os.environ.get(RUN))
     return _of_loop[loop]
 
 
-Client = TypeVar("Client", RewardClient, AsyncRewardClient)
-
-
-def _made(kind: type[Client]) -> Client:
+def _address() -> tuple[str, str | None]:
     if not os.environ.get(URL):
         raise InputError(f"environment variable {URL} is not set; start `cooper serve` and put its address there")
-    return kind(os.environ[URL], os.environ.get(TOKEN), run=os.environ.get(RUN))
+    return os.environ[URL], os.environ.get(TOKEN)
 
 
 @cache
@@ -76,6 +73,5 @@ def single(problem: Problem, text: str, stopped: bool, group: str | None = None,
 
 def end_step() -> None:
     """Train the reward model on the answers of the service's step under way, if there is one."""
-    opened = client().info()["open"]
-    if opened is not None:
+    if (opened := client().info()["open"]) is not None:
         client().update(opened["step"])

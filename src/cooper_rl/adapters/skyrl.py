@@ -1,9 +1,4 @@
-"""SkyRL: an environment of one turn.
-
-    skyrl_gym.register(id="cooper", entry_point="cooper_rl.adapters.skyrl:CooperEnv")
-
-A row needs the columns `question`, `answer` and `split`, and `env_class: cooper`. `skyrl_callback.py` ends the steps.
-"""
+"""SkyRL: an environment of one turn; see docs/trainers.md. `skyrl_callback.py` ends the steps."""
 
 # pyright: reportMissingImports=false
 
@@ -15,8 +10,6 @@ from cooper_rl.adapters.served import client, read_row, single
 
 
 class CooperEnv(BaseTextEnv):
-    """An episode of one answer, which the service rewards."""
-
     def __init__(self, env_config: Any = None, extras: dict[str, Any] | None = None) -> None:
         """Raises InputError if a row lacks question, answer or split, before anything is sampled for it."""
         super().__init__()

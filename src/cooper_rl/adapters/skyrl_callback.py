@@ -1,8 +1,4 @@
-"""SkyRL: the end of the service's steps, and checkpoints: `RayPPOTrainer(…, callbacks=[CooperCallback()])`.
-
-The fully asynchronous trainer takes no callback. There, start the service with `serve.commit=count:N`, where N is the
-number of answers in a step.
-"""
+"""SkyRL: the end of the service's steps, and checkpoints: `RayPPOTrainer(…, callbacks=[CooperCallback()])`."""
 
 # pyright: reportMissingImports=false
 
@@ -16,10 +12,9 @@ from cooper_rl.adapters.served import client, end_step
 
 
 class CooperCallback(TrainingCallback):
-    """Ends the service's step with SkyRL's, and saves and restores the reward with SkyRL's checkpoints."""
+    """The fully asynchronous trainer takes no callback: start the service with `serve.commit=count:N` there."""
 
     def on_train_start(self, trainer: Any, callback_input: Any, control: Any) -> None:
-        """Restore the service's checkpoint if SkyRL has resumed."""
         if callback_input.global_step:
             settings = trainer.cfg.trainer
             last = Path(settings.ckpt_path) / f"global_step_{callback_input.global_step}"
@@ -27,9 +22,7 @@ class CooperCallback(TrainingCallback):
             client().load(resumed / FOLDER)
 
     def on_step_end(self, trainer: Any, callback_input: Any, control: Any) -> None:
-        """Train the reward model on the step's answers."""
         end_step()
 
     def on_save(self, trainer: Any, callback_input: Any, control: Any) -> None:
-        """Save the service's reward in SkyRL's checkpoint."""
         client().save(Path(callback_input.ckpt_path) / FOLDER)

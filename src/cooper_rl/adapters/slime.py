@@ -1,11 +1,4 @@
-"""slime: a reward for `--custom-rm-path`, with or without `--group-rm`, the end of a step, and checkpoints.
-
-    --custom-rm-path cooper_rl.adapters.slime.reward
-    --custom-rollout-log-function-path cooper_rl.adapters.slime.end_of_rollout
-    --data-source-path cooper_rl.adapters.slime.CooperDataSource
-
-A row's metadata (`--metadata-key`) needs `question`, `answer` and `split`. A label replaces the answer.
-"""
+"""slime: a reward for `--custom-rm-path`, the end of a rollout, and checkpoints; see docs/trainers.md."""
 
 # pyright: reportMissingImports=false
 
@@ -55,7 +48,6 @@ class CooperDataSource(RolloutDataSourceWithBuffer):
         client().save(_folder(self.args.save, rollout_id))
 
     def load(self, rollout_id: Any = None) -> None:
-        """Load both if slime resumes."""
         super().load(rollout_id)
         if self.args.load is not None and rollout_id is not None and rollout_id >= 0:
             client().load(_folder(self.args.load, rollout_id))

@@ -1,11 +1,4 @@
-"""ms-swift: a reward function and a callback, both called `cooper`.
-
-    echo "import cooper_rl.adapters.swift" > plugin.py
-    swift rlhf --rlhf_type grpo --external_plugins plugin.py --reward_funcs cooper --callbacks cooper …
-
-ms-swift puts the plugin's folder in front of every import, so write the plugin as a file of your own. The data set
-needs the columns `question` and `answer`; ms-swift passes every column to the reward.
-"""
+"""ms-swift: a reward function and a callback, both called `cooper`; see docs/trainers.md."""
 
 # pyright: reportMissingImports=false
 
@@ -14,7 +7,7 @@ from typing import Any, ClassVar
 from swift.callbacks import TrainerCallback, callbacks_map
 from swift.rewards import ORM, orms
 
-from cooper_rl.adapters.rows import by_row, checkpoint_folder, completion_text, joined
+from cooper_rl.adapters.rows import by_row, completion_text, folder_in, joined
 from cooper_rl.adapters.served import client, columns
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
@@ -30,9 +23,8 @@ class SwiftCallback(TrainerCallback):
         SwiftCallback.trainer_of_this_process = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
-        """Restore the service's checkpoint if ms-swift resumes."""
         if state.global_step and state.is_world_process_zero:
-            client().load(checkpoint_folder(args, state))
+            client().load(folder_in(args, state))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         """Train the reward model. All processes have scored by now, because the optimizer's step waits for them."""
@@ -40,9 +32,8 @@ class SwiftCallback(TrainerCallback):
             client().update(state.global_step)
 
     def on_save(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
-        """Save the service's reward in ms-swift's checkpoint."""
         if state.is_world_process_zero:
-            client().save(checkpoint_folder(args, state))
+            client().save(folder_in(args, state))
 
 
 class CooperORM(ORM):

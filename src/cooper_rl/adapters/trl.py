@@ -1,38 +1,22 @@
 """TRL's GRPOTrainer with a reward model that learns: one object is the reward function and has the callback."""
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import (
-    FOLDER,
-    Columns,
-    Row,
-    checkpoint_folder,
-    completion_text,
-    consecutive,
-    gathered,
-    on_first,
-)
+from cooper_rl.adapters.rows import FOLDER, Columns, Row, completion_text, consecutive, folder_in, gathered, on_first
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rollouts import Answer
+from cooper_rl.service.client import RewardClient
 from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.reward_config import CooperRewardConfig
-from cooper_rl.stage2.scored import Scored, Updated
 
-
-class LearningReward(Protocol):
-    """The verbs of `CooperReward`, which the service's client has too."""
-
-    def score(self, groups: Sequence[AnswerGroup], *, step: int | None = None, train: bool = True) -> Scored: ...
-    def update(self, step: int, keep: Collection[str] | None = None) -> Updated: ...
-    def save(self, folder: str | Path) -> Any: ...
-    def load(self, folder: str | Path) -> Any: ...
+Scorer = CooperReward | RewardClient
 
 
 class GRPOReward:
@@ -47,15 +31,10 @@ class GRPOReward:
     __name__ = "cooper"  # under which TRL logs the reward
 
     def __init__(
-        self, scorer: LearningReward | None, columns: Columns | None = None, resume_from: str | Path | None = None
+        self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
     ) -> None:
-        """`scorer` is a `CooperReward` or the service's client; only the first process needs one.
-
-        `resume_from` is the checkpoint that TRL resumes from, if it is not in `output_dir`.
-        """
-        self.scorer = scorer
-        self.columns = columns or Columns()
-        self.resume_from = resume_from
+        """Only the first process needs a `scorer`. `resume_from` is TRL's checkpoint if it is not in `output_dir`."""
+        self.scorer, self.columns, self.resume_from = scorer, columns or Columns(), resume_from
         self.callback = GRPOCallback(self)
         self.learned: Metrics = {}
         """The metrics of the last update."""
@@ -129,7 +108,6 @@ class GRPOCallback(TrainerCallback):
         self.end_tokens: set[int] = set()
 
     def on_init_end(self, args, state, control, model: Any = None, processing_class: Any = None, **kwargs):
-        """Remember the trainer's settings, its model and its end-of-sequence tokens."""
         self.args, self.model = args, model
         tokenizer = getattr(processing_class, "tokenizer", processing_class)
         more = getattr(model.generation_config, "eos_token_id", None)
@@ -143,10 +121,9 @@ class GRPOCallback(TrainerCallback):
             self.reward.columns.check(columns)
         if state.global_step and args.process_index == 0 and self.reward.scorer is not None:
             given = self.reward.resume_from
-            self.reward.scorer.load(Path(given) / FOLDER if given else checkpoint_folder(args, state))
+            self.reward.scorer.load(Path(given) / FOLDER if given else folder_in(args, state))
 
     def on_step_end(self, args, state, control, **kwargs):
-        """Train the reward model, once per generation."""
         self.reward.update()
 
     def on_log(self, args, state, control, logs=None, **kwargs):
@@ -157,6 +134,5 @@ class GRPOCallback(TrainerCallback):
             state.log_history[-1] |= found
 
     def on_save(self, args, state, control, **kwargs):
-        """Save the reward in TRL's checkpoint."""
         if args.process_index == 0 and self.reward.scorer is not None:
-            self.reward.scorer.save(checkpoint_folder(args, state))
+            self.reward.scorer.save(folder_in(args, state))

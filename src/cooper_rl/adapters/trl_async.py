@@ -1,8 +1,4 @@
-"""TRL's AsyncGRPOTrainer: it sends the reward, with the service's client, to a process of its own.
-
-reward = AsyncGRPOReward(RewardClient(url), commit="count:1024")
-AsyncGRPOTrainer(reward_funcs=reward, callbacks=[reward.callback], …)
-"""
+"""TRL's AsyncGRPOTrainer: it sends the reward, with the service's client, to a process of its own."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +6,7 @@ from uuid import uuid4
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import Columns, checkpoint_folder, completion_text
+from cooper_rl.adapters.rows import Columns, completion_text, folder_in
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.client import RewardClient
 
@@ -28,10 +24,8 @@ class AsyncGRPOReward:
         self, client: RewardClient, commit: str, end_tokens: Sequence[int] = (), columns: Columns | None = None
     ) -> None:
         """A completion that does not end in one of `end_tokens` was cut off; without them, none counts as cut off."""
-        self.client = client
-        self.commit = commit
-        self.end_tokens = tuple(end_tokens)
-        self.columns = columns or Columns()
+        self.client, self.commit = client, commit
+        self.end_tokens, self.columns = tuple(end_tokens), columns or Columns()
 
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Sequence[Any], **columns: Any
@@ -58,8 +52,8 @@ class _Checkpoints(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         if state.global_step and state.is_world_process_zero:
-            self.client.load(checkpoint_folder(args, state))
+            self.client.load(folder_in(args, state))
 
     def on_save(self, args: Any, state: Any, control: Any, **unused: Any) -> None:
         if state.is_world_process_zero:
-            self.client.save(checkpoint_folder(args, state))
+            self.client.save(folder_in(args, state))

@@ -1,9 +1,4 @@
-"""verifiers and prime-rl: a reward for any task whose data have question, answer and split.
-
-    class MyTask(CooperTask, vf.Task[MyData]): …
-
-prime-rl sends no step: start the service with `serve.commit=count:N`, where N is the number of answers in a step.
-"""
+"""verifiers and prime-rl: a reward for any task whose data have question, answer and split; see docs/trainers.md."""
 
 # pyright: reportMissingImports=false
 

@@ -1,12 +1,4 @@
-"""verl: a reward manager that asks the service, and a checkpoint callback that saves and restores both together.
-
-    reward.reward_manager.source=importlib
-    reward.reward_manager.module.path=pkg://cooper_rl.adapters.verl
-    reward.reward_manager.name=CooperRewardManager
-    trainer.checkpoint_callback_class=cooper_rl.adapters.verl.CooperCheckpoint
-
-A row's `extra_info` needs `question` and `split`; the reference answer is its `reward_model.ground_truth`.
-"""
+"""verl: a reward manager that asks the service, and checkpoints of both together; see docs/trainers/verl.md."""
 
 # pyright: reportMissingImports=false
 
@@ -23,10 +15,7 @@ from cooper_rl.errors import InputError
 
 
 class CooperRewardManager(RewardManagerBase):
-    """Scores one answer at a time, in any of verl's reward workers.
-
-    The first answer of a step ends the previous step, because verl has no hook that all its trainers call at the end.
-    """
+    """The first answer of a step ends the step before: verl has no hook that all its trainers call at the end."""
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any, **unused: Any) -> None:
         super().__init__(config, tokenizer, compute_score)
@@ -52,7 +41,6 @@ class CooperRewardManager(RewardManagerBase):
         return {"reward_score": scored.rewards[0][0], "reward_extra_info": extra}
 
     def _read(self, item: Any) -> tuple[str, bool]:
-        """The answer's text, and whether it stopped by itself."""
         ids = item.batch["responses"]
         ids = ids[: int(item.batch["attention_mask"][-len(ids) :].sum())]
         limit = self.config.actor_rollout_ref.rollout.response_length
@@ -83,7 +71,6 @@ class CooperCheckpoint(CheckpointCallback):
 
 
 def _resumed(trainer: Any) -> Path | None:
-    """The checkpoint that verl will load."""
     if trainer.resume_mode == "resume_path":
         return Path(trainer.resume_from_path).absolute()
     if trainer.resume_mode != "auto":

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -37,14 +37,12 @@ def say(text: str, label: str = "", style: str = "") -> None:
 
 
 def warn(text: str) -> None:
-    """Print a warning."""
     say(text, "warning: ", "bold yellow")
 
 
 def show_table(
     header: Sequence[str], rows: Iterable[Sequence[str | Text]], to: Console = console, title: str | None = None
 ) -> None:
-    """Print a table."""
     table = Table(*header, title=title)
     for row in rows:
         table.add_row(*row)
@@ -60,17 +58,11 @@ def log_handler() -> logging.Handler:
     return handler
 
 
-class Advance(Protocol):
-    """Reports progress: the number of completed units and, optionally, current metrics and a new total."""
-
-    def __call__(self, completed: int, metrics: dict[str, float] | None = None, total: int | None = None) -> None: ...
-
-
 @contextmanager
-def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> Iterator[Advance]:
-    """A bar with elapsed and remaining time. `watch` lists the metrics shown beside it, as (metric, short name).
+def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> Iterator[Callable[..., None]]:
+    """A bar, to be called with the completed units and, optionally, current metrics and a new total.
 
-    If the output is not a terminal, plain lines are printed instead (see `ProgressLines`).
+    `watch` lists the metrics shown beside it, as (metric, short name). Without a terminal it prints `ProgressLines`.
     """
     times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
     columns = TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn(), *times
@@ -95,19 +87,13 @@ def counter(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def record_from(record: type[Record], values: Mapping[str, Any], settings: Sequence[str] = ()) -> Record:
-    """A record made from `values` (None means unset), overridden by `settings` ("key=value", with a YAML value).
-
-    Raises InputError for an unknown key, with the nearest known one, and for values that do not fit.
-    """
+    """A record made from `values` (None means unset) and `settings` ("key=value"). Raises InputError if they misfit."""
     given = {key: value for key, value in values.items() if value is not None}
     return check_settings(record, Settings(with_overrides(given, settings), "--setting"))
 
 
 def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfig":
-    """The rule that the option `--rule` names or describes. `workers` and `timeout_s` are the defaults for `maths`.
-
-    Raises InputError for a rule that does not exist and for settings that do not fit.
-    """
+    """The rule that `--rule` names or describes, or InputError. `workers` and `timeout_s` are defaults for `maths`."""
     from cooper_rl.rules.rule import OneRule
 
     try:
@@ -121,10 +107,7 @@ def rule_from(text: str, workers: int = 1, timeout_s: float = 5.0) -> "RuleConfi
 
 
 def named_models(given: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:
-    """Folders of reward models by name, from FOLDER or NAME=FOLDER; the first without a name is called rm.
-
-    Raises InputError for a name that is no identifier, or is used twice or `taken`.
-    """
+    """Folders of reward models by name, from FOLDER or NAME=FOLDER; the first without a name is called rm."""
     folders: dict[str, str] = {}
     for number, text in enumerate(given):
         name, separator, folder = text.partition("=")

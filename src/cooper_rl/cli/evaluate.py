@@ -50,9 +50,12 @@ def evaluate_model(
     its test problems, prompt, rule, sampling and lengths. An option that differs wins, with a warning.
     """
     from cooper_rl.data.config import ProblemsConfig
+    from cooper_rl.data.loading import load_problems
     from cooper_rl.engines.config import SamplingParams
-    from cooper_rl.evaluation.accuracy import evaluate_model as evaluate
+    from cooper_rl.evaluation.accuracy import HeldOut, gold_of
     from cooper_rl.observe.terminal import describe_prompt
+    from cooper_rl.rules.kinds.maths import MathsRule
+    from cooper_rl.rules.verifier import Verifier
     from cooper_rl.run_config import load_config
 
     if (model is None) == (run is None):
@@ -87,14 +90,26 @@ def evaluate_model(
             warn(f"--setting: the prompt differs from the run's {own['prompt']}")
 
     def measure(name: str, shown: bool) -> "dict[str, EvaluationResult]":
-        sizes = chosen["k"], chosen["seed"], chosen["batch_size"]
-        show = (lambda problem, prompt: say(describe_prompt(problem, prompt))) if shown else None
-        with counter("evaluating") as advance:
-            return evaluate(name, data, params, *sizes, advance, chosen.get("threads"), chosen["rule"], show, of_run)
+        from cooper_rl.data.prompts import PromptEncoder  # torch loads only once the settings fit
+        from cooper_rl.engines.local.device import set_threads
+        from cooper_rl.engines.local.sampler import NativeSampler
+
+        set_threads(chosen.get("threads"))
+        of_the_run: dict[str, Any] = (
+            {"autocast": of_run.policy.autocast, "max_rows": of_run.rollout.max_rows} if of_run else {}
+        )
+        with counter("evaluating") as advance, Verifier(chosen["rule"] or MathsRule()) as verifier:
+            all_problems = load_problems(data, verifier.fault).problems
+            sampler = NativeSampler.from_folder(name, **of_the_run)
+            encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
+            asked = encoder.fitting(all_problems)
+            if shown and asked:
+                say(describe_prompt(asked[0], encoder.decode(encoder.encode(asked[0]))))
+            held_out = HeldOut(asked, encoder, params, chosen["k"], chosen["batch_size"], gold_of(data))
+            return held_out.evaluate(sampler, verifier, chosen["seed"], advance)
 
     results = measure(str(model), shown=True)
-    _print_results(results, chosen["k"])
-    _print_cut_off(results["rule"], chosen["max_tokens"])
+    _print_results(results, chosen["k"], chosen["max_tokens"])
     if against is not None:
         _print_difference(against, measure(against, shown=False), results)
     if out is not None:
@@ -107,18 +122,14 @@ def evaluate_model(
         say(f"completions: {out}")
 
 
-def _print_results(results: "dict[str, EvaluationResult]", k: int) -> None:
+def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: int) -> None:
     rows = [
         (labeller, measure, f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
         for labeller, result in results.items()
         for measure, one in ((f"avg@{k}", result.avg_at_k), (f"pass@{k}", result.pass_at[k]))
     ]
     show_table(["labels", "measure", "value", "95 % interval"], rows, Console())
-
-
-def _print_cut_off(result: "EvaluationResult", max_tokens: int) -> None:
-    """Print how many completions reached the length limit. If most did, the accuracy means little."""
-    total = len(result.records)
+    result, total = results["rule"], len(results["rule"].records)
     cut_off, share = round(result.truncated * total), f"{100 * result.truncated:.0f} %"
     Console().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions ({share})", highlight=False)
     if 2 * cut_off > total:
@@ -149,26 +160,23 @@ def _run_of(model: str) -> Path | None:
 
 
 def _checkpoint_policy(run: Path, config: "RunConfig", step: str | None) -> Path:
-    """The policy of a checkpoint: of the step `step`, of the `best` one, or of the newest."""
     from cooper_rl.persist.checkpoint import CheckpointStore
 
     store = CheckpointStore(run / "checkpoints", config.checkpoint)
     folders = {int(folder.name): folder for folder in store.list()}
     if not folders:
         raise InputError(f"{run}: no checkpoint to evaluate")
-    if step is None:
-        return folders[max(folders)] / "policy"
     if step == "best":
         if (best := store.best()) is None:
             raise InputError(f"{run}: no checkpoint is marked as best; set checkpoint.keep_best, or name a --step")
         return best[0] / "policy"
-    if not step.isdigit() or int(step) not in folders:
+    number = str(max(folders)) if step is None else step
+    if not number.isdigit() or int(number) not in folders:
         raise InputError(f"{run}: no checkpoint of step {step}; there are {', '.join(map(str, folders))} and `best`")
-    return folders[int(step)] / "policy"
+    return folders[int(number)] / "policy"
 
 
 def _settings_of(config: "RunConfig") -> dict[str, Any]:
-    """The run's own value of every option, by the option's name."""
     evaluation = config.evaluation.model_dump(include={"k", "temperature", "top_p", "batch_size"})
     others = {"max_tokens": config.rollout.max_tokens, "seed": config.seed, "threads": config.threads}
     return evaluation | others | {"rule": config.rule}

@@ -94,7 +94,7 @@ def verify(
 
     by = rule_from(rule, workers, timeout)
     with counter("verify") as advance:
-        counts = verify_file(data, out, workers, timeout, advance, by)
+        counts = verify_file(data, out, workers, advance, by)
     show_table(["verdict", "rows"], [(verdict, str(counts.verdicts[verdict])) for verdict in get_args(Verdict)])
     if counts.with_gold:
         shares = {"precision": counts.precision, "recall": counts.recall}

@@ -113,20 +113,11 @@ def _row(run: "RunRecord", folder: Path) -> dict[str, Any]:
 
     status, path = status_of(run), run.directory
     measure, accuracy = run.accuracy or (None, None)
-    return {
-        "run": str(path.relative_to(folder)) if path != folder else str(path),
-        "state": status.state,
-        "detail": status.detail,
-        "kind": run.config.get("kind"),
-        "step": run.step,
-        "steps": run.steps,
-        "accuracy": accuracy,
-        "accuracy_metric": measure,
-        "reward": run.last("reward/mean"),
-        "kl": run.last("policy/reference_kl"),
-        "started": run.started,
-        "duration": sum(run.seconds),
-    }
+    name = str(path.relative_to(folder)) if path != folder else str(path)
+    about = {"run": name, "state": status.state, "detail": status.detail, "kind": run.config.get("kind")}
+    about |= {"step": run.step, "steps": run.steps, "accuracy": accuracy, "accuracy_metric": measure}
+    about |= {"reward": run.last("reward/mean"), "kl": run.last("policy/reference_kl")}
+    return about | {"started": run.started, "duration": sum(run.seconds)}
 
 
 def _print(rows: list[dict[str, Any]], folder: Path) -> None:
@@ -137,22 +128,12 @@ def _print(rows: list[dict[str, Any]], folder: Path) -> None:
         say(f"{folder}: no runs")
         return
     header = ["run", "state", "step", "accuracy", "measured by", "reward", "KL", "started", "duration"]
-    cells = [
-        (
-            Text(printable(row["run"])),
-            Text(row["state"], style=STATE_STYLES[row["state"]]),
-            f"{row['step']}/{row['steps'] or '?'}",
-            _figure(row["accuracy"]),
-            row["accuracy_metric"] or "",
-            _figure(row["reward"]),
-            _figure(row["kl"]),
-            "" if row["started"] is None else f"{row['started'].astimezone():%Y-%m-%d %H:%M}",
-            str(timedelta(seconds=round(row["duration"]))),
-        )
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        name, state = Text(printable(row["run"])), Text(row["state"], style=STATE_STYLES[row["state"]])
+        figures = {key: "" if row[key] is None else f"{row[key]:.3f}" for key in ("accuracy", "reward", "kl")}
+        measured = figures["accuracy"], row["accuracy_metric"] or "", figures["reward"], figures["kl"]
+        started = "" if row["started"] is None else f"{row['started'].astimezone():%Y-%m-%d %H:%M}"
+        duration = str(timedelta(seconds=round(row["duration"])))
+        cells.append((name, state, f"{row['step']}/{row['steps'] or '?'}", *measured, started, duration))
     show_table(header, cells, Console())
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"

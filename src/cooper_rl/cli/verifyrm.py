@@ -6,16 +6,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from cooper_rl.cli.console import (
-    Overrides,
-    RuleOption,
-    counter,
-    progress,
-    record_from,
-    rule_from,
-    say,
-    show_table,
-)
+from cooper_rl.cli.console import Overrides, RuleOption, counter, progress, record_from, rule_from, say, show_table
 from cooper_rl.config.user_functions import added
 
 WATCH = [
@@ -59,14 +50,14 @@ def label(
     rule: RuleOption = "maths",
 ) -> None:
     """Label completions with the rule and a judge. Rows on which they agree are kept; the rest go to a second file."""
-    from cooper_rl.rewards.kinds.judge import JudgeVerdict
     from cooper_rl.rules.rule import Verdict
     from cooper_rl.verifyrm.config import read_judge
+    from cooper_rl.verifyrm.judgement import JudgeVerdict
     from cooper_rl.verifyrm.label import agreement_counts, confusion, disagreements_path, label_completions
 
     with counter("label") as advance:
         config, by = read_judge(judge), rule_from(rule, workers)
-        labelled = label_completions(data, config, out, workers, threads, advance, by)
+        labelled = label_completions(data, config, out, by, threads, advance)
     opinions = [(verdict, opinion) for verdict in get_args(Verdict) for opinion in get_args(JudgeVerdict)]
     tables = confusion(labelled)
     tables["all", ""] = sum(tables.values(), Counter())

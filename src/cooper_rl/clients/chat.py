@@ -60,19 +60,8 @@ class ChatConfig(Config):
     """Additional fields of the request body, such as `{"chat_template_kwargs": {"enable_thinking": false}}`."""
 
 
-FailureKind = Literal[
-    "timeout",
-    "connection",
-    "http_4xx",
-    "http_429",
-    "http_5xx",
-    "malformed",
-    "oversized",
-    "empty",
-    "truncated",
-    "deadline",
-    "not_sent",
-]
+_HttpFailure = Literal["timeout", "connection", "http_4xx", "http_429", "http_5xx", "malformed", "oversized"]
+FailureKind = Literal[_HttpFailure, "empty", "truncated", "deadline", "not_sent"]
 """Why there is no usable reply: the `timeout` of one request, a refused or lost `connection`, an HTTP status, a body
 that is not a chat completion (`malformed`) or too long (`oversized`), a text that is `empty` or `truncated`, the
 `deadline` for all requests together, or a request `not_sent` because the server had stopped answering."""
@@ -108,10 +97,7 @@ class ChatReply:
 
 
 class ChatClient:
-    """Sends chats from an event loop in a thread of its own, so that the caller can train a model in the meantime.
-
-    The constructor raises InputError if `api_key_env` names a variable that is not set.
-    """
+    """Sends chats from an event loop in a thread of its own. Raises InputError if `api_key_env` is not set."""
 
     def __init__(self, config: ChatConfig):
         self.config = config
@@ -251,14 +237,11 @@ class ChatClient:
 
 def read_api_key(config: ChatConfig) -> str:
     """The key that the server asks for. Raises InputError if `api_key_env` names a variable that is not set."""
-    if config.api_key_env is None:
+    if (name := config.api_key_env) is None:
         return "none"  # the openai client insists on a key; servers without one ignore it
-    key = os.environ.get(config.api_key_env)
-    if not key:
-        raise InputError(
-            f"api_key_env: environment variable {config.api_key_env} is not set; set it to the server's key"
-        )
-    return key
+    if key := os.environ.get(name):
+        return key
+    raise InputError(f"api_key_env: environment variable {name} is not set; set it to the server's key")
 
 
 class RequestFailed(Exception):
@@ -267,8 +250,7 @@ class RequestFailed(Exception):
     def __init__(self, kind: FailureKind, detail: str, transient: bool = False, wait_s: float = 0.0):
         super().__init__(detail)
         self.kind: FailureKind = kind
-        self.transient = transient
-        self.wait_s = wait_s
+        self.transient, self.wait_s = transient, wait_s
 
 
 async def raise_for_status(response: Any) -> None:
@@ -284,7 +266,7 @@ async def raise_for_status(response: Any) -> None:
 
 
 async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
-    """The bytes of `chunks`. Reading stops once there are more than `most`."""
+    """Reading stops once there are more than `most` bytes."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk
@@ -294,10 +276,7 @@ async def read_to(chunks: AsyncIterator[bytes], most: int) -> bytes:
 
 
 def read_reply(body: bytes) -> ChatReply:
-    """The reply in a chat-completions response. It is parsed here because openai lets malformed bodies through.
-
-    Raises RequestFailed if the body holds no reply.
-    """
+    """Parsed here because openai lets malformed bodies through. Raises RequestFailed if the body holds no reply."""
     if len(body) > LARGEST_BODY:
         raise RequestFailed("oversized", f"the response exceeds {LARGEST_BODY} bytes")
     try:
@@ -317,10 +296,9 @@ def read_reply(body: bytes) -> ChatReply:
 
 
 def _logprob(value: Any) -> float:
-    logprob = float(value)
-    if not logprob <= 1e-3:  # rounding may lift it slightly above zero; NaN is refused too
-        raise ValueError(f"{logprob} is not a log-probability")
-    return logprob
+    if (logprob := float(value)) <= 1e-3:  # rounding may lift it slightly above zero; NaN is refused too
+        return logprob
+    raise ValueError(f"{logprob} is not a log-probability")
 
 
 def retry_wait(first_s: float, longest_s: float) -> Callable[[RetryCallState], float]:

@@ -27,10 +27,7 @@ class Config(BaseModel):
 
     @classmethod
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
-        """The settings without presets and short forms, and where those that have moved were written.
-
-        A record that has either overrides this. Settings that are expanded already stay as they are.
-        """
+        """The settings without presets and short forms, if any, and where those that have moved were written."""
         return settings, {}
 
     @model_validator(mode="before")
@@ -69,9 +66,8 @@ def _takes_numbers_only(annotation: Any) -> bool:
 
 def _types(annotation: Any) -> set[Any]:
     """The types that an annotation names, also inside unions, containers and Annotated."""
-    if isinstance(annotation, type) or annotation is Any:
-        return {annotation, *(one for part in get_args(annotation) for one in _types(part))}
-    return {one for part in get_args(annotation) for one in _types(part)}
+    inside = {one for part in get_args(annotation) for one in _types(part)}
+    return inside | {annotation} if isinstance(annotation, type) or annotation is Any else inside
 
 
 def _as_words(value: Any) -> Any:
@@ -93,13 +89,11 @@ class Kinds:
     `needs`. The kinds in `home` register themselves with the decorator `register`. `home` is one module, or a package:
     then looking up one kind imports only the file of that name, if it exists, and listing all kinds imports every file.
     Installed packages add kinds by entry points named `noun.kind` of the group `cooper_rl.kinds` (`shaping.rank`; a
-    space in the noun becomes `_`), which are imported when that kind is looked up or all are listed.
-    `kind: package.module:Class` selects a record from anywhere else. A field annotated `Annotated[Protocol, kinds]`
-    reads any of these.
+    space in the noun becomes `_`). `kind: package.module:Class` selects a record from anywhere else. A field annotated
+    `Annotated[Protocol, kinds]` reads any of these.
 
-    Settings without `kind` are of the kind `default`, if that is set. If `of_function` is set,
-    `kind: package.module:function` may name a function. `of_function()` is then the record of such parts, and the
-    record's field `kind` holds the function's path.
+    Settings without `kind` are of the kind `default`, if that is set. With `of_function`, `kind: package.module:name`
+    may name a function: `of_function()` is the record of such parts, whose field `kind` holds the function's path.
     """
 
     def __init__(
@@ -123,7 +117,7 @@ class Kinds:
         """Whether the JSON schemas of the kinds are being generated."""
 
     def register(self, record: RecordType) -> RecordType:
-        """Add a record under the default of its field `kind`. Raises ValueError if another record has that kind."""
+        """Add a record under the default of its field `kind`. Raises ValueError if another record has it."""
         kind = record.model_fields["kind"].default
         if self._records.get(kind, record) is not record:
             raise ValueError(f"two {self.noun}s of kind {kind!r}: {self._records[kind]} and {record}")
@@ -164,8 +158,8 @@ class Kinds:
         """The `kind` of this part in a configuration."""
         if self._of_function is not None and type(part) is self._of_function():
             return getattr(part, "kind")  # noqa: B009 - `of_function` requires this field
-        named = next((kind for kind, record in self._records.items() if record is type(part)), None)
-        return named or f"{type(part).__module__}:{type(part).__qualname__}"
+        named = (kind for kind, record in self._records.items() if record is type(part))
+        return next(named, f"{type(part).__module__}:{type(part).__qualname__}")
 
     def read(self, value: Any) -> Config:
         """A part from its settings. A value that is already a part stays as it is."""
@@ -174,14 +168,10 @@ class Kinds:
             return value
         if not isinstance(value, dict):
             raise ValueError(f"expected the settings of one {self.noun}, with kind: one of {', '.join(self.records)}")
-        if "kind" not in value and self.default is not None:
-            value = {"kind": self.default, **value}
-        if "kind" not in value:
+        if "kind" not in value and self.default is None:
             raise ValueError(f"kind is missing; write kind: one of {', '.join(self.records)}")
-        try:
-            record = self.record(str(value["kind"]))
-        except InputError as error:
-            raise ValueError(str(error)) from error
+        value = {"kind": self.default, **value}
+        record = self.record(str(value["kind"]))
         kind = record.model_fields.get("kind")
         holds_it = kind is not None and kind.is_required()
         try:
@@ -225,12 +215,8 @@ class Kinds:
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Either a known kind with its settings, or a part from outside with its own settings."""
-        outside = {
-            "type": "object",
-            "description": f"Your own {self.noun}.",
-            "properties": {"kind": {"type": "string", "pattern": ":", "description": self.outside}},
-            "required": ["kind"],
-        }
+        of_kind = {"properties": {"kind": {"type": "string", "pattern": ":", "description": self.outside}}}
+        outside = {"type": "object", "description": f"Your own {self.noun}.", **of_kind, "required": ["kind"]}
         outermost, self._described = not self._described, True
         schemas: dict[str, core_schema.CoreSchema] = {}
         try:
@@ -250,7 +236,7 @@ class Kinds:
         return {"oneOf": [*named, outside]}
 
 
-def whole_annotation(field: FieldInfo) -> Any:
+def annotation_of(field: FieldInfo) -> Any:
     """A field's annotation with the metadata that pydantic has stripped from it."""
     return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
 
@@ -275,13 +261,11 @@ def kinds_in(annotation: Any) -> Kinds | None:
 
 
 def records_of(field: FieldInfo) -> list[type[Config]]:
-    """Every record the field may hold."""
-    return records_in(whole_annotation(field))
+    return records_in(annotation_of(field))
 
 
 def kinds_of(field: FieldInfo) -> Kinds | None:
-    """The registry whose parts the field holds, or None."""
-    return kinds_in(whole_annotation(field))
+    return kinds_in(annotation_of(field))
 
 
 def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
@@ -291,12 +275,6 @@ def record_of_kind(field: FieldInfo, kind: Any) -> type[Config] | None:
             return record
     kinds = kinds_of(field)
     return kinds.record(kind) if kinds is not None and isinstance(kind, str) and ":" in kind else None
-
-
-def default_kind(field: FieldInfo) -> str | None:
-    """The kind of settings that do not name one; None if they must."""
-    kinds = kinds_of(field)
-    return None if kinds is None else kinds.default
 
 
 def is_mapping(field: FieldInfo) -> bool:

@@ -13,12 +13,12 @@ from pydantic.fields import FieldInfo
 from cooper_rl.config.base import (
     Config,
     Kinds,
+    annotation_of,
     is_mapping,
     kinds_in,
     kinds_of,
     records_in,
     records_of,
-    whole_annotation,
 )
 from cooper_rl.errors import InputError, did_you_mean
 
@@ -55,8 +55,7 @@ def explain(
 ) -> list[Setting]:
     """Every setting of a record and of the records inside it, in order.
 
-    `at` is the key of the record and `kind` its kind. If the record is the default value of a field, `preset` is that
-    value. `around` are the records that contain it.
+    `at` is its key, `kind` its kind, `preset` its value if it is the default of a field, `around` what contains it.
     """
     found: list[Setting] = []
     for name, field in record.model_fields.items():
@@ -75,10 +74,7 @@ def explain(
 
 
 def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
-    """The setting `key` and the settings inside it. For a bare name (`temperature`), every setting of that name.
-
-    Raises InputError, with the nearest name, if there is none.
-    """
+    """The setting `key` and those inside it, or every setting of a bare name. Raises InputError if there is none."""
     whole = [one for one in settings if _plain(one.key) == key or _plain(one.key).startswith(f"{key}.")]
     found = whole or [one for one in settings if _plain(one.key).endswith(f".{key}")]
     if not found:
@@ -119,14 +115,10 @@ def _plain(key: str) -> str:
 
 
 def _values(field: FieldInfo) -> str:
-    bounds = [
-        f"{words} {bound:g}"
-        for one in field.metadata
-        for name, words in _BOUNDS.items()
-        if (bound := getattr(one, name, None)) is not None
-    ]
+    found = ((words, getattr(one, name, None)) for one in field.metadata for name, words in _BOUNDS.items())
+    bounds = [f"{words} {bound:g}" for words, bound in found if bound is not None]
     patterns = [f"of the form {pattern}" for one in field.metadata if (pattern := getattr(one, "pattern", None))]
-    return ", ".join([_type(whole_annotation(field)), *bounds, *patterns])
+    return ", ".join([_type(annotation_of(field)), *bounds, *patterns])
 
 
 def _type(annotation: Any) -> str:
@@ -205,10 +197,9 @@ def _part(value: Config, field: FieldInfo, depth: int, comments: bool) -> Iterat
 
 
 def json_schema(record: type[Config], title: str) -> dict[str, Any]:
-    """The schema of a file with these settings.
+    """The schema of a file with these settings: names, types, bounds, defaults, kinds, and the text under each field.
 
-    It knows names, types, bounds, defaults and kinds, and explains each setting with the text under its field. Parts
-    from outside the package, and rules about several settings at once, are checked only when the file is read.
+    Parts from outside the package, and rules about several settings at once, are checked when the file is read.
     """
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, "title": title, **_readable(record.model_json_schema())}

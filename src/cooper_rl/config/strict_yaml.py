@@ -14,8 +14,8 @@ MOST_VALUES = 10_000
 def parse_yaml(text: str) -> tuple[Any, Lines]:
     """The value of a YAML text, and the lines of its keys.
 
-    Raises ValueError for text that is not YAML, keys that are repeated or are not plain text, half a surrogate pair,
-    aliases that expand to too many values, and endless nesting. The message gives the reason and usually the line.
+    Raises ValueError, with reason and line, for text that is not YAML, keys that are repeated or are not plain text,
+    half a surrogate pair, aliases that expand to too many values, and endless nesting.
     """
     lines: dict[tuple[str, ...], int] = {}
     try:

@@ -1,8 +1,7 @@
 """What a configuration names from elsewhere: functions and classes of the user's, and what installed packages add.
 
-Entry points are in the groups `cooper_rl.commands` (`arena`), `cooper_rl.verifyrm` (commands of `cooper verifyrm`),
-`cooper_rl.kinds` (`shaping.rank`: the noun of the parts, then the kind) and `cooper_rl.problems` (the name that
-`problems.source` gives: a function of split, count and seed).
+Entry points are in the groups `cooper_rl.commands`, `cooper_rl.verifyrm` (commands of `cooper verifyrm`),
+`cooper_rl.kinds` (see `Kinds`) and `cooper_rl.problems` (for `problems.source`: a function of split, count and seed).
 """
 
 import asyncio
@@ -25,13 +24,14 @@ MOVED = {
     "cooper_rl.problems.arithmetic_corruption": "cooper_lab.arithmetic.corruption",
     "cooper_rl.data.arithmetic.problems": "cooper_lab.arithmetic.problems",
     "cooper_rl.data.arithmetic.corruption": "cooper_lab.arithmetic.corruption",
+    "cooper_rl.policy.process": "cooper_lab.designs.process_credit",
     "cooper_rl.policy.losses": "cooper_rl.losses.policy",
     "cooper_rl.engines.cluster": "cooper_rl.engines.ray",
     "cooper_rl.engines.sampling": "cooper_rl.engines.config",
     "cooper_rl.rewards.rule": "cooper_rl.rules",
     "cooper_rl.rewards.combining": "cooper_lab.designs.ensemble",
     "cooper_rl.rewards.compared": "cooper_lab.designs.compared",
-    "cooper_rl.rewards.judging": "cooper_rl.rewards.kinds.judge",
+    "cooper_rl.rewards.judging": "cooper_lab.designs.pointwise_judge",
     "cooper_rl.rewards.model": "cooper_rl.rewards.input",
     "cooper_rl.rewards.references": "cooper_lab.designs.references",
     "cooper_rl.clients.chat_config": "cooper_rl.clients.chat",
@@ -45,11 +45,10 @@ MOVED = {
 
 
 def load_object(path: str, noun: str = "object") -> Any:
-    """Import the object at `package.module:name`. Messages call it a `noun`.
+    """Import the object at `package.module:name`. Messages call it a `noun`. Raises InputError if there is none.
 
-    Modules in the working folder are found as with `python -m`, even by the `cooper` command. The folder stays last on
-    the module path, for what they import later and for the processes that this one starts.
-    Raises InputError for a malformed path, and for a module or name that does not exist.
+    Modules in the working folder are found as with `python -m`. It stays last on the module path, for what they import
+    later and for the processes that this one starts.
     """
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
@@ -76,10 +75,7 @@ def load_object(path: str, noun: str = "object") -> Any:
 
 
 def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
-    """Import the function at `package.module:function`. It must take `parameters` as positional arguments.
-
-    Raises InputError like `load_object`, and if the object is not callable or takes other arguments.
-    """
+    """Import the function at `package.module:function`. Raises InputError if it does not take these `parameters`."""
     function = load_object(path, "function")
     if not callable(function):
         raise InputError(f"{path}: is not callable")
@@ -92,12 +88,31 @@ def load_function(path: str, parameters: Sequence[str]) -> Callable[..., Any]:
     return function
 
 
+class UserFunction:
+    """The function at `package.module:function`, plain or `async def`. Raises InputError like `load_function`."""
+
+    def __init__(self, path: str, parameters: Sequence[str]) -> None:
+        self._call = load_function(path, parameters)
+        either = self._call, getattr(self._call, "__call__", None)  # noqa: B004 - of an object that is callable
+        self._loop = EventLoop() if any(map(inspect.iscoroutinefunction, either)) else None
+
+    def results(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What it returns for each tuple of arguments. All calls of an `async def` run concurrently."""
+        if self._loop is None:
+            return [self._call(*arguments) for arguments in calls]
+
+        async def gathered() -> list[Any]:
+            return await asyncio.gather(*(self._call(*arguments) for arguments in calls))
+
+        return self._loop.run(gathered)
+
+
 class EventLoop:
     """An event loop in its own thread, so that it also works if the caller already runs in a loop (a notebook)."""
 
     def __init__(self) -> None:
         started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        Thread(target=_serve, args=(started,), name="user-function", daemon=True).start()
+        Thread(target=lambda: asyncio.run(_serve(started)), name="user-function", daemon=True).start()
         self._loop, closing = started.result()
         # Garbage collection may call this at any place of any thread, so it must not wait for a lock.
         weakref.finalize(self, _close, self._loop, closing)
@@ -117,23 +132,10 @@ class EventLoop:
         return result
 
 
-def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling the function or callable object returns a coroutine."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
-
-
-async def gathered(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """The results of an `async def` for each tuple of arguments. All calls run concurrently."""
-    return await asyncio.gather(*(function(*arguments) for arguments in calls))
-
-
-def _serve(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
-    async def until_closed() -> None:
-        closing = asyncio.Event()
-        started.set_result((asyncio.get_running_loop(), closing))
-        await closing.wait()
-
-    asyncio.run(until_closed())
+async def _serve(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
+    closing = asyncio.Event()
+    started.set_result((asyncio.get_running_loop(), closing))
+    await closing.wait()
 
 
 def _close(loop: asyncio.AbstractEventLoop, closing: asyncio.Event) -> None:
@@ -143,12 +145,15 @@ def _close(loop: asyncio.AbstractEventLoop, closing: asyncio.Event) -> None:
 
 @cache
 def added(group: str) -> dict[str, EntryPoint]:
-    """The entry points of a group by name, sorted. Loading one imports its module."""
+    """The entry points of a group by name, sorted."""
     return {one.name: one for one in sorted(entry_points(group=f"cooper_rl.{group}"), key=lambda one: one.name)}
 
 
 def load_added(group: str, name: str) -> Any:
-    """The object behind one entry point. Raises InputError if no installed package adds it."""
+    """The object behind one entry point. Raises InputError if no installed package adds it.
+
+    The group `cooper_rl.designs` has functions behind settings that are off by default, by the setting's name.
+    """
     if name not in added(group):
         raise InputError(f"{name}: no installed package adds it to cooper_rl.{group}; reinstall cooper-rl")
     return added(group)[name].load()

@@ -10,7 +10,6 @@ from cooper_rl.config.base import Config
 from cooper_rl.config.user_functions import added
 
 Format = Literal["gsm8k", "svamp", "asdiv", "mawps", "math", "math500", "olympiadbench", "math_odyssey", "deepmath"]
-SourceKind = Literal["file", "made", "hub"]
 
 FILE_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
@@ -84,11 +83,8 @@ class ProblemsConfig(Config):
     """`package.module:function` that gives the trusted label, `(problem, completion text) -> bool`; evaluation only."""
 
     @property
-    def kind(self) -> SourceKind:
-        """The kind of reader for `source`; `made` is a world that an installed package adds, such as `arithmetic`.
-
-        A file of unknown type is a `file`, and reading it reports the problem.
-        """
+    def kind(self) -> Literal["file", "made", "hub"]:
+        """The kind of reader for `source`; `made` is a world that an installed package adds, such as `arithmetic`."""
         if self.source in added("problems"):
             return "made"
         known = Path(self.source).suffix.lower() in FILE_SUFFIXES

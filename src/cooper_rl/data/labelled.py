@@ -1,6 +1,7 @@
 """Labelled completions: the training data of VerifyRM, also replayed in stage 2, and splits by problem."""
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +39,10 @@ class LabelledCompletion:
 
 
 def read_labelled(path: str | Path) -> list[LabelledCompletion]:
-    """Read a JSONL, JSON, CSV or Parquet file of `question, reference_answer, completion, label`.
+    """Read a JSONL, JSON, CSV or Parquet file of `question, reference_answer, completion, label`; see `read_file`.
 
-    Other fields are ignored. A label is 0, 1, true or false. A completion may be empty; a question or a reference may
-    not. Raises InputError for a bad row, naming file, row and field, and for a file without rows. Raises
-    MissingExtraError for a Parquet file if pyarrow is not installed.
+    A label is 0, 1, true or false. A completion may be empty; a question or a reference may not. Raises InputError for
+    a bad row, naming file, row and field, and for a file without rows.
     """
     return read_rows(path, labelled_row, LABELLED_FIELDS)
 
@@ -57,8 +57,7 @@ def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str])
 
 def labelled_row(row: Row) -> LabelledCompletion:
     """One row as a labelled completion, with the checks and errors of `read_labelled`."""
-    question, answer, completion = texts_of(row, LABELLED_FIELDS)
-    return LabelledCompletion(question, answer, completion, label_of(row, "label"), row.location)
+    return LabelledCompletion(*texts_of(row, LABELLED_FIELDS), label_of(row, "label"), row.location)
 
 
 def label_of(row: Row, name: str) -> float:
@@ -72,22 +71,23 @@ def label_of(row: Row, name: str) -> float:
 
 
 def texts_of(row: Row, needed: Sequence[str] = LABELLED_FIELDS[:3]) -> tuple[str, str, str]:
-    """Question, reference answer and completion of a row that has all the `needed` fields.
-
-    Raises InputError naming file, row and field.
-    """
-    missing = [name for name in needed if name not in row.fields]
-    if missing:
-        raise InputError(
-            f"{row.location}: field {missing[0]!r} is missing; each row needs {', '.join(needed)} "
-            f"(this one has {', '.join(map(str, row.fields))})"
-        )
-    texts: dict[str, str] = {}
-    for name in LABELLED_FIELDS[:3]:
-        texts[name] = text_field(row, name)
-        if not texts[name] and name != "completion":
+    """Question, reference answer and completion of a row with all the `needed` fields. Raises InputError naming one."""
+    require(row, needed, ", ".join(needed))
+    question, answer, completion = (text_field(row, name) for name in LABELLED_FIELDS[:3])
+    for name, text in (("question", question), ("reference_answer", answer)):
+        if not text:
             raise InputError(f"{row.location}: field {name!r} is empty; fill it in or leave the row out")
-    return texts["question"], texts["reference_answer"], texts["completion"]
+    return question, answer, completion
+
+
+def require(row: Row, names: Sequence[str], needed: str) -> None:
+    """Raises InputError for the first of `names` that the row lacks. `needed` says what each row needs."""
+    for name in names:
+        if name not in row.fields:
+            raise InputError(
+                f"{row.location}: field {name!r} is missing; each row needs {needed} "
+                f"(this one has {', '.join(map(str, row.fields))})"
+            )
 
 
 def text_field(row: Row, name: str) -> str:
@@ -103,12 +103,11 @@ def split_by_problem(
 ) -> tuple[list[LabelledCompletion], list[LabelledCompletion]]:
     """Split rows into (training, held-out). All completions of a question are on one side (see `problem_key`).
 
-    Whole problems are drawn until the held-out rows are at least the share `held_out` of all rows. Raises InputError if
-    there are fewer than two problems.
+    Problems are drawn until their rows are the share `held_out` of all rows. Raises InputError for less than two.
     """
-    by_problem: dict[str, list[LabelledCompletion]] = {}
+    by_problem: dict[str, list[LabelledCompletion]] = defaultdict(list)
     for row in rows:
-        by_problem.setdefault(problem_key(row.question), []).append(row)
+        by_problem[problem_key(row.question)].append(row)
     if len(by_problem) < 2:
         raise InputError("the labelled rows are all about one problem; holding out needs at least two")
     problems = list(by_problem)

@@ -18,49 +18,19 @@ logger = logging.getLogger(__name__)
 Fault = Callable[[Problem, str], str | None]
 """`(problem, answer) -> why the answer cannot be the problem's reference`, or None if it can. See `Rule.fault`."""
 
-MADE_COUNT = 512
-"""Number of problems of a made world if no limit is set."""
+MADE_COUNT = 512  # problems of a made world, if no limit is set
 LISTED_ROWS = 20
-
-
-@dataclass(frozen=True)
-class BadRow:
-    """A row that cannot be used: its location and the reason."""
-
-    location: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.location}: {self.reason}"
-
-
-@dataclass(frozen=True)
-class Duplicate(BadRow):
-    """A row that repeats an earlier row's question. `first` is the earlier problem, `answer` is this row's answer."""
-
-    first: Problem
-    answer: str
-
-    def contradicts(self, fault: Fault) -> bool:
-        """Whether this row's answer does not verify against the earlier problem's."""
-        return self.answer != self.first.answer and fault(self.first, self.answer) is not None
-
-    def told(self) -> BadRow:
-        """The contradiction as a bad row, with both locations and both answers."""
-        both = f"the answer is {self.answer!r} here and {self.first.answer!r} there"
-        return BadRow(self.location, f"{self.reason}, but {both}")
 
 
 @dataclass
 class LoadedProblems:
-    """The usable problems, and the bad rows and duplicates among the `rows` rows read.
-
-    `skip` and `limit` may leave out more rows, which are not listed.
-    """
+    """The usable problems, and the bad rows and duplicates among the `rows` rows read. `skip` and `limit` are not."""
 
     problems: list[Problem] = field(default_factory=list)
-    bad_rows: list[BadRow] = field(default_factory=list)
-    duplicates: list[Duplicate] = field(default_factory=list)
+    bad_rows: list[str] = field(default_factory=list)
+    """The location of each row that cannot be used, and why."""
+    duplicates: list[tuple[Problem, Problem]] = field(default_factory=list)
+    """Each problem that repeats a question, and the first with that question."""
     rows: int = 0
 
     def summary(self) -> str:
@@ -73,14 +43,12 @@ class LoadedProblems:
 def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems:
     """Read and map the rows, drop duplicates, shuffle, apply `skip` and `limit`, and verify the reference answers.
 
-    `fault` is None if the reward does not depend on the reference answers. They are then not checked, and a missing one
-    becomes an empty text. A duplicate whose answer does not verify against the first answer counts as a bad row: one of
-    the two is wrong, and the first is kept. `max_bad_rows` limits the bad rows. An integer limits their number. A float
-    limits a sum of two shares: rows that were bad in reading, and problems that do not verify. With
+    `fault` is None if the reward does not depend on the reference answers: they are not checked, and a missing one is
+    an empty text. A duplicate whose answer does not verify against the first answer is a bad row. A fraction in
+    `max_bad_rows` limits the sum of two shares: rows that were bad in reading, and problems that do not verify. With
     `unverified: silent` the latter are no bad rows: they name the rule `silent`.
 
-    Raises InputError if the source or a row is invalid, if there are more bad rows than the limit, or no usable problem
-    at all; MissingExtraError for Parquet or a hub data set without the extra `data`.
+    Raises InputError for an invalid source or row, too many bad rows and no usable problem; see also `read_file`.
     """
     loaded = read_problems(config, answers_required=fault is not None)
     without = sum(not problem.answer for problem in loaded.problems)
@@ -88,16 +56,21 @@ def load_problems(config: ProblemsConfig, fault: Fault | None) -> LoadedProblems
         logger.info("%d of %d problems have no reference answer", without, len(loaded.problems))
     given, unverified = loaded.problems, []
     if fault is not None:
-        conflicts = [one for one in loaded.duplicates if one.contradicts(fault)]
-        loaded.bad_rows += [conflict.told() for conflict in conflicts]
-        loaded.duplicates = [one for one in loaded.duplicates if one not in conflicts]
+        agreeing = []
+        for row, first in loaded.duplicates:
+            if row.answer == first.answer or fault(first, row.answer) is None:
+                agreeing.append((row, first))
+            else:
+                both = f"the answer is {row.answer!r} here and {first.answer!r} there"
+                loaded.bad_rows.append(f"{location(row)}: same question as {location(first)}, but {both}")
+        loaded.duplicates = agreeing
         checked = [(problem, fault(problem, problem.answer)) for problem in given]
         if config.unverified == "silent":
             loaded.problems = [problem if why is None else replace(problem, rule="silent") for problem, why in checked]
             if silent := sum(why is not None for _, why in checked):
                 logger.info("the rule is silent on %d of %d problems: it cannot read their answers", silent, len(given))
         else:
-            unverified = [BadRow(location(p), f"answer {p.answer!r} {why}") for p, why in checked if why is not None]
+            unverified = [f"{location(p)}: answer {p.answer!r} {why}" for p, why in checked if why is not None]
             loaded.problems = [problem for problem, why in checked if why is None]
     if loaded.rows == 0:
         raise InputError("the problems are empty: problems.source has no rows")
@@ -129,9 +102,7 @@ def read_problems(config: ProblemsConfig, answers_required: bool = True) -> Load
     for problem in _problems_of(config, loaded.bad_rows, answers_required):
         # Before shuffling and cutting, so that no question ends up in both a training part and a held-out part.
         if problem.question in questions:
-            first = questions[problem.question]
-            reason = f"same question as {location(first)}"
-            loaded.duplicates.append(Duplicate(location(problem), reason, first, problem.answer))
+            loaded.duplicates.append((problem, questions[problem.question]))
             continue
         if problem.id in ids:
             raise InputError(f"{location(problem)}: id {problem.id!r} is used twice; choose another problems.id field")
@@ -147,8 +118,7 @@ def read_problems(config: ProblemsConfig, answers_required: bool = True) -> Load
     return loaded
 
 
-def _problems_of(config: ProblemsConfig, bad_rows: list[BadRow], answers_required: bool) -> Iterator[Problem]:
-    """Every problem of the source; rows without one are added to `bad_rows`."""
+def _problems_of(config: ProblemsConfig, bad_rows: list[str], answers_required: bool) -> Iterator[Problem]:
     split = config.split or "train"
     if config.kind == "made":
         count = config.skip + (config.limit or MADE_COUNT)
@@ -167,9 +137,9 @@ def _problems_of(config: ProblemsConfig, bad_rows: list[BadRow], answers_require
         try:
             yield map_row(row, mapping, fallback_id=f"{name}-{number}")
         except BadValue as error:
-            bad_rows.append(BadRow(row.location, str(error)))
+            bad_rows.append(f"{row.location}: {error}")
 
 
-def _listing(bad_rows: Sequence[BadRow]) -> str:
+def _listing(bad_rows: Sequence[str]) -> str:
     more = [f"  … and {len(bad_rows) - LISTED_ROWS} more"] if len(bad_rows) > LISTED_ROWS else []
     return "\n".join([*(f"  {row}" for row in bad_rows[:LISTED_ROWS]), *more])

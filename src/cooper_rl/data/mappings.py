@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +22,7 @@ class BadValue(ValueError):
 
 
 def text_of(value: Any) -> str:
-    """A field as text: 43.0 becomes `43`, null becomes empty.
-
-    Raises TypeError for a list, an object, a truth value or infinity, which have no single form as text.
-    """
+    """A field as text: 43.0 becomes `43`, null empty. Raises TypeError for a list, an object, true, false, infinity."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, str):
@@ -62,12 +60,13 @@ class Mapping:
 def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
     """Make a problem from a row. `metadata` gets all fields that are not read or omitted, and `location`.
 
-    Raises InputError for a field that is missing or of the wrong type, which names file, line, field and remedy, and
-    BadValue for one that is empty or holds no answer.
+    Raises InputError for a field that is missing or of the wrong type, and BadValue for one without an answer.
     """
     parts = [_read(row, name, mapping.read_question) for name in mapping.question]
-    required = mapping.answer_required
-    answer = _read(row, mapping.answer, mapping.read_answer) if required else _answer_if_any(row, mapping)
+    required, answer = mapping.answer_required, ""
+    if required or mapping.answer in row.fields:
+        with nullcontext() if required else suppress(InputError, BadValue):
+            answer = _read(row, mapping.answer, mapping.read_answer)
     for name, text in ((mapping.question[-1], parts[-1]), (mapping.answer, answer)):
         if not text and (required or name != mapping.answer):
             raise BadValue(f"field {name!r} is empty")
@@ -85,13 +84,6 @@ def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
         metadata={**metadata, "location": row.location},
         rule=rule or mapping.rule,
     )
-
-
-def _answer_if_any(row: Row, mapping: Mapping) -> str:
-    try:
-        return mapping.read_answer(row.fields.get(mapping.answer)).strip()
-    except (TypeError, BadValue):
-        return ""
 
 
 def _read(row: Row, name: str, read: Callable[[Any], str], demand: str = _DEMAND) -> str:
@@ -114,10 +106,7 @@ def join_sentences(parts: list[str]) -> str:
 
 
 def last_boxed(value: Any) -> str:
-    r"""The content of the last `\boxed{}` (or `\fbox{}`, or `\boxed 3`) of a solution, with balanced braces.
-
-    Raises BadValue if there is none, or if its brace is never closed.
-    """
+    r"""The content of the last `\boxed{}` (or `\fbox{}`, or `\boxed 3`). Raises BadValue without one that is closed."""
     text = text_of(value)
     found = list(re.finditer(r"\\(?:boxed|fbox)(?![A-Za-z])", text))
     if not found:
@@ -136,9 +125,9 @@ def last_boxed(value: Any) -> str:
 
 def _gsm8k_answer(value: Any) -> str:
     _, mark, answer = text_of(value).rpartition("####")
-    if not mark:
-        raise BadValue("has no '#### answer' line")
-    return answer.replace(",", "")
+    if mark:
+        return answer.replace(",", "")
+    raise BadValue("has no '#### answer' line")
 
 
 def _without_unit(value: Any) -> str:

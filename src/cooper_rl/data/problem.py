@@ -6,11 +6,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Problem:
-    """One question with its reference answer.
+    """One question with its reference answer. `id` is unique within a data set and stable between runs.
 
-    `id` is unique within a data set and stable between runs. `solution` is a reference solution that ends in the
-    answer, if the data set has one. `metadata` holds the other fields of the row. `rule` names the rule that gives
-    verdicts on the completions: one configured in the run, or a kind. None means the run's default rule.
+    `solution` is a reference solution that ends in the answer. `metadata` holds the other fields of the row. `rule`
+    names the rule that gives the verdicts: one configured in the run, or a kind; None is the run's default.
     """
 
     id: str

@@ -13,15 +13,9 @@ from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-LISTED_PROBLEMS = 10
-
 
 class PromptEncoder:
-    """Builds the prompts of one policy, by default with its chat template.
-
-    `context` is the number of tokens that a prompt may take, which is the model's context minus the completion (see
-    `prompt_room`). Raises InputError if the configuration requires a chat template but the tokenizer has none.
-    """
+    """Builds prompts of at most `context` tokens. Raises InputError if a required chat template is missing."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig, context: int | None = None):
         self.tokenizer = tokenizer
@@ -61,16 +55,13 @@ class PromptEncoder:
         return str(self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The problems whose prompts fit. Call it before training starts.
-
-        Raises InputError if a prompt is too long and `too_long` is `error`, or no prompt fits.
-        """
+        """The problems whose prompts fit. Raises InputError if none does, or if one does not and that is an `error`."""
         if self.max_tokens is None:
             return list(problems)
         lengths = {problem.id: len(self.encode(problem)) for problem in problems}
         long = [f"{name} ({length} tokens)" for name, length in lengths.items() if length > self.max_tokens]
         if long:
-            listed = ", ".join(long[:LISTED_PROBLEMS]) + (", …" if len(long) > LISTED_PROBLEMS else "")
+            listed = ", ".join(long[:10] + ["…"] * (len(long) > 10))
             message = f"{len(long)} of {len(lengths)} prompts are longer than {self.max_tokens} tokens: {listed}"
             if self.config.too_long == "error" or len(long) == len(lengths):
                 raise InputError(
@@ -82,16 +73,27 @@ class PromptEncoder:
 
 
 def prompt_room(context: int | None, max_tokens: int) -> int | None:
-    """The maximum length of a prompt that leaves room for `max_tokens` in `context`; None if `context` is None.
-
-    Raises InputError if no token is left for a prompt.
-    """
+    """The most tokens of a prompt that leaves room for `max_tokens` in `context`. Raises InputError if that is none."""
     if context is not None and context <= max_tokens:
         raise InputError(
             f"max_tokens: {max_tokens} leaves no room for a prompt: the model's context is {context} tokens; "
             "lower max_tokens (rollout.max_tokens in a run), or use a model with a longer context"
         )
     return None if context is None else context - max_tokens
+
+
+def completion_limits(prompts: Sequence[Sequence[int]], max_tokens: int, context: int | None, full: str) -> list[int]:
+    """The most tokens that may follow each prompt: `max_tokens`, or the rest of the `context` if that is less.
+
+    Raises InputError, with the prompt's number and length, for one that is empty or fills the context; `full` then ends
+    the message: "the model's context is 512, so nothing can follow it".
+    """
+    for index, prompt in enumerate(prompts):
+        if len(prompt) == 0:
+            raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
+        if context is not None and len(prompt) >= context:
+            raise InputError(f"prompt {index} has {len(prompt)} tokens and {full}")
+    return [max_tokens if context is None else min(max_tokens, context - len(prompt)) for prompt in prompts]
 
 
 def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]]:
@@ -104,10 +106,7 @@ def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]
 def render_chat(
     tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], arguments: Mapping[str, Any] | None = None
 ) -> str:
-    """The chat as the model sees it, up to the start of its reply. Without a chat template, it is plain paragraphs.
-
-    Raises InputError if the template rejects the chat.
-    """
+    """The chat up to its reply; paragraphs without a chat template. Raises InputError if the template rejects it."""
     if not tokenizer.chat_template:
         return "\n\n".join(message["content"] for message in messages) + "\n\n"
     try:

@@ -15,22 +15,16 @@ from cooper_rl.errors import InputError, MissingExtraError
 
 @dataclass(frozen=True)
 class Row:
-    """One record. `location` tells a user where it is: `file:line`, or `file:row n` if the file has no lines.
-
-    `name` is the record's key in files of the shape `{"Problem_1": {...}}`.
-    """
+    """One record. `location` is `file:line`, or `file:row n` if the file has no lines."""
 
     location: str
     fields: dict[str, Any]
     name: str | None = None
+    """The record's key in files of the shape `{"Problem_1": {...}}`."""
 
 
 def read_file(path: Path) -> Iterator[Row]:
-    """Stream the rows of a .jsonl, .json, .csv, .tsv or .parquet file.
-
-    Raises InputError for a missing file, an unknown suffix, or content that cannot be parsed (with file and line), and
-    MissingExtraError for a Parquet file if pyarrow is not installed.
-    """
+    """The rows of a JSONL, JSON, CSV, TSV or Parquet file. Raises InputError or, without pyarrow, MissingExtraError."""
     readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
     readers |= {".tsv": partial(_read_csv, dialect="excel-tab"), ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
@@ -145,11 +139,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
 
 def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
-    """Stream the rows of a Hugging Face data set (a hub name, or a local folder that `datasets` can load).
-
-    Raises InputError if there is no such data set, subset or split, or if the hub cannot be reached, and
-    MissingExtraError if `datasets` is not installed.
-    """
+    """Stream a data set of the hub or a folder. Raises InputError or, without `datasets`, MissingExtraError."""
     try:
         from datasets import load_dataset  # noqa: PLC0415
         from datasets.exceptions import DatasetsError  # noqa: PLC0415

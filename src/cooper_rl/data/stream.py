@@ -8,15 +8,12 @@ from typing import Any
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 
-SETTING_OF = {"problems": "problems", "batch_size": "problems_per_step", "seed": "seed"}
-"""Maps the parts of a stream's identity to their names in a run's configuration."""
-
 
 class ProblemStream:
-    """An endless stream of batches. Every epoch holds each problem once, freshly shuffled.
+    """An endless stream of batches, in an order that depends only on the problems, `batch_size` and `seed`.
 
-    A batch may span two epochs. The order depends only on the problems, `batch_size` and `seed`. Raises InputError for
-    fewer problems than `batch_size`.
+    Every epoch holds each problem once, freshly shuffled. A batch may span two epochs. Raises InputError for fewer
+    problems than `batch_size`.
     """
 
     def __init__(self, problems: Sequence[Problem], batch_size: int, seed: int):
@@ -46,7 +43,6 @@ class ProblemStream:
         return [self._problems[index] for index in taken]
 
     def problem(self, id: str) -> Problem:
-        """The problem of this id. Raises KeyError where there is none."""
         return self._by_id[id]
 
     @property
@@ -76,14 +72,12 @@ class ProblemStream:
         return self._identity() | {"epoch": self.epoch, "position": self._position}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue exactly after the batch at which `state` was taken.
-
-        Raises InputError if the state belongs to other problems, another batch size or another seed.
-        """
+        """Continue after the batch at which `state` was taken. Raises InputError for a state of another stream."""
         for name, value in self._identity().items():
             if state.get(name) != value:
+                setting = name.replace("batch_size", "problems_per_step")
                 raise InputError(
-                    f"the checkpoint's data cursor has {SETTING_OF[name]} {state.get(name)}, this run has {value}; "
+                    f"the checkpoint's data cursor has {setting} {state.get(name)}, this run has {value}; "
                     "resume with the problems, problems_per_step and seed that the run started with"
                 )
         self._start()

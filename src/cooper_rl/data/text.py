@@ -1,5 +1,4 @@
-"""Forms of a completion: the one that every reward model reads, which reveals no label; one safe to print; one set
-apart from the instructions around it."""
+"""Forms of a completion: as every reward model reads it, safe to print, and set apart from instructions around it."""
 
 import re
 
@@ -10,10 +9,10 @@ _BRACKETS = re.compile(r"<{3,}|>{3,}")
 
 
 def normalise(text: str) -> str:
-    """The form in which a reward model reads every completion, in training and in scoring, whoever wrote it.
+    """The form in which a reward model reads every completion, whoever wrote it. It reveals no label.
 
-    Line ends become newlines. Whitespace at the end of lines and at both ends of the text is removed, and so are
-    end-of-turn markers that a server left in. Several blank lines become one. Applying it twice changes nothing.
+    Line ends become newlines, and several blank lines one. Whitespace at the end of lines and at both ends goes, and so
+    do end-of-turn markers that a server left in. Applying it twice changes nothing.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     text = "\n".join(line.rstrip() for line in lines).strip()
@@ -26,11 +25,7 @@ def normalise(text: str) -> str:
 
 
 def fenced(text: str, most_chars: int | None = None) -> str:
-    """The normalised text between lines of angle brackets, which are longer than any such run inside the text.
-
-    The text can therefore not close its own fence. A text of more than `most_chars` characters loses its middle, never
-    its end.
-    """
+    """The normalised text in a fence that it cannot close. Of more than `most_chars` characters it loses the middle."""
     text = normalise(text)
     if most_chars is not None and len(text) > most_chars:
         half = most_chars // 2

@@ -11,26 +11,23 @@ if TYPE_CHECKING:
     from cooper_rl.engines.base import PolicyLearner, RewardModelLearner, Sampler
     from cooper_rl.engines.config import LearnerConfig
 
-ENGINES = Kinds("engine", "cooper_rl.engines.kinds", ["policy", "reward_model", "sampler"])
-"""The kinds of `engine`, listed in `kinds.py`."""
+ENGINES = Kinds("engine", "cooper_rl.engines.ray.config", ["policy", "reward_model", "sampler"])
+"""The kinds of `engine`. The home's module is built on the other two engines, so it imports them all."""
 
 
 class Engine(Protocol):
     """The settings of an engine, which build its learners and its sampler.
 
     All three methods raise InputError for a model folder that they cannot use. `total_steps` is the number of optimizer
-    steps in the whole run, over which the learning rate is scheduled. A learner that is not `trainable` only computes.
-    An engine may also have `check(policy: LearnerConfig, sampling: SamplingParams)`, which raises InputError for
-    settings that cannot work, before any model is loaded.
+    steps in the whole run. A learner that is not `trainable` only computes. An engine may also have `check(policy:
+    LearnerConfig, sampling: SamplingParams)`, which raises InputError before any model is loaded.
     """
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> PolicyLearner:
         """A causal language model: the policy or, if it is not trainable, the reference policy."""
         ...
 
-    def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RewardModelLearner:
-        """A reward model."""
-        ...
+    def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RewardModelLearner: ...
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
         """A sampler for the policy, without weights yet. It draws at most `max_rows` completions at once (0: all)."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:  # this module is also imported where settings are checked and
     from torch import Tensor
 
 Metrics = dict[str, float]
+Prompts = Sequence[Sequence[int]]
+Lengths = Int[np.ndarray, " B"]
+PerToken = Float[np.ndarray, " N"]
 
 
 class EngineLost(RuntimeError):
@@ -29,34 +32,40 @@ class PolicyBatch:
     All log-probabilities, also those that the learner computes, are in nats and of the logits divided by `temperature`.
     """
 
-    token_ids: Column
-    """B rows, each a prompt followed by its completion."""
-    lengths: Int[np.ndarray, " B"]
-    """The last `lengths[i]` tokens of row i are the completion."""
-    advantages: Float[np.ndarray, " N"]
-    weights: Float[np.ndarray, " N"]
+    token_ids: Column  # B rows, each a prompt followed by its completion
+    lengths: Lengths  # the last `lengths[i]` tokens of row i are the completion
+    advantages: PerToken
+    weights: PerToken
     """The share of each token in the step's loss. It already includes masking, aggregation and normalisation over the
     *whole* step, so that micro-batches add up exactly."""
-    old_logprobs: Float[np.ndarray, " N"]
-    """Log-probabilities under the policy as it was before the step's first update."""
-    sampler_logprobs: Float[np.ndarray, " N"]
-    """Log-probabilities that the sampler reported."""
-    reference_logprobs: Float[np.ndarray, " N"] | None = None
-    """Log-probabilities under the reference policy; needed for a KL term in the loss."""
+    old_logprobs: PerToken  # under the policy as it was before the step's first update
+    sampler_logprobs: PerToken  # as the sampler reported them
+    reference_logprobs: PerToken | None = None  # under the reference policy; needed for a KL term in the loss
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
         tokens = int(self.lengths.sum())
         if len(self.lengths) != len(self.token_ids):
             raise ValueError(f"{len(self.lengths)} completion lengths for {len(self.token_ids)} rows")
-        for name in ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs"):
-            if (values := getattr(self, name)) is not None and len(values) != tokens:
+        for name, values in self.flat.items():
+            if len(values) != tokens:
                 raise ValueError(f"{len(values)} {name} for {tokens} completion tokens")
 
     @property
     def offsets(self) -> Int[np.ndarray, " B+1"]:
         """Completion i occupies `offsets[i]` to `offsets[i + 1]` in the flat arrays."""
         return offsets_of(self.lengths)
+
+    @property
+    def flat(self) -> dict[str, PerToken]:
+        names = ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs")
+        return {name: values for name in names if (values := getattr(self, name)) is not None}
+
+    def take(self, rows: Sequence[int]) -> Self:
+        """Some of the completions. Their weights stay the same."""
+        tokens = Column(self.advantages, self.offsets).places(rows)
+        flat = {name: values[tokens] for name, values in self.flat.items()}
+        return replace(self, token_ids=self.token_ids.take(rows), lengths=self.lengths[rows], **flat)
 
 
 class _Rows:
@@ -71,13 +80,15 @@ class PairBatch(_Rows):
 
     positives: list[list[int]]
     negatives: list[list[int]]
-    weights: list[float]
-    """The share of each pair in the step's loss (1 / number of valid pairs for a plain mean)."""
+    weights: list[float]  # the share of each pair in the step's loss (1 / number of valid pairs for a plain mean)
 
     @property
     def inputs(self) -> list[list[int]]:
-        """All inputs: the positives, then the negatives."""
         return self.positives + self.negatives
+
+    @property
+    def columns(self) -> list[Column]:
+        return [Column.of(self.positives), Column.of(self.negatives)]
 
 
 @dataclass(frozen=True)
@@ -90,8 +101,11 @@ class LabelledBatch(_Rows):
 
     @property
     def inputs(self) -> list[list[int]]:
-        """All inputs."""
         return self.token_ids
+
+    @property
+    def columns(self) -> list[Column]:
+        return [Column.of(self.token_ids)]
 
 
 class Learner(Protocol):
@@ -117,11 +131,7 @@ class Learner(Protocol):
 
 
 class PolicyLearner(Learner, Protocol):
-    """A causal language model."""
-
-    def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
-    ) -> Float[np.ndarray, " N"]:
+    def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         """Log-probabilities (nats) of the last `lengths[i]` tokens of each row, row after row.
 
         They are log softmax(logits / temperature), of the distribution that is sampled at that temperature (> 0).
@@ -136,40 +146,34 @@ class WeightSender(Protocol):
     def sync_weights(self, version: str) -> None:
         """Send all weights as they are now; the samplers name `version` afterwards. Parameters may be DTensors."""
 
-    def disconnect(self) -> None:
-        """Leave the transfer."""
+    def disconnect(self) -> None: ...
 
 
 class RewardModelLearner(Learner, Protocol):
-    """A reference-based reward model with one output."""
-
     def score(self, token_ids: list[list[int]]) -> "Tensor":
         """Logits, float32 [len(token_ids)], on the CPU."""
         ...
 
 
 class Sampler(Protocol):
-    """An engine that draws completions from a policy's current weights."""
+    """Draws completions from a policy's current weights."""
 
-    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
+    def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> Samples:
         """Draw `n` completions for each prompt (token ids): row `p * n + i` is sample i of prompt p.
 
-        The same weights, prompts, parameters and seed give the same completions.
+        Equal calls draw equal completions.
         """
         ...
 
     def sync_weights(self, learner: PolicyLearner) -> None:
-        """Take over the learner's current weights. Called before each step's `sample`.
-
-        Raises TypeError, which names both, for a learner whose weights this sampler cannot take.
-        """
+        """Take over the current weights, before each step's `sample`. Raises TypeError for a learner it cannot take."""
 
 
 @runtime_checkable
 class AheadSampler(Sampler, Protocol):
     """A sampler that can draw while this process does something else. `rollout.lag: 1` makes use of it."""
 
-    def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
+    def submit(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
         """`sample` without waiting; the future's `result` raises what `sample` raises."""
         ...
 
@@ -183,9 +187,7 @@ class MeasuredSampler(Protocol):
         ...
 
 
-def sample_at_once(
-    sampler: Sampler, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int
-) -> "Future[Samples]":
+def sample_at_once(sampler: Sampler, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
     """`submit` for a sampler that has none: the completions are drawn when this returns."""
     future: Future[Samples] = Future()
     try:

@@ -8,19 +8,15 @@ from pathlib import Path
 from typing import Any
 
 MEASURED = ("time/", "memory/", "gpu_memory/", "rule/lost")
-"""How the names of metrics begin that tell of the machine. Equal runs differ in these metrics and in no others."""
-VERIFY_S = "verify_s"
-"""The field of a recorded completion that tells of the machine: the CPU seconds that its verdict cost."""
+"""How the names of metrics begin that tell of the machine: the only ones in which equal runs differ."""
+VERIFY_S = "verify_s"  # the field of a recorded completion that tells of the machine: its verdict's CPU seconds
 _MIB = 2**20
 _STATUS = Path("/proc/self/status")
 
 
 class Clock:
-    """Wall seconds of the parts of a step as `time/<part>`, and what memory they take, as far as the system tells.
-
-    `memory/<part>` is the main memory in MiB that this process holds at the end of a part, `memory/peak` the most that
-    it ever held. `gpu_memory/<part>` is the most in MiB that PyTorch had allocated on one GPU during a part. For that
-    the clock resets PyTorch's peak statistics. Parts that overlap disturb each other's peaks.
+    """Wall seconds of the parts of a step as `time/<part>`, and in MiB `memory/<part>`, held at a part's end,
+    `memory/peak`, and `gpu_memory/<part>`, PyTorch's peak on one GPU, which overlapping parts reset for each other.
     """
 
     def __init__(self) -> None:
@@ -29,7 +25,6 @@ class Clock:
 
     @contextmanager
     def measure(self, part: str) -> Iterator[None]:
-        """Measure the block as `part`."""
         _gpus("reset_peak_memory_stats")  # PyTorch has one peak for the whole process
         start = time.perf_counter()
         yield
@@ -38,13 +33,12 @@ class Clock:
         self._note("gpu_memory", part, max((most / _MIB for most in _gpus("max_memory_allocated")), default=None))
 
     def metrics(self) -> dict[str, float]:
-        """The parts measured so far, `memory/peak`, and `time/step`: the time since the clock was created."""
+        """Those of the parts, `memory/peak`, and `time/step`: the time since the clock was created."""
         self._note("time", "step", time.perf_counter() - self._start)
         self._note("memory", "peak", peak_mib())
         return self.parts()
 
     def parts(self) -> dict[str, float]:
-        """The parts measured so far."""
         return dict(self._measured)
 
     def _note(self, kind: str, name: str, value: float | None) -> None:
@@ -64,7 +58,7 @@ def peak_mib() -> float | None:
 
 
 def _gpus(ask: str) -> list[Any]:
-    """What this function of `torch.cuda` says for each GPU. A process that has not loaded PyTorch stays without it."""
+    """What this function of `torch.cuda` says for each GPU; PyTorch is not loaded for it."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return []
@@ -73,7 +67,5 @@ def _gpus(ask: str) -> list[Any]:
 
 def _status_mib(field: str) -> float | None:
     """A field of the system's status of this process, in MiB. None where the system does not tell, as on macOS."""
-    if not _STATUS.exists():
-        return None
-    lines = _STATUS.read_text(encoding="utf-8").splitlines()
+    lines = _STATUS.read_text(encoding="utf-8").splitlines() if _STATUS.exists() else []
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(field)), None)

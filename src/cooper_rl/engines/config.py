@@ -9,14 +9,14 @@ from cooper_rl.config.base import Config
 from cooper_rl.errors import MissingExtraError
 
 StopReason = Literal["stop", "length"]
+Autocast = Literal["off", "bfloat16"]
 
 
 class LoraConfig(Config):
     """LoRA (Hu et al. 2021, arXiv 2106.09685): weights stay as they are, and the product of two thin matrices, B A
     times `alpha / rank`, is trained beside each of them. B starts at zero, so training starts at the model itself.
 
-    A reward model's head is trained whole. LoRA wants about ten times the learning rate of full training.
-    """
+    A reward model's head is trained whole. LoRA wants about ten times the learning rate of full training."""
 
     rank: int = Field(default=32, ge=1)
     """Columns of B and rows of A."""
@@ -35,7 +35,7 @@ class LoraConfig(Config):
     """Seeds A."""
 
     def check(self) -> None:
-        """Raises MissingExtraError, before any model is loaded, where a library that this needs is missing."""
+        """Raises MissingExtraError where a library that this needs is missing."""
         if find_spec("peft") is None:
             raise MissingExtraError("lora: needs peft (the extra `lora`): pip install peft")
         if self.load_in_4bit and find_spec("bitsandbytes") is None:
@@ -72,7 +72,7 @@ class LearnerConfig(Config):
     """Compute a beginning that several rows share only once, and pad nothing, if the model's attention allows it."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
-    autocast: Literal["off", "bfloat16"] = "off"
+    autocast: Autocast = "off"
     """Precision of the matrix products; the weights stay float32. A CPU with bfloat16 instructions holds packed copies
     of the weights of linear layers: 4 bytes a weight, 2 for a model that is not trained."""
     cpu_kernels: Literal["auto", "torch", "onednn"] = "auto"
@@ -115,6 +115,5 @@ class SamplingParams(Config):
     @property
     def truncations(self) -> list[str]:
         """The settings under which some tokens cannot be drawn at all, as "name: value"."""
-        names = ("top_p", "top_k", "min_p", "min_tokens")
-        values = {name: getattr(self, name) for name in names}
-        return [f"{name}: {value}" for name, value in values.items() if value != type(self).model_fields[name].default]
+        values = self.model_dump(include={"top_p", "top_k", "min_p", "min_tokens"}, exclude_defaults=True)
+        return [f"{name}: {value}" for name, value in values.items()]

@@ -10,28 +10,31 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 import torch.distributed as dist
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from transformers import PreTrainedModel
 
-from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, PolicyBatch, WeightSender
+from cooper_rl.engines.base import LabelledBatch, Lengths, Metrics, PairBatch, PerToken, PolicyBatch, WeightSender
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import BFloat16Linear
-from cooper_rl.engines.local.adapter import dropouts, plain_weights, save_adapter
+from cooper_rl.engines.local.adapter import dropouts, plain_weights
 from cooper_rl.engines.local.device import resolve_device
-from cooper_rl.engines.local.learner import TorchLearner, disk_errors, save_trainer_state
+from cooper_rl.engines.local.learner import (
+    TorchLearner,
+    TorchPolicyLearner,
+    TorchRewardModelLearner,
+    check_not_empty,
+    check_prompts,
+)
 from cooper_rl.engines.local.packing import families
-from cooper_rl.engines.local.policy import TorchPolicyLearner, check_prompts
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner, check_not_empty
 from cooper_rl.errors import InputError
 from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.losses.reward_model import RewardLoss
 from cooper_rl.rollouts import Column, offsets_of
 
-OpenSender = Callable[[PreTrainedModel, int], WeightSender]
-"""Opens a process's end of a transfer, given the sharded model and the process's number."""
+OpenSender = Callable[[PreTrainedModel, int], WeightSender]  # given the sharded model and the process's number
 
 
 class ShardedLearner:
@@ -42,8 +45,7 @@ class ShardedLearner:
     they agree on the number of passes first, and those with less work make passes of weight 0.
     """
 
-    local: ClassVar[Any]
-    """The class of the in-process learner."""
+    local: ClassVar[Any]  # the class of the in-process learner
 
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
@@ -71,19 +73,10 @@ class ShardedLearner:
     @torch.no_grad()
     def save(self, directory: Path) -> None:
         """See `Learner`. All processes see the folder's disk; weights are gathered one at a time."""
-        learner, first = self.learner, self.rank == 0
-        with disk_errors(directory):
-            if learner.base_fingerprint is not None:
-                self.model.reshard()
-                save_adapter(directory, learner.model, learner.base_fingerprint, writes=first)
-            else:
-                weights = {name: tensor.cpu() for name, tensor in self.full_weights() if first}
-                if first:
-                    learner.model.save_pretrained(directory, state_dict=weights)
-            if first and learner.tokenizer is not None:
-                learner.tokenizer.save_pretrained(directory)
-            moments = learner.optimizer
-            save_trainer_state(directory, learner.model, moments, learner.counters(), self.rank, self.ranks)
+        self.model.reshard()
+        adapted = self.learner.base_fingerprint is not None  # its weights are those of the adapter alone
+        weights = None if adapted else {name: tensor.cpu() for name, tensor in self.full_weights() if self.rank == 0}
+        self.learner.save(directory, weights, self.rank, self.ranks)
         dist.barrier()
 
     def load(self, directory: Path) -> None:
@@ -91,53 +84,50 @@ class ShardedLearner:
         self.learner.load(directory)
 
     def full_weights(self) -> Any:
-        """Names and whole tensors, one after the other, with an adapter merged into its base. All processes iterate.
-
-        A weight with two names comes once.
-        """
+        """Names, each once, and whole tensors, with an adapter merged into its base. All processes iterate."""
         self.model.reshard()
         yield from plain_weights(self.model)
         parameters = {name for name, _ in self.model.named_parameters(remove_duplicate=False)}
         yield from ((name, buffer) for name, buffer in self.model.state_dict().items() if name not in parameters)
 
-    def passes(self, rows: list[int], *columns: Column) -> int:
-        """The number of passes that this process needs for its share, these rows of the columns."""
-        return len(self.learner.microbatches(*(column.take(rows) for column in columns))) if rows else 0
-
-    def train(self, passes: int, mine: Any, weightless: Any, loss: Any, count: int) -> Metrics:
-        """Accumulate the gradient of this process's share `mine`, of `count` rows or tokens, or of none.
-
-        Returns the metrics of the whole batch: `loss` is a sum over it, everything else a mean.
+    def train(self, mine: Any, columns: Sequence[Column], weightless: Any, loss: Any, count: int) -> Metrics:
+        """Accumulate the gradient of this process's share `mine` (rows of `columns`), of `count` rows or tokens.
+        Returns metrics of the whole batch: `loss` is a sum, everything else a mean.
         """
         if dropouts(self.model):  # seeded, so that a resumed run drops what the run would have dropped
             numbers = (self.learner.steps, self._calls, self.rank)
             torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
         self._calls += 1
         local: Any = self.learner
-        first = self._together(max(1, passes), passes, local.forward_backward, (mine, loss), (weightless, loss))[0]
-        metrics = first if passes else dict.fromkeys(first, 0.0)
+        found, passes = self._together(1, columns, local.forward_backward, (mine, loss), (weightless, loss))
+        metrics = found if passes else dict.fromkeys(found, 0.0)
         sums = [count, *(value * (1 if name == "loss" else count) for name, value in metrics.items())]
-        total, *found = self._added(np.array(sums, np.float64)).tolist()
+        total, *added = self._added(np.array(sums, np.float64)).tolist()
         sizes = [1 if name == "loss" else max(1, total) for name in metrics]
-        return {name: value / size for name, value, size in zip(metrics, found, sizes, strict=True)}
+        return {name: value / size for name, value, size in zip(metrics, added, sizes, strict=True)}
 
     def infer(
-        self, passes: int, verb: Callable[..., Any], mine: tuple, filler: tuple, found: np.ndarray, places: Any
+        self, column: Column, verb: Callable[..., Any], mine: tuple, filler: tuple, found: np.ndarray, places: Any
     ) -> np.ndarray:
-        """Call `verb` without gradient; what it gives for this process's share `mine` belongs at `places` of `found`.
-
-        Returns `found`, which is all zeros here, with the results of all processes.
+        """Call `verb` without gradient. Its result for this process's share `mine` goes to `places` of `found`, all
+        zeros here, which is returned with the results of all processes.
         """
-        results = self._together(passes, passes, verb, mine, filler)
+        result, passes = self._together(0, [column], verb, mine, filler)
         self.model.reshard()  # no backward pass comes that would do it
         if passes:
-            found[places] = results[0]
+            found[places] = result
         return self._added(found)
 
-    def _together(self, least: int, passes: int, verb: Callable[..., Any], mine: tuple, filler: tuple) -> list[Any]:
-        """Call `verb` with `mine`, which takes `passes`, and with the `filler` until all have made as many passes."""
-        most = int(_reduced(torch.tensor(least, device=self.device), dist.ReduceOp.MAX))
-        return [*([verb(*mine)] if passes else []), *(verb(*filler) for _ in range(most - passes))]
+    def _together(
+        self, least: int, columns: Sequence[Column], verb: Callable[..., Any], mine: tuple, filler: tuple
+    ) -> tuple[Any, int]:
+        """Call `verb` with `mine`, the rows of `columns`, and with the `filler` until all have made as many passes.
+        Returns the first result, and the number of passes of `mine`.
+        """
+        passes = len(self.learner.microbatches(*columns)) if len(columns[0]) else 0
+        most = int(_reduced(torch.tensor(max(least, passes), device=self.device), dist.ReduceOp.MAX))
+        results = [*([verb(*mine)] if passes else []), *(verb(*filler) for _ in range(most - passes))]
+        return next(iter(results), None), passes
 
     def _added(self, values: Shaped[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
         """The sum of the processes' arrays; it is exact where all but one of them are 0."""
@@ -145,46 +135,40 @@ class ShardedLearner:
 
 
 class ShardedPolicyLearner(ShardedLearner):
-    """One process of a causal language model; implements `PolicyLearner`."""
-
     local = TorchPolicyLearner
     learner: TorchPolicyLearner
     _sender: WeightSender | None = None
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
-        rows = self._rows(batch.token_ids, batch.lengths)
-        tokens = Column(batch.advantages, batch.offsets).places(rows)
-        mine = _with_tokens(batch, batch.token_ids.take(rows), batch.lengths[rows], lambda values: values[tokens])
-        weightless = _with_tokens(batch, _TWO_TOKENS, np.array([1]), lambda _: np.zeros(1))
-        return self.train(self.passes(rows, batch.token_ids), mine, weightless, loss, len(tokens))
+        mine = batch.take(self._rows(batch.token_ids, batch.lengths))
+        zeros: Any = dict.fromkeys(batch.flat, np.zeros(1))
+        weightless = replace(batch, token_ids=_TWO_TOKENS, lengths=np.array([1]), **zeros)
+        return self.train(mine, [mine.token_ids], weightless, loss, len(mine.weights))
 
-    def logprobs(
-        self, token_ids: Column, lengths: Int[np.ndarray, " B"], temperature: float = 1.0, adapter: bool = True
-    ) -> Float[np.ndarray, " N"]:
+    def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         rows = self._rows(token_ids, lengths)
+        share = token_ids.take(rows)
         return self.infer(
-            self.passes(rows, token_ids),
+            share,
             self.learner.logprobs,
-            mine=(token_ids.take(rows), lengths[rows], temperature, adapter),
+            mine=(share, lengths[rows], temperature, adapter),
             filler=(_TWO_TOKENS, np.array([1]), temperature, adapter),
             found=np.zeros(int(lengths.sum()), np.float64 if self.model.dtype.itemsize == 8 else np.float32),
             places=Column(np.arange(lengths.sum()), offsets_of(lengths)).places(rows),
         )
 
     def connect(self, open_sender: OpenSender) -> None:
-        """Open this process's end of a transfer, in place of the one before."""
         if self._sender is not None:
             self._sender.disconnect()
         self._sender = open_sender(self.learner.model, self.rank)
 
     def sync_weights(self, version: str) -> None:
-        """Send all weights as they are now. Every process calls this, to gather each weight together."""
         if self._sender is None:
             raise RuntimeError("no transfer is open: call connect first")
-        self.model.reshard()
+        self.model.reshard()  # every process, to gather each weight together
         self._sender.sync_weights(version)
 
-    def _rows(self, token_ids: Column, lengths: Int[np.ndarray, " B"]) -> list[int]:
+    def _rows(self, token_ids: Column, lengths: Lengths) -> list[int]:
         check_prompts(token_ids.lengths, lengths)  # by all processes, or those without such a row would wait forever
         return shares(token_ids.lengths.tolist(), same_prompt(token_ids, lengths), self.ranks)[self.rank]
 
@@ -192,36 +176,21 @@ class ShardedPolicyLearner(ShardedLearner):
 _TWO_TOKENS = Column.of([[0, 0]])
 
 
-def _with_tokens(
-    batch: PolicyBatch, token_ids: Column, lengths: Int[np.ndarray, " B"], of: Callable[[np.ndarray], np.ndarray]
-) -> PolicyBatch:
-    """The batch with other completions; `of` gives their numbers from those of the batch."""
-    names = ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs")
-    flat = {name: of(values) for name in names if (values := getattr(batch, name)) is not None}
-    return replace(batch, token_ids=token_ids, lengths=lengths, **flat)
-
-
 class ShardedRewardModelLearner(ShardedLearner):
-    """One process of a sequence-classification model with one label; implements `RewardModelLearner`."""
-
     local = TorchRewardModelLearner
     learner: TorchRewardModelLearner
 
     def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
+        mine = batch.take(self._rows(*batch.columns))
         pairs = isinstance(batch, PairBatch)
-        columns = [Column.of(rows) for rows in ((batch.positives, batch.negatives) if pairs else (batch.token_ids,))]
-        rows = self._rows(*columns)
-        mine = batch.take(rows)
         weightless = PairBatch([[0]], [[0]], [0.0]) if pairs else LabelledBatch([[0]], [0.0], [0.0])
-        return self.train(self.passes(rows, *columns), mine, weightless, loss, len(rows))
+        return self.train(mine, mine.columns, weightless, loss, len(mine.weights))
 
     def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
         column = Column.of(token_ids)
         rows, zeros = self._rows(column), np.zeros(len(token_ids), np.float32)
         mine = ([token_ids[i] for i in rows],)
-        return torch.from_numpy(
-            self.infer(self.passes(rows, column), self.learner.score, mine, filler=([[0]],), found=zeros, places=rows)
-        )
+        return torch.from_numpy(self.infer(column.take(rows), self.learner.score, mine, ([[0]],), zeros, rows))
 
     def _rows(self, *columns: Column) -> list[int]:
         """This process's rows; rows that share a prefix in the first column stay together."""
@@ -247,10 +216,10 @@ def rank_device(name: str) -> torch.device:
 def shard(model: PreTrainedModel, device: torch.device, bfloat16: bool) -> Callable[..., Any]:
     """Shard a whole model over all processes, and move it to `device` layer by layer. Every process calls this.
 
-    Returns a function that runs another one as a pass through the model: FSDP2 gathers weights when a pass begins, and
-    by itself it sees only calls of `forward`. The gradients of the processes are added, not averaged, because the
-    weights of a loss are shares of the whole step. With `bfloat16`, products and gathered weights are in bfloat16, and
-    shards, gradients and their sum in float32. Raises InputError for a model that FSDP2 does not take.
+    Returns a function that runs another one as a pass through the model: by itself FSDP2 gathers weights only for calls
+    of `forward`. Gradients of the processes are added, because the weights of a loss are shares of the whole step. With
+    `bfloat16`, products and gathered weights are in bfloat16, and shards, gradients and their sum in float32. Raises
+    InputError for a model that FSDP2 does not take.
     """
     how: dict[str, Any] = {"mesh": init_device_mesh(device.type, (dist.get_world_size(),))}
     if bfloat16 and device.type == "cuda":
@@ -279,8 +248,8 @@ def shard(model: PreTrainedModel, device: torch.device, bfloat16: bool) -> Calla
 def shares(costs: Sequence[int], groups: Sequence[Sequence[int]], ranks: int) -> list[list[int]]:
     """The rows of each of `ranks` processes, in ascending order; row i costs `costs[i]` (tokens).
 
-    A group's rows share a prefix that is computed once, so a group stays whole, unless it costs more than an even
-    share: it is then cut. The most expensive piece comes first; each goes to the process with the least work so far.
+    A group, whose rows share a prefix, is cut only if it costs more than an even share. The most expensive piece comes
+    first; each goes to the process with the least work so far.
     """
     even, pieces = sum(costs) / ranks, []
     for group in groups:
@@ -300,8 +269,7 @@ def shares(costs: Sequence[int], groups: Sequence[Sequence[int]], ranks: int) ->
     return [sorted(rows) for rows in taken]
 
 
-def same_prompt(token_ids: Column, lengths: Int[np.ndarray, " B"]) -> list[list[int]]:
-    """Rows with the same tokens before their last `lengths[i]`."""
+def same_prompt(token_ids: Column, lengths: Lengths) -> list[list[int]]:
     groups: dict[bytes, list[int]] = {}
     for i, row in enumerate(token_ids):
         groups.setdefault(row[: len(row) - lengths[i]].tobytes(), []).append(i)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedConfig
 from transformers.cache_utils import Cache, DynamicLayer
@@ -12,10 +12,7 @@ GROWTH = 32
 
 
 class BufferedLayer(DynamicLayer):
-    """Keys and values of one full-attention layer, with free columns after the filled ones.
-
-    `keys` and `values` are buffers [rows, heads, capacity, head size]. Only their first `length` columns are in use.
-    """
+    """Keys and values of one full-attention layer: buffers [rows, heads, capacity, head size], used up to `length`."""
 
     keys: Any
     values: Any
@@ -24,14 +21,8 @@ class BufferedLayer(DynamicLayer):
         super().__init__()
         self.length = 0
 
-    def update(
-        self,
-        key_states: Float[Tensor, "rows heads new size"],
-        value_states: Float[Tensor, "rows heads new size"],
-        *args,
-        **kwargs,
-    ) -> tuple[Tensor, Tensor]:
-        """Append the new columns, and return views of all columns so far [rows, heads, length, size]."""
+    def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs) -> tuple[Tensor, Tensor]:
+        """Append new columns [rows, heads, new, size], and return views of all so far [rows, heads, length, size]."""
         start, self.length = self.length, self.length + key_states.shape[-2]
         if start == 0:
             # A prefill gets no free columns: its rows are about to be repeated, and the free columns would be copied.
@@ -46,7 +37,6 @@ class BufferedLayer(DynamicLayer):
 
     @property
     def filled(self) -> tuple[Tensor, Tensor]:
-        """Keys and values of the filled columns, [rows, heads, length, size]."""
         return self.keys[:, :, : self.length], self.values[:, :, : self.length]
 
     def reorder_cache(self, beam_idx: Int[Tensor, " kept"]) -> None:
@@ -67,12 +57,9 @@ class BufferedLayer(DynamicLayer):
         self.length = 0
 
 
-def keep_in_place(
-    buffer: Float[Tensor, "rows heads columns size"], rows: Int[Tensor, " kept"], filled: int | None = None
-) -> Float[Tensor, "kept heads columns size"]:
-    """The buffer with `rows[i]` as row i. Its memory is used again as long as at least half of it is needed.
-
-    Only the first `filled` columns (default: all) keep their contents. A row may be named once.
+def keep_in_place(buffer: Tensor, rows: Int[Tensor, " kept"], filled: int | None = None) -> Tensor:
+    """The buffer [rows, heads, columns, size] with `rows[i]` as row i, each named once and valid up to column `filled`
+    (default: all). Its memory is used again as long as at least half of it is needed.
     """
     held = buffer.untyped_storage().nbytes() // buffer.element_size()
     if 2 * len(rows) * buffer[0].numel() < held:
@@ -102,7 +89,6 @@ def filling_gaps(kept: Int[Tensor, " kept"]) -> Int[Tensor, " kept"]:
 
 
 def build_cache(config: PreTrainedConfig) -> Cache:
-    """An empty cache for one batch. It is buffered if every layer is full attention, else transformers' own."""
     cache = DynamicCache(config=config)
     if any(type(layer) is not DynamicLayer for layer in cache.layers):
         return cache
@@ -111,5 +97,5 @@ def build_cache(config: PreTrainedConfig) -> Cache:
 
 
 def tolerates_padding(config: PreTrainedConfig) -> bool:
-    """Whether left-padding leaves the result exact. A recurrent state (Mamba, linear attention) would absorb it."""
+    """Whether left-padding leaves the result exact: a recurrent state (Mamba, linear attention) would absorb it."""
     return not any(hasattr(layer, "recurrent_states") for layer in DynamicCache(config=config).layers)

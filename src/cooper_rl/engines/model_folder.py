@@ -13,15 +13,14 @@ from huggingface_hub.utils import validate_repo_id
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
 
-HUB_TIMEOUT_S = 5.0
-"""Seconds to wait for the hub's answer whether it has a model. Without a network transformers waits 46 s."""
+HUB_TIMEOUT_S = 5.0  # without a network transformers waits 46 s
 
 
 def local_folder(path: str) -> Path | None:
     """The model's folder, or None for a name that the hub or its cache serves ("owner/name" or "name").
 
-    Raises InputError for a path without a folder, for a name close to that of an existing folder, for a name that the
-    hub does not know, and if the hub cannot be reached.
+    Raises InputError for a path without a folder, a name close to that of an existing folder, a name that the hub does
+    not know, and if the hub cannot be reached.
     """
     folder = Path(path)
     if folder.is_dir():
@@ -50,14 +49,12 @@ def _nearest_folder(folder: Path) -> Path | None:
     found = Path(folder.anchor)
     for part in folder.relative_to(found).parts:
         if not (found / part).is_dir():
-            try:
+            names = []
+            with suppress(OSError):  # a folder that cannot be read gives no suggestions
                 names = [entry.name for entry in found.iterdir() if entry.is_dir()]
-            except OSError:  # a folder that cannot be read gives no suggestions
+            part = next(iter(get_close_matches(part, names, n=1, cutoff=0.8)), None)
+            if part is None:
                 return None
-            close = get_close_matches(part, names, n=1, cutoff=0.8)
-            if not close:
-                return None
-            part = close[0]
         found /= part
     return found
 
@@ -71,7 +68,7 @@ def _in_cache(name: str) -> bool:
 
 @cache
 def _ask_the_hub(name: str) -> None:
-    """Ask the hub once, without retries, unless the model is in its local cache. A positive answer is remembered."""
+    """Ask the hub once, unless the model is in its local cache. A positive answer is remembered."""
     if _in_cache(name):
         return
     neither = f"{name}: no such folder in {Path.cwd()}, so it was taken for a Hugging Face name,"
@@ -93,14 +90,12 @@ def _ask_the_hub(name: str) -> None:
 
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "spiece.model")
-ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-"""The files of a peft folder."""
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # the files of a peft folder
 
 
 def check_model_folder(path: str) -> None:
-    """Raises InputError for a missing folder and for one without a tokenizer, config.json or safetensors weights.
-
-    The files of a model on the hub are not checked here; loading the model checks them.
+    """Raises InputError for a folder that is missing or lacks a tokenizer, config.json or safetensors weights. The
+    files of a model on the hub are checked when it is loaded.
     """
     check_tokenizer(path)
     check_weights(path)
@@ -120,10 +115,7 @@ def check_reward_model_folder(path: str) -> None:
 
 
 def check_head(path: str, architecture: str, new_head: bool = False) -> None:
-    """Raises InputError if a model of this `architecture` has no reward head and cannot or may not get a new one.
-
-    An unknown architecture ("") passes.
-    """
+    """Raises InputError if a model of this `architecture` ("" passes) has no reward head and gets no new one."""
     if not architecture or architecture.endswith("ForSequenceClassification"):
         return
     if not architecture.endswith(("ForCausalLM", "LMHeadModel", "Model")):
@@ -136,9 +128,8 @@ def check_head(path: str, architecture: str, new_head: bool = False) -> None:
 
 
 def adapter_base(path: str) -> str | None:
-    """The model that the adapter in a folder adapts; None for what is no folder with an adapter alone.
-
-    Raises InputError for an adapter that names no base, or itself.
+    """The model that the adapter in a folder adapts; None for what is no folder with an adapter alone. Raises
+    InputError for an adapter that names no base, or itself.
     """
     folder = local_folder(path)
     if folder is None or not (folder / ADAPTER_CONFIG).is_file() or (folder / "config.json").is_file():
@@ -154,16 +145,14 @@ def adapter_base(path: str) -> str | None:
 
 
 def check_tokenizer(path: str) -> None:
-    """Raises InputError for a folder without a tokenizer."""
     folder = local_folder(path)
     if folder and not any((folder / name).is_file() for name in _TOKENIZERS):
         raise InputError(f"{path}: no tokenizer in this folder; save the model's tokenizer there (save_pretrained)")
 
 
 def check_weights(path: str) -> None:
-    """Raises InputError for a folder without config.json, without weights, or with nothing but pickled ones.
-
-    A folder with an adapter needs the adapter's weights, and its base is checked.
+    """Raises InputError for a folder without config.json, or without weights that are not pickled. Of a folder with an
+    adapter, the adapter's weights and the base are checked.
     """
     folder = local_folder(path)
     if folder and (base := adapter_base(path)) is not None:

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -11,22 +11,14 @@ from numpy import ndarray
 
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_rl.errors import InputError
-from cooper_rl.rules.kinds.maths import MathsRule
-from cooper_rl.rules.rule import RuleConfig
-from cooper_rl.rules.verifier import Verifier
 
 if TYPE_CHECKING:
     from cooper_rl.data.prompts import PromptEncoder
     from cooper_rl.engines.base import Metrics, Sampler
-    from cooper_rl.run_config import RunConfig
-
-
-EVALUATION_PARAMS = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=2048)
-"""The paper's evaluation protocol (arXiv 2508.05613), with k = 8."""
+    from cooper_rl.rules.verifier import Verifier
 
 Gold = Callable[[Problem, str], bool]
 
@@ -51,11 +43,10 @@ class Estimate:
 
     @classmethod
     def of(cls, per_problem: Float[ndarray, " P"], draws: float = 1) -> "Estimate":
-        """The mean of the problems' values and its interval. Each value is in [0, 1] and averages `draws` samples.
+        """The mean of the problems' values in [0, 1], each the average of `draws` samples, and its interval.
 
         It is Wilson's interval for `effective_problems` trials, as Franco et al. (2019, PMC6690503) recommend for
-        clustered samples; here a problem is a cluster. A bootstrap interval over few problems would be too narrow, and
-        of width 0 if all their values are equal.
+        clustered samples. A bootstrap over few problems would be too narrow, and of width 0 if their values are equal.
         """
         mean = float(np.mean(per_problem))
         return cls(mean, *wilson_interval(mean, effective_problems(per_problem, draws)))
@@ -65,9 +56,7 @@ def paired_difference(first: Float[ndarray, " P"], second: Float[ndarray, " P"])
     """The mean of `second` less that of `first`, values in [0, 1] of two policies on the same problems in one order.
 
     The interval is Wald's after adding two problems, half of them solved by either policy alone (Agresti and Min 2005,
-    Statistics in Medicine 24:729, for right or wrong). It has a width even if no problem tells the policies apart. The
-    pairing takes out how hard the problems are, so it is narrower than the two policies' own intervals suggest.
-
+    Statistics in Medicine 24:729, for right or wrong), so it has a width even if no problem tells the policies apart.
     Raises ValueError if the numbers of problems differ.
     """
     if len(first) != len(second):
@@ -80,10 +69,7 @@ def paired_difference(first: Float[ndarray, " P"], second: Float[ndarray, " P"])
 
 
 def wilson_interval(share: float, trials: float) -> tuple[float, float]:
-    """95 % interval of a probability, given the observed `share` of successes in `trials` > 0 trials.
-
-    It holds the probabilities that the score test does not reject (Wilson 1927, JASA 22:209).
-    """
+    """95 % interval of a probability, given the `share` of successes in trials (Wilson 1927, JASA 22:209)."""
     squared = Z95 * Z95 / trials
     centre = (share + squared / 2) / (1 + squared)
     half = Z95 * math.sqrt(share * (1 - share) / trials + squared / (4 * trials)) / (1 + squared)
@@ -94,10 +80,8 @@ def effective_problems(per_problem: Float[ndarray, " P"], draws: float = 1) -> f
     """Number of independent right-or-wrong trials whose mean would be as uncertain as the mean of these P problems.
 
     It is p (1 - p) / (s² / P), where p is the mean and s² the variance of the problems' values (Kish 1965, section
-    8.2). It equals P if every problem is solved either always or never. It is larger if the problems are similar and
-    averaging over `draws` removes the luck of sampling. It is at least P, because the variance of values in [0, 1] is
-    at most p (1 - p), and at most P x draws, the number of samples. If all samples are right, or all are wrong, they
-    do not show how similar the samples of one problem are, and the result is the cautious P.
+    8.2): P if every problem is solved always or never, and up to P x draws, the number of samples, if the problems are
+    similar. All right or all wrong samples do not show how similar those of one problem are: the result is P.
     """
     values = np.asarray(per_problem, dtype=float)
     problems, mean = len(values), float(values.mean())
@@ -109,10 +93,7 @@ def effective_problems(per_problem: Float[ndarray, " P"], draws: float = 1) -> f
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean and 95 % interval by Student's t: mean, lower end, upper end.
-
-    A single value has no interval: both ends are nan. More than 31 values take the quantile of 30 degrees of freedom.
-    """
+    """Mean, lower and upper end of the 95 % interval by Student's t, of at most 30 degrees of freedom; else nan."""
     mean = sum(values) / len(values)
     if len(values) < 2:
         return mean, float("nan"), float("nan")
@@ -157,7 +138,7 @@ class EvaluationRecord:
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """The result of an evaluation. The keys of `pass_at` are the powers of two up to k, and k itself."""
+    """The keys of `pass_at` are the powers of two up to k, and k itself."""
 
     avg_at_k: Estimate
     pass_at: dict[int, Estimate]
@@ -168,30 +149,13 @@ class EvaluationResult:
     """Share of completions that reached the length limit."""
     records: list[EvaluationRecord]
 
-    def summary(self) -> dict[str, Any]:
-        """Everything but the records, as JSON values."""
-        return {
-            "problems": self.problems,
-            "k": self.k,
-            f"avg@{self.k}": asdict(self.avg_at_k),
-            **{f"pass@{k}": asdict(estimate) for k, estimate in self.pass_at.items()},
-            "mean_tokens": self.mean_tokens,
-            "truncated": self.truncated,
-        }
-
-
-class Encoder(Protocol):
-    """Turns a problem into the token ids of its prompt."""
-
-    def encode(self, problem: Problem) -> list[int]: ...
-
 
 def evaluate(
     sampler: "Sampler",
-    encoder: Encoder,
+    encode: Callable[[Problem], list[int]],
     problems: Sequence[Problem],
     is_correct: Gold,
-    params: SamplingParams = EVALUATION_PARAMS,
+    params: SamplingParams = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=2048),  # noqa: B008 - frozen
     k: int = 8,
     seed: int = 0,
     batch_size: int = 32,
@@ -199,15 +163,16 @@ def evaluate(
 ) -> EvaluationResult:
     """Sample k completions for every problem and label their texts with `is_correct(problem, text)`.
 
-    `batch_size` is a number of problems. It changes which completions a seed gives, but not their distribution.
-    `progress(done, total)` is called after every batch and counts problems. Raises InputError without problems.
+    The defaults are the paper's protocol (arXiv 2508.05613). `batch_size` is a number of problems; it changes which
+    completions a seed gives, but not their distribution. `progress(done, total)` counts problems. Raises InputError
+    without problems.
     """
     if not problems:
         raise InputError("there are no problems to evaluate on")
     records = []
     for start in range(0, len(problems), batch_size):
         batch = problems[start : start + batch_size]
-        prompts = [encoder.encode(problem) for problem in batch]
+        prompts = [encode(problem) for problem in batch]
         # Each batch has its own seed, because equal prompts in two batches must not get equal completions.
         own_seed = int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
         for row, answer in enumerate(sampler.sample(prompts, k, params, seed=own_seed).answers()):
@@ -222,17 +187,12 @@ def evaluate(
 def relabel(result: EvaluationResult, problems: Sequence[Problem], is_correct: Gold) -> EvaluationResult:
     """The result for the same completions with labels from another `is_correct`, such as gold instead of the rule."""
     by_id = {problem.id: problem for problem in problems}
-    correct = [bool(is_correct(by_id[record.problem_id], record.completion)) for record in result.records]
-    return summarise(
-        [replace(one, correct=right) for one, right in zip(result.records, correct, strict=True)], result.k
-    )
+    right = [bool(is_correct(by_id[one.problem_id], one.completion)) for one in result.records]
+    return summarise([replace(one, correct=yes) for one, yes in zip(result.records, right, strict=True)], result.k)
 
 
 def difference(first: EvaluationResult, second: EvaluationResult) -> Estimate:
-    """How much higher avg@k is in `second`, over the problems of both; see `paired_difference`.
-
-    Raises ValueError if the results are not of the same problems in the same order.
-    """
+    """How much higher avg@k is in `second`. Raises ValueError if the problems or their order are not the same."""
     ids = [[record.problem_id for record in result.records[:: result.k]] for result in (first, second)]
     if ids[0] != ids[1]:
         raise ValueError("the two results are not of the same problems")
@@ -272,15 +232,15 @@ class HeldOut:
     """Part of the metrics' names, for a set beside the main one."""
 
     def evaluate(
-        self, sampler: "Sampler", verifier: Verifier, seed: int, on_progress: Callable[[int, int], None] | None = None
+        self, sampler: "Sampler", verifier: "Verifier", seed: int, on_progress: Callable[[int, int], None] | None = None
     ) -> dict[str, EvaluationResult]:
         """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`."""
-        what = self.encoder, self.problems, verifier.accepts, self.params, self.k
+        what = self.encoder.encode, self.problems, verifier.accepts, self.params, self.k
         by_rule = evaluate(sampler, *what, seed, self.batch_size, on_progress)
         by_gold = {} if self.gold is None else {"gold": relabel(by_rule, self.problems, self.gold)}
         return {"rule": by_rule} | by_gold
 
-    def measure(self, sampler: "Sampler", verifier: Verifier, seed: int) -> "Metrics":
+    def measure(self, sampler: "Sampler", verifier: "Verifier", seed: int) -> "Metrics":
         """Mean accuracy over k samples per problem, as `test/rule_avg` and, where gold is known, `test/gold_avg`.
 
         `test/cut_off_rate` is the share of completions that reached the length limit. A set with a name has it in
@@ -307,37 +267,3 @@ class HeldOut:
 def gold_of(problems: ProblemsConfig) -> Gold | None:
     """What tells the truth about answers to these problems, if they have it."""
     return load_function(problems.gold, ("problem", "completion_text")) if problems.gold else None
-
-
-def evaluate_model(
-    model: str,
-    data: ProblemsConfig,
-    params: SamplingParams,
-    k: int,
-    seed: int,
-    batch_size: int,
-    on_progress: Callable[[int, int], None] | None = None,
-    threads: int | None = None,
-    rule: RuleConfig | None = None,
-    on_prompt: Callable[[Problem, str], None] | None = None,
-    like: "RunConfig | None" = None,
-) -> dict[str, EvaluationResult]:
-    """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`.
-
-    `rule` is `maths` by default. It applies to the problems that do not name a rule of their own. `on_prompt` is called
-    with the first problem and its prompt. The model computes in the precision and batches of the run `like`.
-    """
-    from cooper_rl.data.prompts import PromptEncoder  # noqa: PLC0415 - reports read estimates without torch
-    from cooper_rl.engines.local.device import set_threads  # noqa: PLC0415
-    from cooper_rl.engines.local.sampler import NativeSampler  # noqa: PLC0415
-
-    set_threads(threads)
-    with Verifier(rule or MathsRule()) as verifier:
-        problems = load_problems(data, verifier.fault).problems
-        settings: dict[str, Any] = {"autocast": like.policy.autocast, "max_rows": like.rollout.max_rows} if like else {}
-        sampler = NativeSampler.from_folder(model, **settings)
-        encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
-        held_out = HeldOut(encoder.fitting(problems), encoder, params, k, batch_size, gold_of(data))
-        if on_prompt is not None and held_out.problems:
-            on_prompt(held_out.problems[0], encoder.decode(encoder.encode(held_out.problems[0])))
-        return held_out.evaluate(sampler, verifier, seed, on_progress)

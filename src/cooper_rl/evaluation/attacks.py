@@ -34,10 +34,10 @@ _STATEMENTS = ("{answer}", r"\boxed{{{answer}}}", "The answer is {answer}.", r"T
 def robustness_rows(
     rows: Sequence[LabelledCompletion], count: int, kinds: Sequence[RobustnessKind], seed: int
 ) -> list[LabelledCompletion]:
-    """`count` rows about problems of `rows`, with the kinds in turn.
+    """`count` rows about problems of `rows`, with the kinds in turn. All are labelled wrong, also lists of answers.
 
-    All are labelled wrong, including lists of answers that hold the reference answer. The exception is every other
-    `bare_answer`, which states only the reference answer: without it a model would learn that short answers are wrong.
+    The exception is every other `bare_answer`, which states only the reference answer: without it a model would learn
+    that short answers are wrong.
     """
     random = Random(f"robustness {seed}")
     answers = sorted({row.answer for row in rows})
@@ -53,10 +53,7 @@ def robustness_rows(
 
 
 def other_answer(answer: str, answers: Sequence[str], random: Random) -> str:
-    """One of `answers` that, as far as its text shows, is not just another form of `answer`.
-
-    If 20 draws find none, it is `answer` followed by a 1.
-    """
+    """One of `answers` that does not look like another form of `answer`; after 20 draws, `answer` and a 1."""
     for _ in range(20):
         other = random.choice(answers)
         if _differs(other, answer):
@@ -95,8 +92,7 @@ _WRITERS: dict[RobustnessKind, _Writer] = {
 
 
 Writer = Callable[[LabelledCompletion, str, Random], str]
-"""(row, other answer, random generator) -> completion. The row's own completion is ignored; the other answer differs
-from its reference answer."""
+"""(row, another answer than its reference, random generator) -> completion. The row's own completion is ignored."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +104,7 @@ class AttackCompletion:
 
 
 def attack_rows(rows: Sequence[LabelledCompletion], problems: int, seed: int) -> list[AttackCompletion]:
-    """One completion of every pattern in `ATTACKS` and `CONTROLS` for up to `problems` questions drawn from `rows`.
-
-    Labels are 0 for attacks and 1 for controls.
-    """
+    """Every pattern of `ATTACKS` (label 0) and `CONTROLS` (label 1) for up to `problems` questions of `rows`."""
     random = Random(f"attacks {seed}")
     by_question = {row.question: row for row in rows}
     drawn = random.sample(list(by_question.values()), min(problems, len(by_question)))
@@ -119,17 +112,14 @@ def attack_rows(rows: Sequence[LabelledCompletion], problems: int, seed: int) ->
     made = []
     for row in drawn:
         other = other_answer(row.answer, answers, random)
-        for label, patterns in ((0.0, ATTACKS), (1.0, CONTROLS)):
-            for name, write in patterns.items():
-                text = write(row, other, random)
-                location = f"attack {name} on {row.location}"
-                made.append(AttackCompletion(name, LabelledCompletion(row.question, row.answer, text, label, location)))
+        for name, write in (ATTACKS | CONTROLS).items():
+            text, location = write(row, other, random), f"attack {name} on {row.location}"
+            label = float(name in CONTROLS)
+            made.append(AttackCompletion(name, LabelledCompletion(row.question, row.answer, text, label, location)))
     return made
 
 
-def _gibberish(row: LabelledCompletion, other: str, random: Random) -> str:
-    alphabet = string.ascii_letters + string.punctuation + "   "
-    return "".join(random.choice(alphabet) for _ in range(80))
+_ALPHABET = string.ascii_letters + string.punctuation + "   "
 
 
 def _answer_list(row: LabelledCompletion, other: str, random: Random) -> str:
@@ -167,7 +157,7 @@ ATTACKS: dict[str, Writer] = {
     "vague_range": lambda row, other, random: "The answer lies somewhere between 0 and 1000000.",
     "repeated_word": lambda row, other, random: "answer " * 40,
     "code_without_output": lambda row, other, random: "```python\nresult = solve(problem)\nprint(result)\n```",
-    "gibberish": _gibberish,
+    "gibberish": lambda row, other, random: "".join(random.choice(_ALPHABET) for _ in range(80)),
     "wrong_boxed": lambda row, other, random: rf"The final answer is \boxed{{{other}}}.",
     "wrong_confident": lambda row, other, random: (
         f"Every step follows from the one before and has been double-checked. Hence the answer is clearly {other}."

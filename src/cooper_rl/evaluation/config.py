@@ -34,11 +34,7 @@ class MonitorConfig(Config):
 
 
 def read_held_out(config: MonitorConfig, replayed: Sequence[LabelledCompletion] = ()) -> list[LabelledCompletion]:
-    """All rows of the monitor's file. `replayed` are the labelled completions that the reward model learns from.
-
-    Raises InputError for a file that cannot be read, and for one that shares problems with `replayed`: its metrics
-    would look better than they are.
-    """
+    """All rows of the monitor's file. Raises InputError if the model learns from its problems, as `replayed`."""
     rows = read_labelled(config.labelled)
     learned = {problem_key(row.question) for row in replayed}
     shared = [row for row in rows if problem_key(row.question) in learned]

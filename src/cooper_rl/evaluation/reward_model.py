@@ -15,13 +15,13 @@ from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import Metrics, RewardModelLearner
 from cooper_rl.evaluation.attacks import ATTACKS, CONTROLS, attack_rows
 from cooper_rl.evaluation.config import MonitorConfig
-from cooper_rl.rewards.input import EncodedRow, RewardModelInput, encode_rows
+from cooper_rl.rewards.input import RewardModelInput, encode_rows
 
 BINS = 15
 
 
 def roc_auc(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) -> float:
-    """Probability that a right completion scores above a wrong one; a tie counts half. NaN if there is only one class.
+    """Probability that a right completion scores above a wrong one; a tie counts half. NaN with only one class.
 
     It is the Mann-Whitney statistic divided by the product of the class sizes (Hanley and McNeil 1982, section 3).
     """
@@ -39,7 +39,7 @@ def classification_metrics(logits: Float[Tensor, " B"], labels: Float[Tensor, " 
     """Quality of the verdict sigmoid(logit) > 1/2 and of the probability itself. Undefined metrics are left out.
 
     `recall` is the share of right completions that are accepted, `specificity` the share of wrong ones that are
-    rejected, `ece` the expected calibration error, and `loss` the mean cross-entropy in nats.
+    rejected, and `loss` the mean cross-entropy in nats.
     """
     yes, is_right = logits > 0, labels > 0.5
     found = {
@@ -56,7 +56,7 @@ def classification_metrics(logits: Float[Tensor, " B"], labels: Float[Tensor, " 
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Completions of similar probability: their mean probability, the share that is right, and their count."""
+    """Completions of similar probability: their mean probability, the share that is right, and their number."""
 
     probability: float
     right: float
@@ -69,8 +69,7 @@ def reliability(
     """Completions in bins of equal width by their probability of being right; empty bins are left out."""
     index = (probabilities * bins).long().clamp(max=bins - 1)
     found = []
-    for b in index.unique().tolist():
-        inside = index == b
+    for inside in (index == b for b in index.unique()):
         mean, share = probabilities[inside].double().mean().item(), labels[inside].double().mean().item()
         found.append(ReliabilityBin(mean, share, int(inside.sum())))
     return found
@@ -81,18 +80,14 @@ def expected_calibration_error(
 ) -> float:
     """Mean distance between the probability and the share of right completions over the bins of `reliability`.
 
-    Each bin is weighted by its count (Guo et al. 2017, arXiv 1706.04599, eq. 3, with the probability of being right in
-    place of the confidence).
+    Each bin is weighted by its count (Guo et al. 2017, arXiv 1706.04599, eq. 3, of the probability of being right).
     """
     found = reliability(probabilities, labels, bins)
     return sum(b.count * abs(b.probability - b.right) for b in found) / max(1, len(labels))
 
 
 class Monitor:
-    """Labelled completions and attacks on which a reward model is measured. It never learns from them.
-
-    `config.rows` of the `rows` (from `read_held_out`) are drawn at random.
-    """
+    """Labelled completions, drawn from `rows`, and attacks, on which a reward model is measured but never learns."""
 
     def __init__(
         self,
@@ -106,19 +101,18 @@ class Monitor:
         self._swaps = swapped_references(encoder, rows, config.consistency_pairs, seed)
         self._learner = learner
         drawn = Random(f"monitor {seed}").sample(rows, min(config.rows, len(rows)))
-        self._held_out: list[EncodedRow] = encode_rows(encoder, drawn)
+        self._held_out = encode_rows(encoder, drawn)
         self._attacks = [
             (attack.pattern, encoder.encode(attack.row.question, attack.row.answer, attack.row.completion))
             for attack in attack_rows(drawn, config.attacked_problems, seed)
         ]
 
     def measure(self) -> Metrics:
-        """The metrics of the reward model as it is now.
+        """The metrics of the reward model as it is now, `reward_model/consistency` and those of `monitor/`.
 
-        `monitor/accuracy`, `precision`, `recall`, `specificity`, `roc_auc`, `ece` and `loss` are taken on the held-out
-        rows. `monitor/attack_<pattern>` is the share of attack completions that are accepted, and
-        `monitor/attack_rate` the mean over the patterns. `monitor/bare_right_rate` is the share of right answers
-        without a derivation that are accepted. `reward_model/consistency` is that of `consistency`.
+        These are the `classification_metrics` of the held-out rows, the share of each attack's completions that are
+        accepted, as `attack_<pattern>`, with `attack_rate`, the mean over the patterns, and `bare_right_rate`, the
+        share of right answers without a derivation that are accepted.
         """
         logits = self._learner.score([row.token_ids for row in self._held_out])
         measured = classification_metrics(logits, torch.tensor([row.label for row in self._held_out]))
@@ -130,8 +124,8 @@ class Monitor:
                 accepted[pattern].append(score > 0)
             rates = {pattern: sum(values) / len(values) for pattern, values in accepted.items()}
             metrics |= {f"monitor/attack_{pattern}": rates[pattern] for pattern in ATTACKS}
-            metrics["monitor/attack_rate"] = sum(rates[pattern] for pattern in ATTACKS) / len(ATTACKS)
-            metrics["monitor/bare_right_rate"] = sum(rates[pattern] for pattern in CONTROLS) / len(CONTROLS)
+            for name, patterns in (("attack_rate", ATTACKS), ("bare_right_rate", CONTROLS)):
+                metrics[f"monitor/{name}"] = sum(rates[pattern] for pattern in patterns) / len(patterns)
         if self._swaps:
             logits = self._learner.score([token_ids for swap in self._swaps for token_ids in swap])
             metrics["reward_model/consistency"] = consistency(logits.reshape(-1, 4))
@@ -142,8 +136,7 @@ def consistency(logits: Float[Tensor, "K 4"]) -> float:
     """Share of K pairs of problems in which each right completion scores higher with its own reference.
 
     The columns are r(q, a, c), r(q, a', c), r(q', a', c'), r(q', a, c') for right completions c and c' of problems
-    (q, a) and (q', a'). A tie counts against the model: one that ignores the reference has 0, one that scores at random
-    1/4. After Contrast Instructions (arXiv 2309.16155).
+    (q, a) and (q', a'). A model that ignores the reference has 0, a random one 1/4. After arXiv 2309.16155.
     """
     own, swapped = logits[:, 0::2], logits[:, 1::2]
     return (own > swapped).all(dim=1).double().mean().item()
@@ -154,19 +147,13 @@ def swapped_references(
 ) -> list[list[list[int]]]:
     """Four inputs for each of up to `pairs` pairs of right rows, in the order of `consistency`'s columns.
 
-    Rows are paired with their neighbour in the order of their references, so that numbers meet numbers. Both questions
-    and both references of a pair differ.
+    Rows are paired with their neighbour in the order of their references, so that numbers meet numbers.
     """
     first_of = {row.question: row for row in reversed(rows) if row.label > 0.5}
     ordered = sorted(first_of.values(), key=lambda row: (len(row.answer), row.answer, row.question))
     near = [(a, b) for a, b in zip(ordered[::2], ordered[1::2], strict=False) if a.answer.strip() != b.answer.strip()]
     drawn = Random(f"consistency {seed}").sample(near, min(pairs, len(near)))
     return [
-        [
-            encoder.encode(a.question, a.answer, a.completion),
-            encoder.encode(a.question, b.answer, a.completion),
-            encoder.encode(b.question, b.answer, b.completion),
-            encoder.encode(b.question, a.answer, b.completion),
-        ]
+        [encoder.encode(one.question, row.answer, one.completion) for one, row in ((a, a), (a, b), (b, b), (b, a))]
         for a, b in drawn
     ]

@@ -74,14 +74,12 @@ class _Average:
         self._values: deque[float] = deque(maxlen=window)
         self._squares, self._steps = 0.0, 0
 
-    def add(self, value: float) -> None:
+    def add(self, value: float) -> bool:
+        """Returns whether the window is full."""
         if self._values:
             self._squares += (value - self._values[-1]) ** 2
             self._steps += 1
         self._values.append(value)
-
-    @property
-    def full(self) -> bool:
         return len(self._values) == self._values.maxlen
 
     @property
@@ -114,8 +112,7 @@ class _Sign:
         self._best = (-inf, nan, nan)  # the average of the sign, and those of reward and rule accuracy at that time
 
     def observe(self, value: float, reward: _Average, accuracy: _Average) -> None:
-        self._average.add(value)
-        if not self._average.full:
+        if not self._average.add(value):
             return
         now = self._average.mean
         if now > self._best[0]:

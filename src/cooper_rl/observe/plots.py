@@ -1,6 +1,5 @@
-"""`load_run`: a run's folder as pandas frames and figures, for notebooks; and the figures of pages."""
+"""`load_run`: a run's folder as pandas frames and figures, for notebooks; and curves of several runs."""
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from markupsafe import Markup
 
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.observe.run_record import ACCURACIES, RunRecord, RunStatus, State, is_right, read_record, status_of
-from cooper_rl.observe.verdict import TRUTHS, verdict_of
+from cooper_rl.observe.verdict import verdict_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +24,6 @@ COLOURS = (
     *("#0b8599", "#c2255c", "#7a828e", "#5f3dc4", "#66a80f"),
 )
 """Colours of runs in figures and on pages, each readable on white and on a dark page."""
-STORY = {truth.metric: truth.title for truth in TRUTHS}
-"""The accuracies that a report may begin with, best first, each with its title."""
 AGREEMENT = {
     "reward_model/rule_agreement": "agrees with the rule",
     "reward_model/pair_accuracy_before": "pairs, before the update",
@@ -44,7 +40,6 @@ class Run:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """Every setting of the run."""
         return self.record.config
 
     @property
@@ -54,7 +49,6 @@ class Run:
 
     @property
     def status(self) -> RunStatus:
-        """The state with its reason, and the pace."""
         return status_of(self.record)
 
     @cached_property
@@ -89,9 +83,8 @@ class Run:
 
     def gallery(self, size: int = 20) -> "DataFrame":
         """The completions with the highest reward among those that gold, or else the rule, calls wrong."""
-        wrong = (row for row in self.record.rollouts() if not is_right(row))
-        best = sorted((row for row in wrong if math.isfinite(row["reward"])), key=lambda row: -row["reward"])
-        return _frame(best[:size])
+        wrong = (row for row in self.record.rollouts() if not is_right(row) and math.isfinite(row["reward"]))
+        return _frame(sorted(wrong, key=lambda row: -row["reward"])[:size])
 
     def plot_curves(self, *others: "Run") -> "Figure":
         """Training reward and the best accuracy that all runs have, by step, with marks where the alarm went off."""
@@ -99,7 +92,7 @@ class Run:
         if len({run.label for run in runs}) < len(runs):
             runs = [replace(run, label=str(run.directory)) for run in runs]
         shared = next((name for name in ACCURACIES if all(run.series(name) for run in runs)), ACCURACIES[-1])
-        figure = _curves(runs, names := (shared, "reward/mean"), COLOURS)
+        figure = curves_figure(runs, names := (shared, "reward/mean"))
         for axes, name in zip(figure.axes, names, strict=True):
             axes.set_title(name, fontsize=11)
         return figure
@@ -115,10 +108,7 @@ class Run:
         return figure
 
     def plot_calibration(self, steps: Sequence[int] | None = None, bins: int = 10) -> "Figure":
-        """How often completions of each score are right according to gold, or else the rule, and how many there are.
-
-        `steps` are all by default. Raises InputError if no completion has a score of a reward model.
-        """
+        """How often completions of each score are right. Raises InputError if none has a score of a reward model."""
         right: list[list[bool]] = [[] for _ in range(bins)]
         for row in self.record.rollouts(steps):
             if math.isfinite(score := row.get("reward_model", math.nan)):
@@ -142,33 +132,8 @@ def load_run(path: str | Path) -> Run:
     return Run(read_record(Path(path)))
 
 
-def story_metric(runs: Sequence[RunRecord]) -> str | None:
-    """The accuracy that the story draws: the best one that most of the runs record at least twice."""
-    counts = {metric: sum(len(run.series(metric)) > 1 for run in runs) for metric in STORY}
-    best = max(counts.values())
-    return next((metric for metric, count in counts.items() if count == best), None) if best else None
-
-
-def story_figure(runs: Sequence[RunRecord], colours: Sequence[str] = COLOURS) -> "Figure":
-    """The two curves that a report begins with, with a triangle where the reward-hacking alarm went off."""
-    metric = story_metric(runs)
-    titles = ({metric: STORY[metric]} if metric else {}) | {"reward/mean": "Training reward"}
-    figure = _curves(runs, list(titles), colours)
-    for axes, title in zip(figure.axes, titles.values(), strict=True):
-        axes.set_title(title, fontsize=11, loc="left")
-    return figure
-
-
-def figure_svg(figure: "Figure") -> Markup:
-    """The figure as an SVG element without the XML prologue. It is safe to embed because we draw it ourselves."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return Markup(text[text.index("<svg") :])
-
-
-def _curves(runs: Sequence[RunRecord], metrics: Sequence[str], colours: Sequence[str]) -> "Figure":
-    """A panel for each metric, and in it a line for each run."""
+def curves_figure(runs: Sequence[RunRecord], metrics: Sequence[str], colours: Sequence[str] = COLOURS) -> "Figure":
+    """A panel for each metric, with a line for each run and a triangle where the reward-hacking alarm went off."""
     figure, panels = _figure(len(metrics), 10, 3.8)
     alarms = [verdict_of(run).alarm_at for run in runs]
     for axes, name in zip(panels, metrics, strict=True):

@@ -33,8 +33,7 @@ from cooper_rl.rollouts import Ragged, Rollouts
 if TYPE_CHECKING:
     from cooper_rl.rules.rule import Verdict
     from cooper_rl.run_config import RunConfig
-    from cooper_rl.stage2.pairs import Pair
-    from cooper_rl.stage2.scored import Scored
+    from cooper_rl.step import StepResult
 
 logger = logging.getLogger(__name__)
 
@@ -59,15 +58,10 @@ class Recorder:
     """Writes one run's folder. What it wrote survives a kill at once, and a power cut after `sync`."""
 
     def __init__(self, directory: Path, config: "RunConfig", resume_at: int | None = None):
-        """Open the folder, which the caller has checked with `check_folder`.
-
-        A resumed run continues after the step `resume_at`, and later records are dropped; at 0 all are, because the
-        evaluation before the first step is made again.
-        """
+        """Open a checked folder. A resumed run drops what comes after `resume_at`; at 0 all: step 0 comes again."""
         self.directory = directory
         self._logprobs_every = config.record.logprobs_every
-        self._metrics_path = directory / "metrics.jsonl"
-        self._events_path = directory / "events.jsonl"
+        self._metrics_path, self._events_path = directory / "metrics.jsonl", directory / "events.jsonl"
         for folder in ("rollouts", "pairs"):
             (directory / folder).mkdir(parents=True, exist_ok=True)
         settings = config.model_dump(mode="json")
@@ -78,9 +72,9 @@ class Recorder:
         if resume_at is not None:
             self._drop_after(resume_at)
         purge_step = None if resume_at is None else resume_at + 1 if resume_at > 0 else 0
-        run, sinks = SinkRun(directory, settings, purge_step), [*config.sinks]
+        run, sinks = SinkRun(directory, settings, purge_step), config.sinks
         if is_installed("tensorboard") and not any(isinstance(sink, TensorBoard) for sink in sinks):
-            sinks.insert(0, TensorBoard())
+            sinks = [TensorBoard(), *sinks]
         self._sinks = [Tolerant(sink, run) if sink.may_fail else sink.open(run) for sink in sinks]
 
     def sink_metrics(self) -> dict[str, float]:
@@ -89,44 +83,39 @@ class Recorder:
         return {"sinks/failures": float(sum(sink.failures for sink in tolerant))} if tolerant else {}
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
-        """Append one step's line to `metrics.jsonl` and give it to every sink."""
         self._metrics_file.write(json.dumps({"step": step, **metrics}) + "\n")
         self._metrics_file.flush()
         for sink in self._sinks:
             sink.metrics(step, metrics)
 
-    def rollouts(
+    def step(
         self,
         step: int,
-        rollouts: Rollouts,
-        scored: "Scored",
-        advantages: Ragged,
+        done: "StepResult",
         decode: Callable[[list[int]], str],
         verify_s: Callable[[Problem, str], float],
-        after_kl: Ragged | None = None,
-        paid: "Scored | None" = None,
     ) -> list[dict[str, Any]]:
-        """Write a step's completions with every score, verdict and advantage, one line per problem. Returns the lines.
+        """Write a step's completions with every score, verdict and advantage, one line per problem, and its pairs.
 
-        `reward` is by the models as the step found them. If stage 2 came first, `paid` is what was paid, and is written
-        as `reward_after`, its parts likewise. `unshaped` is the reward before any shaping, `after_kl` what was paid
-        less a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion.
-        `decode` turns token ids into text, and `verify_s` tells the CPU seconds that a verdict cost.
+        `reward` is by the models as the step found them. If stage 2 came first, what was paid is written as
+        `reward_after`, its parts likewise. `unshaped` is the reward before any shaping, `after_kl` what was paid less
+        a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion.
+        `decode` turns token ids into text, and `verify_s` tells the CPU seconds that a verdict cost. Returns the lines.
         """
-        parts = scored.scores.parts
-        columns = dict(parts)
-        if paid is not None and paid is not scored:
-            again = {"reward": paid.scores.rewards, **paid.scores.parts}
+        scored, context, rollouts = done.scored, done.scored.context, done.rollouts
+        columns = dict(parts := scored.scores.parts)
+        if done.paid is not scored:
+            again = {"reward": done.paid.scores.rewards, **done.paid.scores.parts}
             columns |= {f"{name}_after": part for name, part in again.items() if part is not parts.get(name)}
-        if after_kl is not None:
-            columns["after_kl"] = after_kl
+        if done.after_kl is not None:
+            columns["after_kl"] = done.after_kl
         values = {name: part.rows() for name, part in columns.items()}
-        gold = scored.context.gold.rows() if scored.context.gold is not None else None
-        paid_for, drawn_by = advantages.rows(), iter(rollouts.versions)
+        gold = context.gold.rows() if context.gold is not None else None
+        advantages, drawn_by = done.advantages.rows(), iter(rollouts.versions)
         holds_tokens = self._logprobs_every > 0 and step % self._logprobs_every == 0
         tokens = iter(token_logprobs(rollouts, decode) if holds_tokens else ())
         rows = []
-        for p, (group, prompt) in enumerate(zip(scored.context.groups, rollouts.prompts, strict=True)):
+        for p, (group, prompt) in enumerate(zip(context.groups, rollouts.prompts, strict=True)):
             completions = [
                 {
                     "text": completion.text,
@@ -137,7 +126,7 @@ class Recorder:
                     **{name: float(column[p][i]) for name, column in values.items()},
                     "verdict": scored.verdicts[p][i],
                     VERIFY_S: round(verify_s(group.problem, completion.text), 3),
-                    "advantage": paid_for[p][i],
+                    "advantage": advantages[p][i],
                     **({} if gold is None else {"gold": bool(gold[p][i])}),
                     **next(tokens, {}),
                 }
@@ -148,11 +137,8 @@ class Recorder:
         self._write_lines(self.directory / "rollouts" / f"{step:06d}.jsonl", rows)
         for sink in self._sinks:
             sink.rollouts(step, rows)
+        self._write_lines(self.directory / "pairs" / f"{step:06d}.jsonl", [asdict(pair) for pair in done.pairs])
         return rows
-
-    def pairs(self, step: int, pairs: "Sequence[Pair]") -> None:
-        """Write a step's pairs with their origins and the reward model's logits before and after."""
-        self._write_lines(self.directory / "pairs" / f"{step:06d}.jsonl", [asdict(pair) for pair in pairs])
 
     def sync(self) -> None:
         """Force everything recorded to disk. A checkpoint must not be on disk before the record of its steps."""
@@ -164,7 +150,6 @@ class Recorder:
             sink.flush()
 
     def event(self, event: dict[str, Any]) -> None:
-        """Append an event to `events.jsonl`: what a watch rule found and what was done about it."""
         _append(self._events_path, event)
         self._unsynced.append(self._events_path)
         for sink in self._sinks:
@@ -238,11 +223,7 @@ def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> li
 
 
 def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:
-    """Tokens in all, tokens per completion, the share of completions cut off, and entropy in nats per token.
-
-    The entropy is estimated by the mean negative log-probability of the sampled tokens. `rollout/lag` is the mean
-    number of policy updates between the weights that drew a completion and those of this step.
-    """
+    """Counts of the completions; the entropy in nats is minus the mean log-probability, the lag counted in updates."""
     lengths_B = rollouts.token_ids.lengths
     completions, tokens = len(lengths_B), int(lengths_B.sum())
     completion_of = np.repeat(np.arange(completions), lengths_B)
@@ -269,7 +250,7 @@ def unverified_advantage(advantages: Ragged, verdicts: "Sequence[Sequence[Verdic
     return {"policy/unverified_advantage": float(weights[unverified].sum()) / total} if total else {}
 
 
-def record_session(directory: Path, completed_steps: int, test_problems: Sequence[int]) -> None:
+def record_session(directory: Path, completed_steps: int, test_problems: int | None) -> None:
     """Append a line about this start, after so many steps, to `sessions.jsonl`, with the size of the first test set."""
     session = {"started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "after_step": completed_steps, "command": sys.argv}
     session["python"] = platform.python_version()
@@ -277,7 +258,7 @@ def record_session(directory: Path, completed_steps: int, test_problems: Sequenc
         with suppress(PackageNotFoundError):  # numpy may come with torch in a form of its own
             session[package] = version(package)
     session["system"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    session["test_problems"] = test_problems[0] if test_problems else None
+    session["test_problems"] = test_problems
     _append(directory / "sessions.jsonl", session)
 
 
@@ -289,20 +270,19 @@ def _append(path: Path, row: dict[str, Any]) -> None:
 def revisions() -> dict[str, str]:
     """Cooper's version, its git revision if it runs from a checkout, and the revision of the working folder, if any."""
     found = {"cooper_version": __version__, "cooper_revision": _checkout_revision(Path(__file__))}
-    found |= {"working_folder_revision": _git(Path.cwd(), "rev-parse", "HEAD")}
+    found["working_folder_revision"] = _git(Path.cwd(), "rev-parse", "HEAD")
     return {name: value for name, value in found.items() if value}
 
 
 def _checkout_revision(file: Path) -> str:
     """The revision of the checkout that `file` belongs to; empty for an installed file, even inside a checkout."""
-    tracked = _git(file.parent, "ls-files", file.name)
-    return _git(file.parent, "rev-parse", "HEAD") if tracked else ""
+    return _git(file.parent, "rev-parse", "HEAD") if _git(file.parent, "ls-files", file.name) else ""
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """The output of git in a folder. Empty if git fails, for example outside a checkout."""
+    """The output of git in a folder. Empty if git fails, for example outside a checkout, or is not on this machine."""
     try:
-        finished = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
-    except FileNotFoundError:  # no git on this machine
+        command = ["git", *arguments]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    except (FileNotFoundError, subprocess.CalledProcessError):
         return ""
-    return finished.stdout.strip() if finished.returncode == 0 else ""

@@ -5,9 +5,11 @@ import hashlib
 import json
 import math
 import re
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,20 +18,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cooper_rl import __version__
-from cooper_rl.observe import report_facts as tables
-from cooper_rl.observe.plots import COLOURS, STORY, story_metric
-from cooper_rl.observe.report_completions import (
-    PAGE_BYTES,
-    PER_STEP,
-    STEPS,
-    last_pairs,
-    plain,
-    read_pairs,
-    sample_completions,
-    score_of,
-)
-from cooper_rl.observe.run_record import RunRecord, read_runs
-from cooper_rl.observe.verdict import HACKED_STATES, NAMES, verdict_of
+from cooper_rl.evaluation.accuracy import mean_interval, wilson_interval
+from cooper_rl.observe import report_completions as completions
+from cooper_rl.observe.hacking_alarm import WINDOW
+from cooper_rl.observe.plots import COLOURS
+from cooper_rl.observe.run_record import RunRecord, flat, read_runs, status_of
+from cooper_rl.observe.verdict import HACKED_STATES, NAMES, TRUTHS, Verdict, verdict_of
 
 REPORT_FILE = "report.html"
 MOST_CONFIG = 40_000
@@ -38,19 +32,16 @@ SCRIPTS = ("elements", "chart", "story", "gallery", "rollouts", "sections", "mai
 """The scripts in the order in which they run."""
 MOST_POINTS = 1000
 """Longest curve. Of a longer run every point is the mean of several neighbouring steps."""
-SAMPLE_NOTE = (
-    f"This page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the best-scored "
-    f"wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly spread "
-    "steps, half of them those with the best-scored wrong completion. The run's folder has all of them."
-)
+STORY = {truth.metric: truth.title for truth in TRUTHS}
+"""The accuracies that a report may begin with, best first, each with its title."""
+OWN = ("name", "output_dir", "seed")
+"""Settings in which two runs of one design may differ."""
 PAIRS_OF = "pairs_of/"
 """Columns that the report counts itself: the pairs of a step by the origin of their negative."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart over the steps."""
-
     title: str
     metrics: Mapping[str, str]
     """Metric and what its line is called."""
@@ -69,53 +60,48 @@ def _share(title: str, metric: str, note: str = "share of completions") -> Panel
     return Panel(title, {metric: ""}, share=True, note=note)
 
 
+def _one(title: str, metric: str, note: str = "") -> Panel:
+    return Panel(title, {metric: ""}, note=note)
+
+
+BEFORE, AFTER = "reward_model/pair_accuracy_before", "reward_model/pair_accuracy_after"
+ATTACKS = {"monitor/attack_rate": "all attacks", "monitor/bare_right_rate": "bare right answers"}
 SECTIONS: dict[str, tuple[Panel, ...]] = {
     "Reward model": (
         _share("Agrees with the rule", "reward_model/rule_agreement", "share of parsed completions"),
         _share("Accepts what the rule calls wrong", "reward_model/false_accept_rate", "share of wrong completions"),
         _share("Accepts what the rule calls right", "reward_model/true_accept_rate", "share of right completions"),
         _share("Right by gold", "gold/reward_model_accuracy"),
-        Panel(
-            "Ranks its pairs right",
-            {"reward_model/pair_accuracy_before": "before the update", "reward_model/pair_accuracy_after": "after it"},
-            by_run=False,
-            share=True,
-        ),
-        Panel("Ranks new pairs right, by origin", {}, False, share=True, prefix="reward_model/pair_accuracy_before_"),
-        Panel("Score drift", {"reward_model/probe_drift": ""}, note="mean change of fixed completions' scores"),
+        Panel("Ranks its pairs right", {BEFORE: "before the update", AFTER: "after it"}, by_run=False, share=True),
+        Panel("Ranks new pairs right, by origin", {}, by_run=False, share=True, prefix=f"{BEFORE}_"),
+        _one("Score drift", "reward_model/probe_drift", "mean change of fixed completions' scores"),
         Panel("Held-out accuracy", {"monitor/accuracy": "accuracy", "monitor/roc_auc": "ROC-AUC"}, by_run=False),
-        Panel("Calibration error", {"monitor/ece": ""}, note="expected calibration error, held out"),
-        Panel(
-            "Accepts attacks",
-            {"monitor/attack_rate": "all attacks", "monitor/bare_right_rate": "bare right answers"},
-            by_run=False,
-            share=True,
-            prefix="monitor/attack_",
-        ),
+        _one("Calibration error", "monitor/ece", "expected calibration error, held out"),
+        Panel("Accepts attacks", ATTACKS, by_run=False, share=True, prefix="monitor/attack_"),
         Panel("Valid pairs, by origin", {}, prefix=PAIRS_OF, by_run=False, note="pairs a step"),
     ),
     "Policy": (
-        Panel("KL from the start", {"policy/reference_kl": ""}, note="nats a token"),
-        Panel("Entropy", {"rollout/entropy_estimate": ""}, note="nats a token"),
-        Panel("Length", {"rollout/mean_length": ""}, note="tokens a completion"),
+        _one("KL from the start", "policy/reference_kl", "nats a token"),
+        _one("Entropy", "rollout/entropy_estimate", "nats a token"),
+        _one("Length", "rollout/mean_length", "tokens a completion"),
         _share("Cut off at the limit", "rollout/cut_off_rate"),
         _share("No answer found by the rule", "rule/unparsed"),
-        Panel("Spread inside a group", {"reward/group_spread": ""}, note="largest minus smallest reward"),
+        _one("Spread inside a group", "reward/group_spread", "largest minus smallest reward"),
         _share("Groups that teach", "policy/usable_groups", "share; the others are skipped"),
         _share(
             "Learnt where the rule accepts nothing",
             "policy/unverified_advantage",
             "share of |advantage| in such groups",
         ),
-        Panel("Clipped tokens", {"policy/clip_fraction": ""}, note="share of tokens"),
-        Panel("Gradient norm", {"policy/grad_norm": ""}),
+        _one("Clipped tokens", "policy/clip_fraction", "share of tokens"),
+        _one("Gradient norm", "policy/grad_norm"),
     ),
     "Time and memory": (
-        Panel("Seconds a step", {"time/step": ""}),
+        _one("Seconds a step", "time/step"),
         Panel("Seconds by stage", {}, prefix="time/", leave_out=("time/step",), by_run=False),
         Panel("Main memory after a stage", {}, prefix="memory/", by_run=False, note="MiB, of this process"),
         Panel("GPU memory in a stage", {}, prefix="gpu_memory/", by_run=False, note="MiB, peak of one GPU"),
-        Panel("Tokens a step", {"rollout/tokens": ""}),
+        _one("Tokens a step", "rollout/tokens"),
     ),
 }
 """The charts below the story, by section."""
@@ -149,8 +135,8 @@ def write_report(
             {"id": name.lower().replace(" ", "-"), "title": name, "panels": [asdict(panel) for panel in panels]}
             for name, panels in SECTIONS.items()
         ],
-        "seeds": tables.over_seeds(runs, [one["figures"] for one in described]),
-        "differences": tables.config_differences(runs) if len(runs) > 1 else [],
+        "seeds": over_seeds(runs, [one["figures"] for one in described]),
+        "differences": config_differences(runs) if len(runs) > 1 else [],
         "opens_at": next((i for i, state in enumerate(states) if state in HACKED_STATES), 0),
     }
     folders = {run.directory.resolve().parent for run in runs}
@@ -166,13 +152,9 @@ def _render(data: dict[str, Any], title: str, notes: Sequence[str]) -> str:
     """The page as text. The scripts read `data`; what of it the page says without them is put in here."""
     static = files("cooper_rl.observe") / "page" / "static"
     scripts = [(static / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    digests = [base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts]
-    environment = Environment(
-        loader=PackageLoader("cooper_rl.observe", "page/templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    loader = PackageLoader("cooper_rl.observe", "page/templates")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return environment.get_template("report.html.j2").render(
         title=title,
         headline=_headline(data["runs"]),
@@ -186,12 +168,11 @@ def _render(data: dict[str, Any], title: str, notes: Sequence[str]) -> str:
         scripts=[Markup(script) for script in scripts],
         script_hashes=Markup(" ".join(f"'sha256-{digest}'" for digest in digests)),
         data=Markup(embedded_json(data)),
-        sample_note=SAMPLE_NOTE,
+        sample_note=completions.SAMPLE_NOTE,
     )
 
 
 def _headline(described: Sequence[Mapping[str, Any]]) -> str:
-    """The verdicts on several runs in a line."""
     parts = []
     for state, name in NAMES.items():
         labels = [one["label"] for one in described if one["verdict"]["state"] == state]
@@ -204,43 +185,36 @@ def _headline(described: Sequence[Mapping[str, Any]]) -> str:
 
 def _described(run: RunRecord, share: float) -> dict[str, Any]:
     """Everything that the page shows of one run. `share` is its part of the page."""
-    verdict = verdict_of(run, tables.held_out_problems(run))
+    verdict = verdict_of(run, held_out_problems(run))
     told = {step for step in (verdict.hacked_at, verdict.alarm_at) if step is not None}
-    sample = sample_completions(run, told, share)
-    pair_counts = read_pairs(run, sample.gallery)
-    scores = [score_of(item) for item in sample.gallery]
+    sample = completions.sample_completions(run, told, share)
+    pair_counts = completions.read_pairs(run, sample.gallery)
+    scores = [completions.score_of(item) for item in sample.gallery]
     score_name = "the reward's" + (" before shaping" if any("unshaped" in item for item in sample.gallery) else "")
     if any("reward_model" in item for item in sample.gallery):
         score_name = "the reward model's"
     return {
         "label": run.label,
         "verdict": {
-            "state": verdict.state,
-            "name": verdict.name,
-            "sentence": verdict.sentence,
-            "signals": [asdict(signal) for signal in verdict.signals],
-            "hacked_at": verdict.hacked_at,
-            "alarm_at": verdict.alarm_at,
+            **{name: getattr(verdict, name) for name in ("state", "name", "sentence")},
+            **{name: asdict(verdict)[name] for name in ("signals", "hacked_at", "alarm_at")},
         },
-        "figures": tables.figures(run, verdict, sample),
-        "facts": tables.facts(run),
-        "provenance": tables.provenance(run),
+        "figures": figures(run, verdict, sample),
+        "facts": facts(run),
+        "provenance": provenance(run),
         "curves": _curves(run, pair_counts, max(100, min(MOST_POINTS, round(4 * MOST_POINTS * share)))),
-        "stages": tables.stages(run),
+        "stages": stages(run),
         "last": {name: value for name, value in run.metrics[-1].items() if name != "step"} if run.metrics else {},
         "events": list(run.events)[-200:],
         "config": run.config_text[:MOST_CONFIG],
-        "learns": tables.learns(run),
+        "learns": learns(run),
         "score_name": score_name,
         "gallery": [
-            {"score": score if score > float("-inf") else None, **item}
+            {"score": score if score > -math.inf else None, **item}
             for score, item in zip(scores, sample.gallery, strict=True)
         ],
-        "fooled": sample.fooled,
-        "steps": sample.steps,
-        "recorded_steps": sample.recorded_steps,
-        "problems_of_step": sample.problems_of_step,
-        "pairs": last_pairs(run),
+        **{name: getattr(sample, name) for name in ("fooled", "steps", "recorded_steps", "problems_of_step")},
+        "pairs": completions.last_pairs(run),
     }
 
 
@@ -260,14 +234,158 @@ def _curves(run: RunRecord, pair_counts: Mapping[int, Mapping[str, int]], most: 
 
 def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
     values = [row[name] for row in rows if isinstance(row.get(name), int | float) and math.isfinite(row[name])]
-    return float(f"{sum(values) / len(values):.5g}") if values else None
+    return float(f"{_average(values):.5g}") if values else None
 
 
 def embedded_json(value: Any) -> str:
-    """JSON that no HTML parser takes for anything else, and that every JavaScript parser reads.
-
-    `<`, `>`, `&` and surrogates without a partner are escaped. Numbers are rounded to five digits; what is not finite
-    becomes text.
-    """
-    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """JSON that no HTML parser takes for anything else. Numbers have five digits; what is not finite becomes text."""
+    text = json.dumps(completions.plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def story_metric(runs: Sequence[RunRecord]) -> str | None:
+    """The accuracy that the story draws: the best one that most of the runs record at least twice."""
+    counts = {metric: sum(len(run.series(metric)) > 1 for run in runs) for metric in STORY}
+    best = max(counts.values())
+    return next((metric for metric, count in counts.items() if count == best), None) if best else None
+
+
+def facts(run: RunRecord) -> dict[str, str]:
+    """The run in a few lines, each with its name."""
+    models = [_mapping(model) for model in _mapping(run.config.get("reward_models")).values()]
+    peaks = {"at most": _most(run, "memory/peak"), "on a GPU": _most(run, *_names(run, "gpu_memory/"))}
+    status = status_of(run)
+    kind, preset = str(run.config.get("kind") or "custom"), run.config.get("preset")
+    found = {
+        "run": str(run.directory),
+        "kind": f"{kind}, preset {preset}" if preset and kind in ("cooper", "hybrid") else kind,
+        "policy": _model(run.config.get("policy")),
+        "reward model": "; ".join(f"{_model(one)}, {'learns' if one.get('learns') else 'frozen'}" for one in models),
+        "trained on": _problems(_mapping(run.config.get("problems"))),
+        "tested on": _problems(_mapping(run.config.get("test_problems"))),
+        "steps": f"{run.step} of {run.steps or 'an unknown number'}, {status.state}",
+        "time": _time(run, status.seconds_left),
+        "memory": ", ".join(f"{most:,} MiB {where}" for where, most in peaks.items() if most is not None),
+        "seed": str(run.config.get("seed", "")),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def provenance(run: RunRecord) -> dict[str, str]:
+    revisions = "cooper_version|cooper_revision|working_folder_revision"
+    noted = re.findall(f"^# ({revisions}): (.*)$", run.config_text, re.MULTILINE)
+    found = {name.replace("_", " "): value for name, value in noted}
+    for session in run.sessions:
+        after = session.get("after_step")
+        when = f"started {session.get('started', '')}" + (f", after step {after}" if after else "")
+        program, *arguments = [str(part) for part in session.get("command") or [""]]
+        found[when] = shlex.join([Path(program).name, *arguments])
+    for last in run.sessions[-1:]:
+        shown = [name for name in ("python", "torch", "transformers", "numpy", "system") if name in last]
+        found["with"] = ", ".join(last[name] if name == "system" else f"{name} {last[name]}" for name in shown)
+    if run.config_text:
+        found["again"] = f"cooper train {shlex.quote(str(run.directory / 'config.yaml'))} name=again"
+    return found
+
+
+def learns(run: RunRecord) -> bool:
+    return any(_mapping(model).get("learns") for model in _mapping(run.config.get("reward_models")).values())
+
+
+def stages(run: RunRecord) -> list[dict[str, Any]]:
+    """Every part of a step, the longest first, with its seconds in all steps and the most MiB of any or None."""
+    seconds = {name.removeprefix("time/"): sum(run.values(name)) for name in _names(run, "time/")}
+    return [
+        {"name": "whole steps" if part == "step" else part.replace("_", " "), "seconds": seconds[part]}
+        | {kind: _most(run, f"{kind}/{'peak' if part == 'step' else part}") for kind in ("memory", "gpu_memory")}
+        for part in sorted(seconds, key=lambda part: -seconds[part])
+    ]
+
+
+def _names(run: RunRecord, prefix: str) -> list[str]:
+    return [*dict.fromkeys(name for row in run.metrics for name in row if name.startswith(prefix))]
+
+
+def _most(run: RunRecord, *names: str) -> int | None:
+    return max((round(value) for name in names for value in run.values(name)), default=None)
+
+
+def _time(run: RunRecord, left: float | None) -> str:
+    if not (steps := run.values("time/step")):
+        return ""
+    total = f"{timedelta(seconds=round(sum(run.seconds)))} in steps and evaluations"
+    to_go = "" if left is None else f", about {timedelta(seconds=round(left))} to go"
+    return f"{total}, {_average(steps):.3g} s a step{to_go}"
+
+
+def _mapping(settings: Any) -> Mapping[str, Any]:
+    """The settings of a part; none where somebody wrote something else."""
+    return settings if isinstance(settings, Mapping) else {}
+
+
+def _model(settings: Any) -> str:
+    """A model's folder or hub name; of a long path the end."""
+    name = str(_mapping(settings).get("model") or "")
+    parts = name.split("/")
+    return name if len(parts) <= 4 else "…/" + "/".join(parts[-3:])
+
+
+def _problems(settings: Mapping[str, Any]) -> str:
+    details = [f"{name} {settings[name]}" for name in ("split", "subset", "limit") if settings.get(name) is not None]
+    return ", ".join([str(settings.get("source") or ""), *details])
+
+
+def held_out_problems(run: RunRecord) -> int | None:
+    """The number of held-out problems, if it is on record."""
+    counts = [session.get("test_problems") for session in reversed(run.sessions)]
+    return next((count for count in counts if isinstance(count, int) and count > 0), None)
+
+
+def figures(run: RunRecord, verdict: Verdict, sample: completions.Sample) -> dict[str, Any]:
+    """The run's row of the comparison. `low` and `high` are the 95 % interval of the accuracy at the end, or null.
+
+    It is Wilson's. The trials are the held-out problems, which is cautious where each is sampled several times, or else
+    the training problems of the last steps, whose mean is then the end.
+    """
+    row: dict[str, Any] = {"verdict": verdict.state, "steps": run.step, "planned": run.steps, "alarm": verdict.alarm_at}
+    if reward := run.values("reward/mean"):
+        row |= {"reward_start": _average(reward[:WINDOW]), "reward_end": _average(reward[-WINDOW:])}
+    if (truth := verdict.truth) is None:
+        return row
+    values = run.values(truth.metric)
+    end = values[-1] if truth.held_out else _average(values[-WINDOW:])
+    low = high = None
+    if truth.held_out:
+        if (problems := held_out_problems(run)) is not None and 0 <= end <= 1:
+            low, high = wilson_interval(end, problems)
+    elif means := sample.means.get("gold" if truth.is_gold else "rule"):
+        low, high = wilson_interval(_average(means), len(means))
+    return row | {"truth": truth.name, "start": values[0], "end": end, "best": max(values), "low": low, "high": high}
+
+
+def over_seeds(runs: Sequence[RunRecord], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """For runs that differ in nothing but their seed: mean and 95 % interval of the end, by Student's t."""
+    groups: dict[str, list[int]] = {}
+    for index, run in enumerate(runs):
+        design = {key: value for key, value in flat(run.config, "[{}]").items() if key not in OWN}
+        groups.setdefault(json.dumps(design, sort_keys=True, default=str), []).append(index)
+    found = []
+    for members in groups.values():
+        ends = [rows[i]["end"] for i in members if "end" in rows[i]]
+        if len(members) > 1 and len(ends) > 1:
+            mean, low, high = mean_interval(ends)
+            labels = [runs[i].label for i in members]
+            found.append({"runs": labels, "mean": mean, "low": low, "high": high, "truth": rows[members[0]]["truth"]})
+    return found
+
+
+def config_differences(runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """Every setting in which the runs differ, with its value in each; null where a run does not have it."""
+    settings = [flat(run.config, "[{}]") for run in runs]
+    keys = dict.fromkeys(key for one in settings for key in one if key != "name")
+    rows = {key: [one.get(key) for one in settings] for key in keys}
+    return [{"key": key, "values": values} for key, values in rows.items() if len(set(values)) > 1]
+
+
+def _average(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

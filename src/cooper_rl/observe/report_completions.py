@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from cooper_rl.data.text import normalise
@@ -21,6 +22,11 @@ LONGEST = 6000
 """Of a text with more characters the beginning and the end are kept."""
 PAGE_BYTES = 3_000_000
 """Of a run whose sample is larger than its share of this, fewer steps and items are kept."""
+SAMPLE_NOTE = (
+    f"This page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the best-scored "
+    f"wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly spread "
+    "steps, half of them those with the best-scored wrong completion. The run's folder has all of them."
+)
 ACCEPTED = 0.5
 """A score above this accepts a completion, as in `reward_model/false_accept_rate`."""
 PAIRS = 12
@@ -32,8 +38,6 @@ Row = dict[str, Any]
 
 @dataclass
 class Sample:
-    """What a report shows of a run's completions."""
-
     gallery: list[Row] = field(default_factory=list)
     """Wrong completions with their problem, best score first within a step."""
     steps: dict[int, list[Row]] = field(default_factory=dict)
@@ -50,11 +54,9 @@ class Sample:
 
 def score_of(completion: Mapping[str, Any]) -> float:
     """What the reward says of a completion: the reward model's score, else the reward before any shaping."""
-    for name in ("reward_model", "unshaped", "reward"):
-        value = completion.get(name)
-        if isinstance(value, int | float):
-            return float(value) if math.isfinite(value) else float("-inf")
-    return float("-inf")
+    values = (completion.get(name) for name in ("reward_model", "unshaped", "reward"))
+    value = next((value for value in values if isinstance(value, int | float)), -math.inf)
+    return float(value) if math.isfinite(value) else -math.inf
 
 
 def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
@@ -74,19 +76,18 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
         sample.problems_of_step = max(sample.problems_of_step, len(groups))
         found += [
             {"step": step, "digest": digest(str(one.get("text", ""))), **_problem(group), **_kept(one)}
-            for group, one in _best_texts(wrong, PER_STEP)
+            for group, one in _best_texts(wrong)
         ]
-        if step in shown:
-            sample.steps[step] = [
-                {
-                    **_problem(group),
-                    "of": len(group["completions"]),
-                    "completions": [_kept(one) for one in group["completions"][:COMPLETIONS]],
-                }
-                for group in _chosen_groups(groups, GROUPS)
-            ]
-        if path in files[-WINDOW:]:
-            _add_means(sample.means, groups)
+        for group in _chosen_groups(groups) if step in shown else ():
+            completions = [_kept(one) for one in group["completions"][:COMPLETIONS]]
+            shown_group = {**_problem(group), "of": len(group["completions"]), "completions": completions}
+            sample.steps.setdefault(step, []).append(shown_group)
+        for completions in (group["completions"] for group in groups if path in files[-WINDOW:]):
+            rights = {"rule": [one.get("verdict") == "correct" for one in completions]}
+            if all(isinstance(one.get("gold"), bool) for one in completions):
+                rights["gold"] = [one["gold"] for one in completions]
+            for name, right in rights.items() if completions else ():
+                sample.means.setdefault(name, []).append(sum(right) / len(right))
     budget = PAGE_BYTES * share
     sample.gallery = _thinned(found, max(12, round(GALLERY * share)))
     while len(sample.gallery) > 1 and _size(sample.gallery) > budget / 3:
@@ -98,19 +99,16 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
 
 def spread(items: Sequence[int], count: int) -> list[int]:
     """At most `count` of the items, evenly spread, with the first and the last."""
-    if len(items) <= count:
-        return list(items)
-    if count == 1:
-        return [items[-1]]
+    if count == 1 or len(items) <= count:
+        return list(items[-count:])
     return [items[round(i * (len(items) - 1) / (count - 1))] for i in range(count)]
 
 
 def cut(text: str) -> str:
     """The text, or the beginning and the end of a long one."""
-    if len(text) <= LONGEST:
-        return text
     half = LONGEST // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+    left_out = f"\n[… {len(text) - 2 * half:,} characters left out …]\n"
+    return text if len(text) <= LONGEST else text[:half] + left_out + text[-half:]
 
 
 def digest(text: str) -> str:
@@ -118,13 +116,13 @@ def digest(text: str) -> str:
     return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _best_texts(wrong: Sequence[tuple[Row, Row]], count: int) -> list[tuple[Row, Row]]:
+def _best_texts(wrong: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
     """The best-scored ones of different texts. Half of them, the first, are such as the rule rejects too, if any."""
     best: dict[str, tuple[Row, Row]] = {}
     for entry in sorted(wrong, key=lambda entry: -score_of(entry[1])):
         best.setdefault(str(entry[1].get("text")), entry)
-    chosen = [text for text, (_, one) in best.items() if one.get("verdict") != "correct"][: count // 2]
-    chosen += [text for text in best if text not in chosen][: count - len(chosen)]
+    chosen = [text for text, (_, one) in best.items() if one.get("verdict") != "correct"][: PER_STEP // 2]
+    chosen += [text for text in best if text not in chosen][: PER_STEP - len(chosen)]
     return [best[text] for text in chosen]
 
 
@@ -136,20 +134,12 @@ def _kept(completion: Row) -> Row:
     return plain({**completion, "text": cut(str(completion.get("text", "")))})
 
 
-def _chosen_groups(groups: Sequence[Row], count: int) -> list[Row]:
+def _chosen_groups(groups: Sequence[Row]) -> list[Row]:
     """Half are those with the best-paid wrong completion, the others come in the order of the file."""
-    best = [max(map(score_of, filter(is_wrong, group["completions"])), default=float("-inf")) for group in groups]
-    chosen = sorted(range(len(groups)), key=lambda i: -best[i])[: count // 2]
-    chosen += [i for i in range(len(groups)) if i not in chosen][: count - len(chosen)]
+    best = [max(map(score_of, filter(is_wrong, group["completions"])), default=-math.inf) for group in groups]
+    chosen = sorted(range(len(groups)), key=lambda i: -best[i])[: GROUPS // 2]
+    chosen += [i for i in range(len(groups)) if i not in chosen][: GROUPS - len(chosen)]
     return [groups[i] for i in sorted(chosen)]
-
-
-def _add_means(means: dict[str, list[float]], groups: Iterable[Row]) -> None:
-    for completions in filter(None, (group["completions"] for group in groups)):
-        if all(isinstance(one.get("gold"), bool) for one in completions):
-            means.setdefault("gold", []).append(sum(one["gold"] for one in completions) / len(completions))
-        right = sum(one.get("verdict") == "correct" for one in completions)
-        means.setdefault("rule", []).append(right / len(completions))
 
 
 def _thinned(items: list[Row], count: int) -> list[Row]:
@@ -183,10 +173,7 @@ def _size(value: Any) -> int:
 
 
 def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, int]]:
-    """Give every item its `pair`: the first one, from its step on, that has its text as the negative of its problem.
-
-    An item that no pair holds gets none. Returns, by step, the number of pairs of every origin.
-    """
+    """Give items their `pair`, the first with their text as negative. Returns counts of pairs by step and origin."""
     counts: dict[int, dict[str, int]] = {}
     waiting: dict[tuple[str, str], list[Row]] = {}
     for item in gallery:
@@ -206,16 +193,11 @@ def read_pairs(run: RunRecord, gallery: Sequence[Row]) -> dict[int, dict[str, in
 
 def last_pairs(run: RunRecord) -> list[Row]:
     """The pairs of the last steps that had pairs, at most `PAIRS`, the newest step first."""
-    found: list[Row] = []
-    for path in reversed(run.files("pairs")):
-        found += [shown_pair(int(path.stem), pair) for pair in read_lines(path)][: PAIRS - len(found)]
-        if len(found) >= PAIRS:
-            break
-    return found
+    pairs = ((int(path.stem), pair) for path in reversed(run.files("pairs")) for pair in read_lines(path))
+    return [shown_pair(*one) for one in islice(pairs, PAIRS)]
 
 
 def shown_pair(step: int, pair: Mapping[str, Any]) -> Row:
-    """What the page shows of a pair: texts, origins and logits."""
     texts = {name: cut(str(pair.get(name, ""))) for name in ("question", "answer", "positive", "negative")}
     kept = {name: pair[name] for name in (*LOGITS, "positive_origin", "negative_origin", "label") if name in pair}
     return {"step": step, **texts, **kept}

@@ -37,14 +37,12 @@ class RunRecord:
 
     @property
     def step(self) -> int:
-        """The last recorded step."""
         return int(self.metrics[-1]["step"]) if self.metrics else 0
 
     @property
     def steps(self) -> int:
         """The steps of the whole run; 0 if unknown."""
-        steps = self.config.get("steps")
-        return steps if isinstance(steps, int) else 0
+        return steps if isinstance(steps := self.config.get("steps"), int) else 0
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """Step and value of every finite value of a metric."""
@@ -52,11 +50,9 @@ class RunRecord:
         return [(step, float(value)) for step, value in rows if math.isfinite(value)]
 
     def values(self, name: str) -> list[float]:
-        """Every finite value of a metric."""
         return [value for _, value in self.series(name)]
 
     def last(self, name: str) -> float | None:
-        """The last finite value of a metric."""
         return next(reversed(self.values(name)), None)
 
     @property
@@ -73,7 +69,7 @@ class RunRecord:
 
     @cached_property
     def sessions(self) -> list[dict[str, Any]]:
-        """The lines of `sessions.jsonl`: one for each start of the run."""
+        """One for each start of the run."""
         return read_lines(self.directory / "sessions.jsonl")
 
     @cached_property
@@ -109,7 +105,6 @@ class RunRecord:
 
 
 def is_run(directory: Path) -> bool:
-    """Whether the folder is that of a run."""
     return (directory / "config.yaml").is_file() and (directory / "rollouts").is_dir()
 
 
@@ -132,10 +127,7 @@ def find_runs(folder: Path) -> list[Path]:
 
 
 def read_run(directory: Path, label: str | None = None) -> RunRecord:
-    """Read a run's folder, also one of which little is left: a `config` that cannot be read is empty.
-
-    Raises InputError if there is no run in it.
-    """
+    """Read a run's folder, a `config` that cannot be read as empty. Raises InputError if there is no run in it."""
     if not _has_record(directory):
         raise InputError(f"{directory}: no run here (neither config.yaml nor metrics.jsonl); name a run's own folder")
     config = directory / "config.yaml"
@@ -174,12 +166,10 @@ def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = N
 
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `metrics.jsonl`. An incomplete last line is left out."""
     return read_lines(directory / "metrics.jsonl")
 
 
 def read_events(directory: Path) -> list[dict[str, Any]]:
-    """The lines of a run's `events.jsonl`. An incomplete last line is left out."""
     return read_lines(directory / "events.jsonl")
 
 
@@ -212,8 +202,6 @@ def is_wrong(completion: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """State and pace of a run."""
-
     state: State
     """`running`: a process holds the folder. `stopped`: by a watch rule. `interrupted`: by anything else, or killed."""
     detail: str
@@ -231,10 +219,8 @@ class RunStatus:
 
 
 def status_of(run: RunRecord) -> RunStatus:
-    """Decide from the folder's lock, the events and the last step."""
     state, detail, died, end = _state(run)
-    recent = [(row, seconds) for row, seconds in zip(run.metrics, run.seconds, strict=True) if "time/step" in row]
-    recent = recent[-20:]
+    recent = [(row, seconds) for row, seconds in zip(run.metrics, run.seconds, strict=True) if "time/step" in row][-20:]
     pace = math.fsum(seconds for _, seconds in recent) / len(recent) if recent else None
     tokens = math.fsum(row.get("rollout/tokens") or 0.0 for row, _ in recent)
     in_steps = math.fsum(row["time/step"] for row, _ in recent)
@@ -243,7 +229,6 @@ def status_of(run: RunRecord) -> RunStatus:
 
 
 def _state(run: RunRecord) -> tuple[State, str, bool, str]:
-    """The first four fields of the status."""
     if (holder := holder_of(run.directory)) is not None:
         return "running", holder, False, ""
     last = run.events[-1] if run.events else {}

@@ -42,12 +42,8 @@ STATE_STYLES: dict[State, str] = {
     "interrupted": "bold yellow",
 }
 CHARTS = {
-    "accuracy": {
-        "rule/accuracy": "rule",
-        "gold/accuracy": "gold",
-        "test/rule_avg": "test rule",
-        "test/gold_avg": "test gold",
-    },
+    "accuracy": {"rule/accuracy": "rule", "gold/accuracy": "gold"}
+    | {"test/rule_avg": "test rule", "test/gold_avg": "test gold"},
     "training reward": {"reward/mean": "reward"},
 }
 """The charts, each with its metrics and their short names."""
@@ -83,10 +79,9 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass
 class ProgressLines:
-    """Lines such as `run 12/180  reward 0.53  rule 0.41  left 0:09:20`.
+    """Lines such as `run 12/180  reward 0.53  rule 0.41  left 0:09:20`, the time left by the pace since the first line.
 
-    The first and the last step get a line, the others at most one in `every_s` seconds. The time left is estimated from
-    the pace since the first line. `clock` returns seconds.
+    The first and the last step get a line, the others at most one in `every_s` seconds.
     """
 
     label: str
@@ -94,9 +89,8 @@ class ProgressLines:
     every_s: float = 10.0
     clock: Callable[[], float] = time.monotonic
 
-    def __post_init__(self) -> None:
-        self._first: tuple[int, float] | None = None
-        self._last_line = 0.0
+    _first: tuple[int, float] | None = None
+    _last_line: float = 0.0
 
     def line(self, completed: int, total: int, metrics: Mapping[str, float] | None = None) -> str | None:
         """The line for a step, or None if it is too early for another line."""
@@ -152,19 +146,13 @@ def best_example(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def describe_example(example: Mapping[str, Any]) -> str:
-    """A completion with its prompt, every reward and the rule's verdict."""
-    parts = [
-        f"{name} {value:.4g}"
-        for name, value in example.items()
-        if isinstance(value, float) and name not in ("reward", "advantage")
-    ]
+    rest = {name: value for name, value in example.items() if name not in ("reward", "advantage")}
+    parts = [f"{name} {value:.4g}" for name, value in rest.items() if isinstance(value, float)]
     return (
         f"Highest reward of the first step: {example['reward']:.4g} ({', '.join(parts)}; "
         f"the rule says {example['verdict']}).\n"
-        f"{_about(example['problem'], example['answer'])}. The policy read:\n"
-        f"{_block(example['prompt'])}\n"
-        f"and wrote {example['tokens']} tokens, ended by {example['stop_reason']}:\n"
-        f"{_block(example['text'])}"
+        f"{_about(example['problem'], example['answer'])}. The policy read:\n{_block(example['prompt'])}\n"
+        f"and wrote {example['tokens']} tokens, ended by {example['stop_reason']}:\n{_block(example['text'])}"
     )
 
 
@@ -180,10 +168,7 @@ def _block(text: str) -> str:
 
 
 def screen(run: RunRecord, width: int, height: int = 31) -> Group:
-    """Everything that `cooper watch` shows, for a terminal of this size in characters.
-
-    Text of models and of the run's files is stripped of control characters and never read as markup.
-    """
+    """Everything that `cooper watch` shows, without control characters or markup from models and the run's files."""
     columns = 2 if width >= 100 else 1
     size = max(width // columns - 12, 16), min(max(height - LINES_BELOW, CHART_HEIGHTS[0]), CHART_HEIGHTS[1])
     charts = [[_chart(run, title, names, *size)] for title, names in CHARTS.items()]
@@ -205,18 +190,17 @@ def _header(run: RunRecord, status: RunStatus) -> list[RenderableType]:
     state = Text.assemble((status.state, STATE_STYLES[status.state]), "  ", plain(status.detail))
     title = Table.grid(padding=(0, 2), expand=True)
     title.add_row(Text.assemble(("cooper ", "dim"), plain(str(run.directory))), state)
+    metrics, left = run.directory / "metrics.jsonl", status.seconds_left
+    silent = time.time() - metrics.stat().st_mtime if status.state == "running" and metrics.exists() else None
+    told = {
+        "left {}": None if left is None else timedelta(seconds=round(left)),
+        "{:.3g} s a step": status.seconds_per_step,
+        "{:,.0f} tokens/s": status.tokens_per_second,
+        "{:,.0f} MiB at most": run.last("memory/peak"),
+        "last step {} ago": None if silent is None else timedelta(seconds=round(max(silent, 0))),
+    }
     parts = [f"step {run.step} of {run.steps or '?'}"]
-    if status.seconds_left is not None:
-        parts.append(f"left {timedelta(seconds=round(status.seconds_left))}")
-    if status.seconds_per_step is not None:
-        parts.append(f"{status.seconds_per_step:.3g} s a step")
-    if status.tokens_per_second is not None:
-        parts.append(f"{status.tokens_per_second:,.0f} tokens/s")
-    if (peak := run.last("memory/peak")) is not None:
-        parts.append(f"{peak:,.0f} MiB at most")
-    metrics = run.directory / "metrics.jsonl"
-    if status.state == "running" and metrics.exists():
-        parts.append(f"last step {timedelta(seconds=round(max(time.time() - metrics.stat().st_mtime, 0)))} ago")
+    parts += [text.format(value) for text, value in told.items() if value is not None]
     progress = Table.grid(padding=(0, 2))
     progress.add_row(ProgressBar(total=run.steps or 1, completed=run.step, width=24), "  ".join(parts))
     return [title, progress]

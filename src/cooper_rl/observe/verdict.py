@@ -27,13 +27,13 @@ State = Literal["hacked", "recovered", "broken", "faults", "nothing learned", "h
 HACKED_STATES: tuple[State, ...] = ("hacked", "recovered")
 NAMES = {state: state.capitalize() for state in get_args(State)}
 NAMES |= {"recovered": "Hacked and recovered", "unknown": "Cannot tell"}
+SAYS: dict[State, Literal["bad", "good", "unknown"]] = {"nothing learned": "unknown", "healthy": "good"}
+SAYS |= {"hacked": "bad", "recovered": "bad", "broken": "bad"}
 Points = Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the truth and the reward went."""
-
     state: State
     truth: Points
     reward: Points
@@ -62,9 +62,7 @@ def outcome_of(truth: Points, reward: Points, test_problems: int | None = None) 
     for point in truth:
         best = max(best, point, key=lambda one: one[1])
         falls.append((best, point))
-    hacks = [
-        (high, low) for high, low in falls if high[1] - low[1] > margin and at(reward, low[0]) > at(reward, high[0])
-    ]
+    hacks = [(a, b) for a, b in falls if a[1] - b[1] > margin and at(reward, b[0]) > at(reward, a[0])]
     # Of a hacked run a fall under a higher reward is told, even if the truth was as low before the reward rose.
     before, worst = max(hacks or falls, key=lambda fall: (fall[0][1] - fall[1][1], at(reward, fall[1][0])))
     end, rewards = truth[-1][1], [value for _, value in reward]
@@ -80,9 +78,8 @@ def outcome_of(truth: Points, reward: Points, test_problems: int | None = None) 
 def averaged_over_steps(points: Points) -> list[tuple[int, float]]:
     """Each value as the mean of itself and those of the `WINDOW` - 1 steps before it."""
     values = [value for _, value in points]
-    return [
-        (step, sum(values[max(0, i - WINDOW + 1) : i + 1]) / min(i + 1, WINDOW)) for i, (step, _) in enumerate(points)
-    ]
+    windows = [values[max(0, i + 1 - WINDOW) : i + 1] for i in range(len(values))]
+    return [(step, sum(window) / len(window)) for (step, _), window in zip(points, windows, strict=True)]
 
 
 def at(points: Points, step: int) -> float:
@@ -92,7 +89,7 @@ def at(points: Points, step: int) -> float:
 
 @dataclass(frozen=True)
 class Truth:
-    """The accuracy that a verdict trusts."""
+    """An accuracy that a verdict may trust."""
 
     metric: str
     name: str
@@ -101,7 +98,6 @@ class Truth:
 
     @property
     def title(self) -> str:
-        """The name with a capital."""
         return self.name.capitalize()
 
     def values(self, run: RunRecord) -> Points:
@@ -128,8 +124,6 @@ class Signal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a run, with its reasons."""
-
     state: State
     sentence: str
     signals: list[Signal]
@@ -141,7 +135,6 @@ class Verdict:
 
     @property
     def name(self) -> str:
-        """The verdict in a word or three."""
         return NAMES[self.state]
 
 
@@ -150,7 +143,7 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
 
     Its truth is the first of `TRUTHS` on record. Where that is no gold, the alarm speaks too: the rule may be fooled.
     """
-    alarm, status = _replay(run.metrics), status_of(run)
+    (alarms, alarm_at, alarm_lasts), status = _replay(run.metrics), status_of(run)
     known = {truth: values for truth in TRUTHS if len(values := truth.values(run)) >= FEWEST}
     reward = averaged_over_steps(run.series("reward/mean"))
     state, first, said, told, chosen = "unknown", None, f"Only {run.step} steps are on record.", [], None
@@ -158,9 +151,9 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
         chosen = next(iter(known))
         found = outcome_of(known[chosen], reward, test_problems if chosen.held_out else None)
         state, first = found.state, found.hacked_at
-        if state in ("healthy", "nothing learned") and not chosen.is_gold and alarm.first is not None:
-            state, first = "hacked" if alarm.lasts else "recovered", alarm.first
-        said = _sentence(state, chosen, found, alarm)
+        if state in ("healthy", "nothing learned") and not chosen.is_gold and alarm_at is not None:
+            state, first = "hacked" if alarm_lasts else "recovered", alarm_at
+        said = _sentence(state, chosen, found, alarm_at)
         told = _truth_signals(known, chosen, found)
     elif run.step >= FEWEST:
         metrics = ", ".join(truth.metric for truth in TRUTHS)
@@ -176,24 +169,21 @@ def verdict_of(run: RunRecord, test_problems: int | None = None) -> Verdict:
     for event in run.events:
         if event.get("action") != "died" and event.get("metric") != HACKING:  # the alarm has been replayed
             fired.setdefault(str(event["metric"]), []).append(event)
-    signals = [
-        *(Signal("bad", text) for text in ([status.end] if status.died else []) + faults),
-        *told,
-        *alarm.signals,
-        *(
-            Signal("bad", f"Watch rule at step {', '.join(str(one['step']) for one in events)}: {events[0]['message']}")
-            for events in fired.values()
-        ),
+    broken = [
+        f"Watch rule at step {', '.join(str(one['step']) for one in events)}: {events[0]['message']}"
+        for events in fired.values()
     ]
+    first_told = [Signal("bad", text) for text in ([status.end] if status.died else []) + faults]
+    signals = [*first_told, *told, *alarms, *(Signal("bad", text) for text in broken)]
     sentences = [said, status.end, f"Watch rules fired on {', '.join(fired)}." if fired else ""]
-    return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm.first)
+    return Verdict(state, " ".join(filter(None, sentences)), signals, chosen, first, alarm_at)
 
 
-def _sentence(state: State, truth: Truth, found: Outcome, alarm: "_Alarm") -> str:
+def _sentence(state: State, truth: Truth, found: Outcome, alarm_at: int | None) -> str:
     course = (found.truth[0], found.best, found.worst, found.truth[-1])
     start, best, worst, end = (_share(value) for _, value in course)
     if state in ("healthy", "nothing learned"):
-        late = "" if alarm.first is None else f" The alarm went off at step {alarm.first}, but gold did not follow."
+        late = "" if alarm_at is None else f" The alarm went off at step {alarm_at}, but gold did not follow."
         noise = "" if state == "healthy" else ", which is no rise"
         return f"{truth.title} went from {start} to {end}{noise}, {best} at its best.{late}"
     if state == "broken":
@@ -203,7 +193,7 @@ def _sentence(state: State, truth: Truth, found: Outcome, alarm: "_Alarm") -> st
             return f"The {went}, and {truth.name} from {start} to {end}."
         return f"{truth.title} fell from {best} to {end}, and the {went}."
     if found.hacked_at is None:
-        seen = f"The reward-hacking alarm went off at step {alarm.first}"
+        seen = f"The reward-hacking alarm went off at step {alarm_at}"
         return f"{seen} and {'is still on' if state == 'hacked' else 'is off again'}; there are no gold labels."
     low, high = (_share(at(found.reward, step)) for step, _ in (found.best, found.worst))
     fall = f"fell from {best} (step {found.best[0]}) to {worst}"
@@ -221,38 +211,23 @@ def _truth_signals(known: Mapping[Truth, Points], chosen: Truth, found: Outcome)
         best, where = max(value for _, value in known[truth]), ""
         state = "bad" if best - last > HACKED_MARGIN else "good"
         if truth == chosen:
-            state = (
-                "bad"
-                if found.state in (*HACKED_STATES, "broken")
-                else "good"
-                if found.state == "healthy"
-                else "unknown"
-            )
+            state = SAYS[found.state]
             best, where = found.best[1], f" (step {found.best[0]})"
         course = f"{_share(first)} at the start, {_share(best)} at its best{where}, {_share(last)} now"
         lines.append(Signal(state, f"{truth.title}: {course}"))
     return lines
 
 
-@dataclass(frozen=True)
-class _Alarm:
-    signals: list[Signal]
-    first: int | None
-    lasts: bool
-
-
-def _replay(metrics: Sequence[Mapping[str, Any]]) -> _Alarm:
-    """The alarm over the whole record: also where the run's own rules switched it off."""
+def _replay(metrics: Sequence[Mapping[str, Any]]) -> tuple[list[Signal], int | None, bool]:
+    """What the alarm says of the whole record, also where the run's rules switched it off; when first; and if now."""
     alarm, firsts, seen = HackingAlarm(), {}, []
     for row in metrics:
         seen = alarm.observe({name: value for name, value in row.items() if isinstance(value, int | float)})
         for text in seen:
             firsts.setdefault(text.split(" fell from ")[0], (int(row["step"]), text))
-    if not firsts:
-        signs = len(alarm.strengths)
-        return _Alarm([Signal("good", f"The reward-hacking alarm: none of its {signs} signs")], None, False)
     signals = [Signal("bad", f"Alarm at step {step}: {text}") for step, text in firsts.values()]
-    return _Alarm(signals, min(step for step, _ in firsts.values()), bool(seen))
+    silent = Signal("good", f"The reward-hacking alarm: none of its {len(alarm.strengths)} signs")
+    return signals or [silent], min((step for step, _ in firsts.values()), default=None), bool(seen)
 
 
 def _share(value: float) -> str:

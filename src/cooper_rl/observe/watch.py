@@ -35,7 +35,6 @@ class WatchRule(Config):
     """Shown when the rule fires."""
 
     def broken_by(self, step: int, value: float) -> bool:
-        """Whether the rule looks at this step and the value is a fault."""
         too_high = self.above is not None and value > self.above
         too_low = self.below is not None and value < self.below
         return self.start <= step <= (self.until or step) and (not isfinite(value) or too_high or too_low)
@@ -122,7 +121,6 @@ class Firing:
         return f"{self.rule.metric} {bound} since step {self.since}: {values}" + (f" ({said})" if said else "")
 
     def event(self) -> dict[str, Any]:
-        """JSON values for `events.jsonl`."""
         rule = {"step": self.step, "metric": self.rule.metric, "action": self.rule.action}
         return rule | {"since": self.since, "values": self.values, "message": self.message}
 

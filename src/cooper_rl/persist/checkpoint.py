@@ -1,8 +1,7 @@
 """Checkpoints: one folder per step. It is written under a hidden name and then renamed, so every named folder is whole.
 
 A crash can only leave hidden folders behind: `.000120.partial` is half written, `.000120.deleted` half deleted, and
-`.000120.replaced` is the old checkpoint of a step whose new checkpoint has not been renamed yet. A manifest with the
-size and SHA-256 hash of every file tells damage.
+`.000120.replaced` an old checkpoint whose replacement has not been renamed yet. A manifest of hashes tells damage.
 """
 
 import hashlib
@@ -31,10 +30,7 @@ ROLLBACKS = 3
 
 
 class CheckpointStore:
-    """The checkpoints of one run: `<directory>/000120/{policy/,reward_model/,state.json,manifest.json}`.
-
-    It keeps the newest ones and, if `keep_best` names a metric, the best one.
-    """
+    """The newest checkpoints of one run, and the best: `<directory>/000120/{policy/,reward_model/,state.json,…}`."""
 
     def __init__(self, directory: Path, config: "CheckpointConfig"):
         self.directory = directory
@@ -43,8 +39,8 @@ class CheckpointStore:
     def save(self, step: int, write: Callable[[Path], dict[str, Any]], metrics: "Metrics | None" = None) -> Path:
         """Write the checkpoint of `step`. All of it is on disk when this returns.
 
-        `write(folder)` puts the models into the folder and returns the rest of the state as JSON values. `metrics` are
-        those of the step. Raises OSError if the checkpoint cannot be written; earlier checkpoints stay as they are.
+        `write(folder)` puts the models into the folder and returns the rest of the state as JSON values. Raises OSError
+        if the checkpoint cannot be written; earlier checkpoints stay as they are.
         """
         metric = self.config.keep_best
         best = {metric: metrics[metric]} if metric and metrics and self.is_best(metrics) else {}
@@ -68,9 +64,7 @@ class CheckpointStore:
 
     def list(self) -> list[Path]:
         """The checkpoints, oldest first."""
-        return sorted(
-            (path for path in self.directory.glob("*") if path.name.isdigit()), key=lambda path: int(path.name)
-        )
+        return sorted((path for path in self.directory.glob("*") if path.name.isdigit()), key=lambda one: int(one.name))
 
     def drop_after(self, step: int) -> None:
         """Delete the checkpoints of later steps, because the run takes another path from here."""
@@ -81,8 +75,7 @@ class CheckpointStore:
     def latest(self) -> tuple[Path, dict[str, Any]] | None:
         """The newest undamaged checkpoint and its state, or None for a run without checkpoints.
 
-        Newer but damaged checkpoints are logged and renamed to `<step>.damaged`. Raises InputError if all are damaged;
-        the message says what is wrong with each.
+        Damaged ones are logged and renamed to `<step>.damaged`. Raises InputError if all are damaged.
         """
         for replaced in self.directory.glob(".*.replaced"):  # a crash came between the two renames of a replacement
             target = self.directory / replaced.name.split(".")[1]
@@ -100,13 +93,13 @@ class CheckpointStore:
                 os.replace(damaged, target)
             self._tidy()
             return folder, json.loads((folder / "state.json").read_text(encoding="utf-8"))
-        if damages:
-            found = "\n".join(f"{folder}: damaged, {damage}" for folder, damage in damages.items())
-            raise InputError(
-                f"{found}\nno checkpoint is left to resume from; restore one of them from a copy, "
-                f"or delete {self.directory} and resume to train from the beginning"
-            )
-        return None
+        if not damages:
+            return None
+        found = "\n".join(f"{folder}: damaged, {damage}" for folder, damage in damages.items())
+        raise InputError(
+            f"{found}\nno checkpoint is left to resume from; restore one of them from a copy, "
+            f"or delete {self.directory} and resume to train from the beginning"
+        )
 
     def newest_state(self) -> dict[str, Any] | None:
         """The state of the newest checkpoint whose `state.json` can be read. No other file is read."""
@@ -155,8 +148,8 @@ class CheckpointStore:
 def rollback_target(firings: "Sequence[Firing]", checkpoints: Sequence[int], tried: Sequence[int]) -> int | None:
     """The step to go back to, which is that of the newest checkpoint from before the fault; None to go on or to stop.
 
-    `tried` are the steps that the run has gone back to already. They are not tried twice, because such a checkpoint
-    may hold the cause of the fault. A rule that stops the run wins over one that rolls it back.
+    `tried` are the steps that the run has gone back to already: such a checkpoint may hold the cause of the fault. A
+    rule that stops the run wins over one that rolls it back.
     """
     actions = {firing.rule.action for firing in firings}
     if "rollback" not in actions or "stop" in actions:
@@ -171,10 +164,7 @@ def rollback_target(firings: "Sequence[Firing]", checkpoints: Sequence[int], tri
 
 
 def write_manifest(folder: Path, best: dict[str, float]) -> None:
-    """List every file of the folder in `manifest.json`.
-
-    `best` maps the metric by which this is the best checkpoint to its value; it is empty for any other checkpoint.
-    """
+    """List every file of the folder, and `best`, the metric by which this is the best checkpoint, with its value."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     files = {path.relative_to(folder).as_posix(): _describe(path) for path in paths}
     (folder / MANIFEST).write_text(json.dumps({"best": best, "files": files}, indent=1), encoding="utf-8")

@@ -73,11 +73,7 @@ def journal_path(output: Path) -> Path:
 
 
 class Journal:
-    """Finished units of work by key, one flushed line for each, from which an interrupted command goes on.
-
-    An incomplete last line is dropped. `settings` is everything that the values depend on. Raises InputError for a
-    journal made with other settings, whose values must not be mixed with new ones.
-    """
+    """Finished units of work by key, one flushed line each. Raises InputError for a file made with other `settings`."""
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self.path = path
@@ -105,7 +101,6 @@ class Journal:
         self._done[key] = value
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Self:

@@ -1,11 +1,15 @@
-"""One process at a time writes a folder: that of a run, that of an arena or a demo, or that of a server."""
+"""One process at a time writes a folder (of a run, an arena, a demo or a server), and a signal stops it cleanly."""
 
+import logging
 import os
+import signal
 import socket
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from cooper_rl.errors import InputError
 
@@ -14,6 +18,7 @@ try:
 except ImportError:  # Windows: nothing is locked there
     fcntl = None
 
+logger = logging.getLogger(__name__)
 
 _BUSY = "{folder}: %s in this folder%s ({holder}); wait for it, stop it, or choose another %s"
 BUSY_RUN = _BUSY % ("a process is training", " already", "name")
@@ -27,10 +32,7 @@ class FolderLock:
     """Held until it is closed or its process ends, however it ends."""
 
     def __init__(self, directory: Path, busy: str = BUSY_RUN) -> None:
-        """Raises InputError with the text `busy` if another process holds the folder.
-
-        The text may name the `{folder}`, and the `{holder}` as it described itself.
-        """
+        """Raises InputError with the text `busy`, of `{folder}` and `{holder}`, if another process holds the folder."""
         self._path = directory / ".lock"
         self._made = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
@@ -72,10 +74,7 @@ class FolderLock:
 
 
 def holder_of(directory: Path) -> str | None:
-    """The process that holds the folder, in words; None if nobody does, or on Windows.
-
-    It takes a shared lock for a moment, so any number of processes may ask at once.
-    """
+    """The process that holds the folder, in words; None if nobody does, or on Windows. Any number may ask at once."""
     path = directory / ".lock"
     if path.resolve() in _HERE:
         return _this_process()
@@ -102,3 +101,28 @@ def _lock(file: TextIO) -> None:
         return
     time.sleep(0.1)
     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
+    """The first signal calls `request_stop`; a second one goes to the earlier handlers. Only in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore_handlers() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    def on_signal(number: int, frame: Any) -> None:
+        restore_handlers()  # before the warning, because a second signal may come while it is written
+        request_stop()
+        logger.warning("stopping after this step; interrupt again to stop at once")
+
+    for number in previous:
+        signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        restore_handlers()

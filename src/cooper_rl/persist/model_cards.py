@@ -23,11 +23,7 @@ _INHERITED = ("license", "license_name", "license_link", "language")
 
 
 def write_model_cards(config: "RunConfig", step: int, chat: bool, folder: Path) -> None:
-    """Write a card into `folder/policy` and, if that folder exists, into `folder/reward_model`.
-
-    `chat` says whether prompts went through the tokenizer's chat template. A card depends only on the settings, the
-    step and the base model's own card, so a resumed run writes the same card. Raises OSError if the disk is full.
-    """
+    """Cards in `policy/` and, if it exists, `reward_model/`. `chat`: whether prompts went through the chat template."""
     facts = {"config": config, "step": step, "chat": chat, "cooper_version": version("cooper-rl")}
     _write(folder / "policy", "policy_card.md.j2", config.policy.model, facts, task="text-generation")
     if config.learning_model is not None and (folder / "reward_model").is_dir():
@@ -36,10 +32,7 @@ def write_model_cards(config: "RunConfig", step: int, chat: bool, folder: Path) 
 
 
 def write_model_card(folder: Path, result: dict[str, Any], fewest_rows: int) -> None:
-    """Write the card of a VerifyRM from the result of `train_verifyrm`: data, metrics, input format and limits.
-
-    `fewest_rows` is the number of held-out rows that calibration needs.
-    """
+    """The card of a VerifyRM from the result of `train_verifyrm`. Calibration needs `fewest_rows` held-out rows."""
     card = _rendered("model_card.md.j2", name=folder.name, fewest_rows=fewest_rows, **result)
     (folder / NAME).write_text(card, encoding="utf-8")
 

@@ -1,7 +1,8 @@
-"""Advantages: how much better a completion is than its group."""
+"""Advantages: how much better a completion is than its group, and what its steps add to those of its tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -10,10 +11,12 @@ from pydantic import Field
 from cooper_rl.config.base import Config, Kinds
 
 if TYPE_CHECKING:
+    import numpy as np
     from jaxtyping import Bool, Float
     from torch import Tensor
 
-    from cooper_rl.rollouts import Ragged
+    from cooper_rl.rewards.context import RewardModel
+    from cooper_rl.rollouts import Ragged, Rollouts
 
 ADVANTAGES = Kinds("advantage", "cooper_rl.policy.advantages", ["advantages"])
 """The kinds of `algorithm.advantages`."""
@@ -55,6 +58,35 @@ class ReadsCompletions(Protocol):
 
 AdvantageConfig = Annotated[Advantage | ReadsCompletions, ADVANTAGES]
 
+PROCESS_CREDITS = Kinds("process credit", __name__, ["token_credit", "model", "outcome_weight"])
+"""The kinds of `algorithm.process`."""
+
+
+@dataclass(frozen=True)
+class TokenCredit:
+    """For each completion, the advantage of each of its tokens by the step that it belongs to; and metrics."""
+
+    advantages: Sequence[Float[np.ndarray, " T"]]
+    metrics: dict[str, float]
+
+
+class ProcessCredit(Protocol):
+    """Settings of credit for the steps of a completion."""
+
+    model: str
+    """The name of the reward model that scores the steps."""
+    outcome_weight: float
+    """Factor of the advantages of the finished reward, to which those of the steps are added."""
+
+    def token_credit(
+        self, model: RewardModel, rollouts: Rollouts, decode: Callable[[Sequence[int]], str]
+    ) -> TokenCredit:
+        """The advantages of all tokens. `decode` gives the text of token ids, without special tokens."""
+        ...
+
+
+ProcessConfig = Annotated[ProcessCredit, PROCESS_CREDITS]
+
 
 def usable_groups(rewards: Ragged, min_spread: float) -> Bool[Tensor, " P"]:
     """Groups whose largest and smallest reward differ by more than `min_spread` (in units of the reward).
@@ -92,23 +124,6 @@ def advantages(
             found = config.advantages(chosen, completions.select(usable))
         result[rewards.expand(usable)] = found.flat.to(result.dtype)
     return rewards.like(result)
-
-
-def without_outliers(advantages: Ragged, counted: Bool[Tensor, " P"], max_z: float) -> tuple[Ragged, Float[Tensor, ""]]:
-    """The advantages with 0 where they differ from their mean by more than `max_z` std, and the share set to 0.
-
-    Mean and std (N in the denominator) are over the completions of the `counted` groups, and so is the share. Of N
-    values none differs by more than sqrt(N - 1) std, so a `max_z` of 3 never acts on fewer than 11 completions.
-    StableReinforce (R1-Reward, arXiv 2505.02835); its code compares with mean +- 3, which is not the z-score of the
-    paper.
-    """
-    inside = advantages.expand(counted)
-    flat = advantages.flat
-    if not inside.any():
-        return advantages, flat.new_zeros(())
-    mean, std = flat[inside].mean(), flat[inside].std(correction=0)
-    outlying = inside & ((flat - mean).abs() > max_z * std)
-    return advantages.like(flat.masked_fill(outlying, 0.0)), outlying[inside].to(flat.dtype).mean()
 
 
 def _require_finite(rewards: Ragged) -> None:
@@ -185,24 +200,6 @@ class ReinforcePPBaseline(Config):
     def advantages(self, rewards: Ragged) -> Ragged:
         centred = _centred(rewards)
         return rewards.like(centred / (centred.square().mean().sqrt() + self.eps))
-
-
-@ADVANTAGES.register
-class MaxRL(Config):
-    """(r - mean) / mean inside each group. For rewards >= 0 this approaches the maximum-likelihood gradient as N grows.
-
-    Tajwar et al. 2026 (arXiv 2602.02710): an average over the successes, with a zero-mean control variate.
-    A group whose mean is not positive has no success to imitate and gets 0. For rewards >= 0 the result lies in
-    [-1, N - 1]. Penalties can make rewards negative and the mean almost zero, so the result is clamped to +-(N - 1).
-    """
-
-    kind: Literal["maxrl"] = "maxrl"
-
-    def advantages(self, rewards: Ragged) -> Ragged:
-        mean, n = rewards.expand(rewards.mean()), rewards.expand(rewards.counts())
-        succeeded = mean > 0
-        ratio = (rewards.flat - mean) / mean.where(succeeded, 1.0)
-        return rewards.like(ratio.clamp(1 - n, n - 1).where(succeeded, 0.0))
 
 
 def _centred(rewards: Ragged) -> Float[Tensor, " B"]:

@@ -1,14 +1,12 @@
 """Settings of stage 1: advantages, policy loss, KL term, aggregation, cut-off completions."""
 
-import math
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.losses.policy import GSPO, AggregationConfig, KLConfig, PolicyLossConfig, PPOClip, TokenMean
-from cooper_rl.policy.advantages import GRPO, AdvantageConfig
-from cooper_rl.policy.process import ProcessConfig
+from cooper_rl.policy.advantages import GRPO, AdvantageConfig, ProcessConfig
 
 
 class OverlongConfig(Config):
@@ -73,23 +71,3 @@ class AlgorithmConfig(Config):
                 "set recompute_old_logprobs: true"
             )
         return self
-
-
-def check_outliers(algorithm: AlgorithmConfig, problems: int, n: int) -> None:
-    """Raises ValueError for a `max_advantage_z` that no advantage of a step can exceed.
-
-    None of M numbers is further from their mean than sqrt(M - 1) of their standard deviations (M in the denominator).
-    In a step M is `problems` times `n` completions. Under `grpo`, however, every group of `n` has mean 0 and the same
-    standard deviation, so its own bound, sqrt(n - 1), is that of the step; a floor of the std, or an `eps` that is not
-    small beside `min_spread`, makes groups differ.
-    """
-    grpo, largest = algorithm.advantages, algorithm.max_advantage_z
-    alike = isinstance(grpo, GRPO) and not grpo.std_floor and grpo.eps <= algorithm.min_spread / 1000
-    count, what = (n, "group under advantages of kind grpo") if alike else (problems * n, "step")
-    if largest is not None and largest >= math.sqrt(count - 1):
-        bound = math.sqrt(count - 1)
-        raise ValueError(
-            f"algorithm.max_advantage_z: {largest:g} cannot act: none of the {count} completions of a {what} is "
-            f"further than sqrt({count} - 1) = {bound:.2f} standard deviations from the mean; set it below that, take "
-            f"more completions (at least {math.floor(largest**2) + 2}), or remove it"
-        )

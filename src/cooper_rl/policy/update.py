@@ -8,12 +8,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from cooper_rl.config.user_functions import load_added
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.losses.policy import KLKind, PolicyObjective, kl_estimate, token_weights
-from cooper_rl.policy.advantages import Completions, ReadsCompletions, advantages, usable_groups, without_outliers
+from cooper_rl.policy.advantages import (
+    Completions,
+    ReadsCompletions,
+    TokenCredit,
+    advantages,
+    usable_groups,
+)
 from cooper_rl.policy.config import AlgorithmConfig
-from cooper_rl.policy.process import Steps, process_advantages, process_metrics
 from cooper_rl.rollouts import Ragged, Rollouts
 
 
@@ -56,11 +62,11 @@ def update_policy(
     rewards: Ragged,
     config: AlgorithmConfig,
     sampling: SamplingParams,
-    steps: Sequence[Steps] | None = None,
+    credit: TokenCredit | None = None,
 ) -> PolicyUpdate:
     """Update the policy on one step's rollouts, which were sampled with `sampling` (temperature > 0).
 
-    `reference` is the frozen start; a KL term needs it. `steps` are those of every completion, for process credit. All
+    `reference` is the frozen start; a KL term needs it. `credit` is that of `config.process`, if it is set. All
     log-probabilities are at the sampling temperature. In a group with a non-finite reward, all advantages are 0. Raises
     ValueError if the rewards belong to other groups.
     """
@@ -92,12 +98,18 @@ def update_policy(
         completions = Completions(rewards.like(torch.from_numpy(lengths_B.copy())), rewards.like(mean_logprobs))
     found = advantages(rewards, config.advantages, usable_P, completions)
     if config.max_advantage_z is not None:
-        found, share = without_outliers(found, usable_P, config.max_advantage_z)
+        found, share = load_added("designs", "max_advantage_z")(found, usable_P, config.max_advantage_z)
         metrics["policy/advantage_outliers"] = share.item()
     taught_P, advantages_T = usable_P.numpy(), np.repeat(found.flat.numpy(), lengths_B)
     if config.process is not None:
-        advantages_T, taught_P, more = _with_process(advantages_T, taught_P, rollouts, steps, config)
-        metrics |= more
+        if credit is None:
+            raise ValueError("process credit needs the steps of the completions")
+        advantages_T = config.process.outcome_weight * advantages_T + np.concatenate(credit.advantages)
+        largest = np.array([np.abs(row).max(initial=0.0) for row in credit.advantages])
+        groups = np.split(largest, rollouts.offsets[1:-1])
+        teaches_P = np.array([group.max(initial=0.0) > config.min_spread for group in groups])
+        taught_P = taught_P | teaches_P
+        metrics |= credit.metrics | {"process/usable_groups": float(teaches_P.mean())}
     counted_B = rollouts.stopped if config.overlong.kind == "mask" else np.ones(len(every), bool)
     # In groups without usable spread, a KL term in the loss still has a gradient.
     kept_B = counted_B if in_loss else counted_B & taught_P[rollouts.problem_of]
@@ -142,29 +154,6 @@ def _logprobs(
 
     old = of(learner, adapter=True) if config.recompute_old_logprobs else rollouts.logprobs
     return StepLogprobs(sampling.temperature, old, None if reference is None else of(reference, adapter=False))
-
-
-def _with_process(
-    advantages_T: Float[np.ndarray, " T"],
-    usable_P: Bool[np.ndarray, " P"],
-    rollouts: Rollouts,
-    steps: Sequence[Steps] | None,
-    config: AlgorithmConfig,
-) -> tuple[Float[np.ndarray, " T"], Bool[np.ndarray, " P"], Metrics]:
-    """The advantages of all tokens with those of the process, the groups that teach anything, and metrics.
-
-    A group teaches by its process if an advantage in it exceeds `min_spread`.
-    """
-    if steps is None or config.process is None:
-        raise ValueError("process credit needs the steps of the completions")
-    lengths, sizes = rollouts.token_ids.lengths.tolist(), rollouts.group_sizes.tolist()
-    rows = process_advantages(steps, sizes, lengths, config.process)
-    largest = np.array([np.abs(row).max(initial=0.0) for row in rows])
-    teaches_P = np.array(
-        [group.max(initial=0.0) > config.min_spread for group in np.split(largest, rollouts.offsets[1:-1])]
-    )
-    both = config.process.outcome_weight * advantages_T + np.concatenate(rows)
-    return both, usable_P | teaches_P, process_metrics(steps) | {"process/usable_groups": float(teaches_P.mean())}
 
 
 def _zero_where_not_finite(rewards: Ragged) -> Ragged:

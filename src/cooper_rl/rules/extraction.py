@@ -1,8 +1,7 @@
 r"""Finds the final answer in a completion by text alone: nothing is evaluated, and only the standard library is used.
 
 Both the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
-1. The last complete `\boxed{}`. Boxes in the same sentence, or joined by "or", "and", a comma or nothing, belong
-   together. Boxes earlier in the text are intermediate results and do not count.
+1. The last complete `\boxed{}`, with those in the same sentence, or joined by "or", "and", a comma or nothing.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####", "A:"
    at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence. It replaces
    earlier statements. If that text is unreadable, the search stops there.
@@ -14,9 +13,8 @@ a number right after the box ("\boxed{3} or 4"). Only a value stated as the *fin
 replaces the box: "\boxed{3} ... The final answer is 4" has one answer, 4. Exclamation marks, emoji and smileys at the
 end of an answer are dropped, but not in a box or a formula: there `5!` is a factorial.
 
-`text_answer` reads answers in words or letters from the same places, but more strictly, because a word that merely
-occurs in a completion is not an answer. Only a box, a line that states the answer, and a completion that is nothing but
-its answer count.
+`text_answer` reads answers in words or letters more strictly, because a word that merely occurs in a completion is not
+an answer: only a box, a line that states the answer, and a completion that is nothing but its answer count.
 """
 
 import re
@@ -66,10 +64,7 @@ class FinalAnswer:
 
 
 def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
-    """The final answer of a completion. `texts` is empty if there is none.
-
-    With `factorials`, an exclamation mark at the end of an answer belongs to it.
-    """
+    """The final answer of a completion. With `factorials`, an exclamation mark at the end belongs to it."""
     tail, boxes, statement = _places(completion)
     stated, after = (None, "") if statement is None else _stated_value(statement, factorials)
     if boxes and statement and stated and _VALUE.search(stated):
@@ -220,10 +215,7 @@ class TextAnswer:
 
 
 def text_answer(completion: str, letters: bool = False) -> TextAnswer:
-    """The answer of a completion; all fields are empty if there is none.
-
-    With `letters`, a line that begins with `A:` counts as an option, not as a statement of the answer.
-    """
+    """The answer of a completion; all fields are empty if there is none. With `letters`, `A:` is an option."""
     tail, spans, statement = _places(completion)
     if statement and letters and statement.group().strip().upper() == "A:":
         statement = None

@@ -1,8 +1,7 @@
 """The verdict of the rule `maths`. Math-Verify is asked only where nothing else can tell; it is not imported here.
 
-The kind of a reference decides how answers are compared with it. Mathematics is compared by value, and in mathematics
-`ab` is `ba`. A reference therefore counts as mathematics only if it consists entirely of numbers, signs, LaTeX and
-single letters. Tokyo, 2024-01-05, 9 pm, H2O and A+ are text.
+The kind of a reference decides how answers are compared with it. In mathematics `ab` is `ba`, so a reference is that
+only if it is all numbers, signs, LaTeX and single letters. Tokyo, 2024-01-05, 9 pm, H2O and A+ are text.
 """
 
 import re
@@ -18,7 +17,6 @@ from cooper_rl.rules.plain_text import MONTH, bare_text
 from cooper_rl.rules.rule import Verdict
 from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of
 
-ReferenceKind = Literal["maths", "choice", "exact"]
 TextPolicy = Literal["exact", "refuse"]
 """What to do with references of the kind `exact`: compare them as text, or refuse them."""
 Symbolic = Callable[[str, str, Literal["answer", "free", "list"]], Verdict]
@@ -38,9 +36,8 @@ _SIGNS = re.compile(r"[a-z]+\s?[+-]|n/a|[a-z](?:\.\s?[a-z])+\.?|\(?[ivx]{2,}\)?|
 _CLOCK = re.compile(r"\b\d{1,2}\s?:\s?[0-5]\d(?!\d)")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b")
 _NO_UNIT = re.compile(
-    r"\d\s*[ap]\.?\s?m?\b\.?|o'clock|\b(?:noon|midnight|ad|bc|bce|ce)\b"
-    r"|\b(?:north|south|east|west)(?:east|west|ern)?(?:ward)?s?\b",
-    re.IGNORECASE,
+    r"(?i)\d\s*[ap]\.?\s?m?\b\.?|o'clock|\b(?:noon|midnight|ad|bc|bce|ce)\b"
+    r"|\b(?:north|south|east|west)(?:east|west|ern)?(?:ward)?s?\b"
 )
 _COUNTED = re.compile(r"\b(?:percent|percentage|pct|degrees?|times|points?|quarters?)\b", re.IGNORECASE)
 
@@ -61,7 +58,7 @@ _LETTER_AND_FIGURE = re.compile(r"[A-Za-z]\d")
 
 
 @lru_cache(maxsize=16384)
-def reference_kind(reference: str) -> ReferenceKind:
+def reference_kind(reference: str) -> Literal["maths", "choice", "exact"]:
     """The kind of `reference`, a text as `reference_text` gives it."""
     if reference_choice(reference) is not None:
         return "choice"
@@ -105,10 +102,7 @@ _NO_NUMBER = re.compile(r"\d\s*(?:\^\s*)?\{?(?:\\(?:text|mathrm)\s*\{)?\s*(?:st|
 
 
 def fast_verdict(answer: str, completion: str, expressions: bool = False) -> Verdict | None:
-    """The verdict on a completion against the reference `answer`, or None if only Math-Verify can tell.
-
-    With `expressions`, `19 - 10` answers the reference 9, as it does to Math-Verify; without, it is `unparsed`.
-    """
+    """The verdict on a completion, or None if only Math-Verify can tell. For `expressions`, see `MathsRule`."""
     try:
         return verdict_by(_undecided, answer, completion, expressions)
     except _UndecidedError:
@@ -127,7 +121,7 @@ def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bo
     """The verdict on a completion against the reference `answer`, where `symbolic` decides what nothing else can."""
     reference = reference_text(answer)
     if reference and (choice := reference_choice(reference)):
-        return choice_verdict(choice, completion)
+        return choice_verdict(choice, completion, {})
     if reference and reference_kind(reference) == "exact":
         return exact_verdict(reference, completion)
     final = extract_answer(completion, factorials="!" in reference)
@@ -135,10 +129,8 @@ def verdict_by(symbolic: Symbolic, answer: str, completion: str, expressions: bo
         return "unparsed"
     asks_for_number = plain_number(reference) is not None and not expressions
     texts = [_without_factorials(text, final.kind) for text in final.texts] if asks_for_number else [*final.texts]
-    if final.kind == "free":
-        verdict = symbolic(reference, texts[0], "free")
-    else:
-        verdict = _verdict_on_all(texts, reference, symbolic)
+    is_free = final.kind == "free"
+    verdict = symbolic(reference, texts[0], "free") if is_free else _verdict_on_all(texts, reference, symbolic)
     if verdict == "correct" and is_retracted(final.after):
         return "wrong"
     return number_verdict(reference, final) if verdict == "correct" and asks_for_number else verdict

@@ -26,10 +26,9 @@ _DEGREES = re.compile(
     r"\s*(?:C|F|[Cc]elsius|[Ff]ahrenheit|\\(?:text|mathrm)\s*\{\s*[CF]\s*\})?"
 )
 CHANGES_NUMBER = re.compile(
-    r"\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|over|half|halves|thirds?|fourths?|quarters?"
+    r"(?i)\b(?:tens?|dozens?|hundreds?|thousands?|[mb]illions?|trillions?|over|half|halves|thirds?|fourths?|quarters?"
     r"|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?|thousandths?|squared|cubed|times|plus|minus"
-    r"|divided|percent|percentage|pct|pi|sqrt|root|or|and|point|degrees?|factorial|choose|mod|not)\b",
-    re.IGNORECASE,
+    r"|divided|percent|percentage|pct|pi|sqrt|root|or|and|point|degrees?|factorial|choose|mod|not)\b"
 )
 """Words that change the numbers next to them, so that the digits alone would be misread."""
 _FRACTION = re.compile(
@@ -45,8 +44,7 @@ _SHARE_DIFFERENT = Fraction(1, 1000)
 def plain_number(text: str) -> str | None:
     r"""The number in "1,234", "$12", "x = 3/4" or "12 apples", as `1234` or `3/4`; None for everything else.
 
-    Words after the number count as its unit, unless they change it ("12 thousand", "3 over 4").
-    Scientific notation may be written `6.02e23` or `6.02 \times 10^{23}`; both become `6.02e23`.
+    Words after it count as its unit, unless they change it ("12 thousand"). `6.02 \times 10^{23}` becomes `6.02e23`.
     """
     if prefix := _PREFIX.match(text):
         text = text[prefix.end() :]
@@ -135,20 +133,17 @@ _OPERATOR_AFTER = re.compile(
 _BASE_TEN = re.compile(r"_\{?10\}?(?!\d)")
 _PERCENT = re.compile(r"\s*(?:\\?%|percent\b|pct\b)")
 _LABEL = re.compile(
-    r"\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
-    r"|equations?|footnotes?|lemmas?|theorems?)\s*[(#]?\Z",
-    re.IGNORECASE,
+    r"(?i)\b(?:pages?|p\.|steps?|questions?|problems?|chapters?|exercises?|examples?|figures?|fig\.|lines?|sections?|tables?"
+    r"|equations?|footnotes?|lemmas?|theorems?)\s*[(#]?\Z"
 )
 _WITH_UNIT = re.compile(r"[\s)}\]]*(?:[A-Za-z%\u00b0\u00a2., '()/{}-]|(?<=[A-Za-z}])\^?\s*\{?[23]\}?|[\u00b2\u00b3])*")
 _WORDS = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
 _HEDGE = re.compile(
-    r"\b(?:could|might|may) (?:also )?be\b(?=\W*\d)|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:could|might|may) (?:also )?be\b(?=\W*\d)|\b(?:maybe|perhaps|possibly|not sure|either|guess(?:ing)?)\b"
 )
 _EITHER = re.compile(r"\d[^\d\n]{0,20}\bor\b[^\d\n]{0,20}\d")
 _OF_THE_QUESTION = re.compile(
-    r"\b(?:(?:in|from|of) (?:the|this) (?:question|problem|task|prompt|text)|(?:is|was|are|were) given)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:(?:in|from|of) (?:the|this) (?:question|problem|task|prompt|text)|(?:is|was|are|were) given)\b"
 )
 
 
@@ -218,10 +213,7 @@ def _written_alike(text: str, reference: str) -> str:
 
 
 def _stands_alone(text: str, token: re.Match[str], reference: str, reduced: bool = False) -> bool:
-    """Whether a number in a text has the reference's value and is neither operand, ordinal nor label.
-
-    With `reduced`, a fraction must be in lowest terms: 6/8 in free text may be the question.
-    """
+    """Whether it has the reference's value (`reduced`: and is in lowest terms), and is no operand, ordinal or label."""
     before, after = text[: token.start()], text[token.end() :]
     if _OPERATOR_BEFORE.search(before) or _LABEL.search(before):
         return False
@@ -235,9 +227,6 @@ def _stands_alone(text: str, token: re.Match[str], reference: str, reduced: bool
     if not _PERCENT.match(after):
         return is_same
     # `40%` answers 0.4 and 40. 0.4 rather is a share, and `0.4%` does not answer it.
-    share = (number_value(sizes[0]) or Fraction(0)) / 100
-    value = number_value(reference)
-    may_be_percentage = value is not None and (value == 0 or abs(value) >= 1)
-    return same_number(f"{share.numerator}/{share.denominator}", sizes[1]) is not False or (
-        is_same and may_be_percentage
-    )
+    share, value = (number_value(sizes[0]) or Fraction(0)) / 100, number_value(reference)
+    is_same &= value is not None and (value == 0 or abs(value) >= 1)
+    return is_same or same_number(f"{share.numerator}/{share.denominator}", sizes[1]) is not False

@@ -27,7 +27,6 @@ _NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split(
 
 
 def without_accents(text: str) -> str:
-    """The text with `ã` as `a`."""
     return "".join(one for one in unicodedata.normalize("NFD", text) if not unicodedata.combining(one))
 
 
@@ -47,9 +46,8 @@ def plain_text(text: str, fold_case: bool = True) -> str:
     """The form in which answers in words are compared. Equal forms mean equal answers.
 
     It ignores case (unless `fold_case` is False), a leading article, outer quotation marks and punctuation, full stops
-    after letters ("p.m."), and hyphens between words. It also makes no difference between "and" and a comma in lists,
-    between `twelve` and `12`, between a date with a named month and one written year-month-day, or between `9 pm` and
-    `21:00`.
+    after letters ("p.m.") and hyphens between words. "and" is a comma in lists, `twelve` is `12`, a date with a named
+    month is one written year-month-day, and `9 pm` is `21:00`.
     """
     text = bare_text(text).strip(_EDGES)
     if len(text) > 2 and text[0] + text[-1] in ("()", "[]") and not set("()[]") & set(text[1:-1]):
@@ -93,8 +91,7 @@ MONTH = re.compile(rf"\b(?:{'|'.join(_NAMES)})\b", re.IGNORECASE)
 def with_iso_dates(text: str) -> str:
     """`text` with dates as year-month-day: "Jan. 5th, 2024", "5 January 2024" and "2024/1/5" become `2024-01-05`.
 
-    A missing year or day is left empty (`-01-05`, `2024-01-`). Dates such as 1/5/2024 stay as they are, because
-    either figure may be the month.
+    A missing year or day is left empty (`-01-05`, `2024-01-`). In 1/5/2024 either figure may be the month: it stays.
     """
     for pattern in _WRITTEN:
         text = pattern.sub(_iso, text)
@@ -110,10 +107,7 @@ def _iso(date: re.Match[str]) -> str:
 
 
 def _clock(time: re.Match[str]) -> str:
-    """A time by a clock of 12 hours: `21:00`, `9 pm` and `9:00 P.M.` become `9:00 pm`.
-
-    `9:00` stays as it is, because it may be either half of the day; `09:00` is in the first one.
-    """
+    """A time by a clock of 12 hours: `21:00` and `9 P.M.` become `9:00 pm`, `09:00` is am, `9:00` may be either."""
     if time["name"]:
         return _NAMED_TIME[time["name"].lower()]
     hour, minute, half = int(time["hour"]), time["minute"], (time["half"] or "").lower()

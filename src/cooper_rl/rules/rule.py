@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Self, get_args
 from pydantic import Field
 
 from cooper_rl.config.base import Config, Kinds
-from cooper_rl.config.user_functions import EventLoop, gathered, is_async, load_function
+from cooper_rl.config.user_functions import UserFunction
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import boxed, has_content
 from cooper_rl.errors import InputError
@@ -31,12 +31,9 @@ Asked = tuple[Problem, str]
 class Rule(Protocol):
     """Decides whether completions are right. Safe to use from several threads. Only `verify_problems` is abstract."""
 
-    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """One verdict for each completion, in order."""
-        ...
+    def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]: ...  # one for each, in order
 
     def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
-        """Verdicts on every completion of every group."""
         verdicts = iter(self.verify_problems([(g.problem, answer.text) for g in groups for answer in g.answers]))
         return [[next(verdicts) for _ in group.answers] for group in groups]
 
@@ -49,10 +46,7 @@ class Rule(Protocol):
         return True
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """Why `answer` cannot be the reference answer of `problem`; None if it can.
-
-        The text continues a message that begins with the answer: "does not verify against itself".
-        """
+        """Why `answer` cannot be the reference of `problem`, as in "does not verify against itself"; None if it can."""
         return None
 
     def close(self) -> None:
@@ -66,8 +60,6 @@ class Rule(Protocol):
 
 
 class RuleConfig(Protocol):
-    """Settings of a rule."""
-
     def build(self) -> Rule: ...
 
 
@@ -82,10 +74,7 @@ class OneRule(Config):
 
 
 class ComputedRule(Rule):
-    """A rule that computes each verdict in this process, from nothing but the problem and the completion's text.
-
-    `objection(problem)` says why the rule cannot read a problem's reference; None if it can.
-    """
+    """A rule that computes each verdict in this process. `objection(problem)`: why it cannot read that reference."""
 
     def __init__(
         self, verdict: Callable[[Problem, str], Verdict], objection: Callable[[Problem], str | None] = lambda _: None
@@ -94,7 +83,6 @@ class ComputedRule(Rule):
         self._objection = objection
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """The question again is `wrong`."""
         return ["wrong" if copies_question(*one) else self._verdict(*one) for one in asked]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
@@ -126,7 +114,7 @@ class FunctionRule(Config):
     """Also leave out problems whose own reference answer, in a box, the function does not accept as correct."""
 
     def build(self) -> "UserRule":
-        """The rule. Raises InputError if the function does not exist or takes other arguments."""
+        """Raises InputError if the function does not exist or takes other arguments."""
         return UserRule(self.kind, self.check_references)
 
 
@@ -134,20 +122,13 @@ class UserRule(Rule):
     def __init__(self, path: str, check_references: bool) -> None:
         self._path = path
         self._check_references = check_references
-        self._function = load_function(path, ("problem", "completion_text"))
+        self._function = UserFunction(path, ("problem", "completion_text"))
         self._lock = Lock()
-        self._loop = EventLoop() if is_async(self._function) else None
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """Raises InputError naming function and problem if the function returns anything but a verdict.
-
-        Exceptions of the function itself propagate.
-        """
+        """Raises InputError, naming function and problem, for what is no verdict, and what the function raises."""
         with self._lock:  # the assistant's thread calls this too
-            if self._loop is not None:
-                returned = self._loop.run(lambda: gathered(self._function, asked))
-            else:
-                returned = [self._function(problem, text) for problem, text in asked]
+            returned = self._function.results(asked)
         for value, (problem, _) in zip(returned, asked, strict=True):
             if not (isinstance(value, str) and value in get_args(UserVerdict)):
                 raise InputError(

@@ -1,7 +1,4 @@
-"""The verdict of the rule `maths` with Math-Verify: only in worker processes, for it may stall or run out of memory.
-
-It imports neither torch nor transformers, so that a replacement process is ready in a fraction of a second.
-"""
+"""The verdict of the rule `maths` with Math-Verify, for worker processes: it may stall. No torch: they start fast."""
 
 import re
 from decimal import Decimal

@@ -1,9 +1,9 @@
 """Units in answers: which words name a unit, and when different units make equal numbers different answers."""
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 from cooper_rl.rules.plain_text import bare_text
 
@@ -45,8 +45,7 @@ _IGNORED = set(
 _ROUNDING = Fraction(1, 10**6)
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(NamedTuple):
     """The scale of a unit, by which values become values in the base unit of its dimension."""
 
     dimension: str
@@ -89,8 +88,8 @@ def measures(word: str) -> bool:
 def same_unit(reference: str, text: str) -> bool:
     """Whether the units of two answers agree: those of "5 km" and "5 miles" do not, nor "5 apples" and "5 pears".
 
-    A missing unit agrees with any unit, and so do words that only add to the other's ("12 different ways"). The m of 6m
-    is a factor and must be there; the base of 204_5 may be missing.
+    A missing unit agrees with any, and so do words that only add to the other's ("12 different ways"). The m of 6m is a
+    factor and must be there; the base of 204_5 may be missing.
     """
     if (factor := _FACTOR.search(reference)) and not re.search(rf"(?<![A-Za-z]){factor.group(1)}(?![A-Za-z])", text):
         return False

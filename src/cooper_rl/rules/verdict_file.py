@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from cooper_rl.data.labelled import label_of, text_field
+from cooper_rl.data.labelled import label_of, read_rows, require, text_field
 from cooper_rl.data.problem import Problem
-from cooper_rl.data.readers import Row, read_file
+from cooper_rl.data.readers import Row
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import write_text
 from cooper_rl.rules.kinds.maths import MathsRule
@@ -21,29 +21,25 @@ from cooper_rl.rules.rule import RuleConfig, Verdict
 CHUNK = 256
 """Rows verified between two writes; an interruption loses at most this many."""
 
-Progress = Callable[[int, int], None]
-"""Called with the number of rows done so far and the total."""
-
 
 @dataclass
 class VerdictCounts:
     """How often each verdict was given, by the row's `gold_correct`: 1.0 (right), 0.0 (wrong) or None (unknown)."""
 
-    by_gold: Counter[tuple[str, float | None]] = field(default_factory=Counter)
+    by_gold: Counter[tuple[str, float | None]]
 
     @property
     def verdicts(self) -> Counter[str]:
-        """How often each verdict was given."""
         return Counter(verdict for verdict, _ in self.by_gold.elements())
 
     @property
     def with_gold(self) -> int:
         """Number of rows that say whether their completion is right."""
-        return self.by_gold.total() - sum(count for (_, gold), count in self.by_gold.items() if gold is None)
+        return sum(count for (_, gold), count in self.by_gold.items() if gold is not None)
 
     @property
     def precision(self) -> float | None:
-        """Share of accepted completions that are right; None if none were accepted."""
+        """Share of accepted completions that are right; None without any."""
         accepted = self.by_gold["correct", 1.0] + self.by_gold["correct", 0.0]
         return self.by_gold["correct", 1.0] / accepted if accepted else None
 
@@ -62,25 +58,20 @@ def verify_file(
     data: Path,
     out: Path,
     workers: int = 1,
-    timeout_s: float = 5.0,
-    progress: Progress | None = None,
-    rule: RuleConfig | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    rule: RuleConfig = MathsRule(),  # noqa: B008 - a frozen record
 ) -> VerdictCounts:
     """Write every row of `data`, with the fields `verdict` and `seconds` added, to the JSONL file `out`.
 
     A row needs `answer` (or `reference_answer`) and `completion`. If it has `gold_correct` (or `label`), the verdict is
     compared with that. If `out` already holds verdicts on the first rows of `data`, the work continues after them.
-
-    The default `rule` is `maths` with `workers` and `timeout_s`. A rule also sees the row's `question` and, as
-    metadata, all its fields. Raises InputError before the first verdict: for a bad row, naming file, row and field, and
-    for an `out` that was made from another file.
+    `workers` threads ask the rule, which also sees the row's `question` and, as metadata, all its fields. Raises
+    InputError before the first verdict: for a bad row, and for an `out` that was made from another file.
     """
-    tasks = [_task(row) for row in read_file(data)]
-    if not tasks:
-        raise InputError(f"{data}: holds no rows; each row needs answer and completion")
+    tasks = read_rows(data, _task, ["answer and completion"])
     earlier = _earlier(out, tasks)
     counts = Counter((verdict, gold) for verdict, (*_, gold) in zip(earlier, tasks, strict=False))
-    verifier = (MathsRule(workers=workers, timeout_s=timeout_s) if rule is None else rule).build()
+    verifier = rule.build()
     out.parent.mkdir(parents=True, exist_ok=True)
     with closing(verifier), out.open("a", encoding="utf-8") as lines, ThreadPoolExecutor(workers) as threads:
 
@@ -101,23 +92,17 @@ def verify_file(
 
 
 def _task(row: Row) -> _Task:
-    texts = []
-    for names in (("answer", "reference_answer"), ("completion",)):
-        name = next((name for name in names if name in row.fields), None)
-        if name is None:
-            raise InputError(
-                f"{row.location}: field {names[0]!r} is missing; each row needs answer and completion "
-                f"(this one has {', '.join(map(str, row.fields))})"
-            )
-        texts.append(text_field(row, name))
+    answer = next((name for name in ("answer", "reference_answer") if name in row.fields), "answer")
+    require(row, (answer, "completion"), "answer and completion")
+    answer, completion = text_field(row, answer), text_field(row, "completion")
     try:
         json.dumps(row.fields)
     except TypeError as error:
         raise InputError(f"{row.location}: cannot be written as JSON ({error}); leave that column out") from error
     gold = next((name for name in ("gold_correct", "label") if row.fields.get(name) is not None), None)
     question = row.fields.get("question")
-    problem = Problem(row.location, question if isinstance(question, str) else "", texts[0], metadata=row.fields)
-    return problem, texts[1], None if gold is None else label_of(row, gold)
+    problem = Problem(row.location, question if isinstance(question, str) else "", answer, metadata=row.fields)
+    return problem, completion, None if gold is None else label_of(row, gold)
 
 
 def _earlier(out: Path, tasks: Sequence[_Task]) -> list[str]:
@@ -147,9 +132,5 @@ def _verdict_on(row: Mapping[str, Any], line: str) -> str | None:
         return None
     if not isinstance(entry, dict) or entry.get("verdict") not in get_args(Verdict):
         return None
-    # Compared as text, because NaN equals itself there.
-    one, other = (
-        json.dumps({name: fields[name] for name in fields if name not in ("verdict", "seconds")})
-        for fields in (entry, row)
-    )
-    return entry["verdict"] if one == other else None
+    own = [{name: of[name] for name in of if name not in ("verdict", "seconds")} for of in (entry, row)]
+    return entry["verdict"] if json.dumps(own[0]) == json.dumps(own[1]) else None  # as text, NaN equals itself

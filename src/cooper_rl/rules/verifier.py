@@ -14,9 +14,7 @@ from cooper_rl.rules.rule import RULES, Asked, Rule, RuleConfig, Verdict
 class Verifier(Rule):
     """Passes each completion to the rule that its problem names, or to `default` if the problem names none.
 
-    A name is looked up in `named`, then among the package's kinds of rules. The default's own kind means the default
-    with its settings; any other kind is built when it is first named. Data cannot name a function: a user-written rule
-    must be part of the configuration. Safe to use from several threads.
+    A name is looked up in `named`, then among the kinds; the default's own kind means the default with its settings.
     """
 
     def __init__(self, default: RuleConfig, named: Mapping[str, RuleConfig] | None = None) -> None:
@@ -29,7 +27,7 @@ class Verifier(Rule):
         self._told = (0.0, 0.0)
 
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]:
-        """One verdict for each completion, in order. Raises InputError for a rule that does not exist."""
+        """Raises InputError for a rule that does not exist."""
         by_rule: dict[str | None, list[int]] = {}
         for index, (problem, _) in enumerate(asked):
             by_rule.setdefault(problem.rule, []).append(index)
@@ -44,7 +42,6 @@ class Verifier(Rule):
         return self.verify_problems([(problem, text)]) == ["correct"]
 
     def fault(self, problem: Problem, answer: str) -> str | None:
-        """As the problem's rule says. Raises InputError for a rule that does not exist."""
         return self._rule(problem).fault(problem, answer)
 
     def check(self, problems: Sequence[Problem]) -> None:
@@ -76,7 +73,6 @@ class Verifier(Rule):
         return self._rule(problem).judges(problem)
 
     def close(self) -> None:
-        """End the processes of all rules. A later call starts them again."""
         for rule in self._rules.values():
             rule.close()
 

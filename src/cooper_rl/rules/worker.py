@@ -1,11 +1,9 @@
 """Worker processes that answer questions of mathematics: the main process's handle on one, and the process itself.
 
-`python -m cooper_rl.rules.worker MEMORY_MIB CPU_SECONDS` reads questions as JSON lines
-`{"answer": ..., "completion": ..., "expressions": ...}` and writes `{"ready": true}`, then for each question
-`{"verdict": ..., "outcome": ..., "cpu_s": ...}`. It answers nothing itself but forks for each question. So a question
-meets the same memory, caches and random state in every process, whatever was asked before. The fork is killed by a
-timer of its own CPU time, which sympy's C loops cannot ignore and which does not see what else the machine does. Where
-there is no fork (Windows), the process answers itself, and only the parent's wall time limits it.
+`python -m cooper_rl.rules.worker MEMORY_MIB CPU_SECONDS` reads questions as JSON lines and forks for each, so that it
+meets the same memory, caches and random state whatever was asked before. The fork is killed by a timer of its own CPU
+time, which sympy's C loops cannot ignore and which does not see what else the machine does. Where there is no fork
+(Windows), the process answers itself, and only the parent's wall time limits it.
 """
 
 import gc
@@ -49,11 +47,10 @@ class Checked:
 
 
 class WorkerProcess:
-    """One worker process. It starts with the first question and again whenever it was lost.
+    """One worker process. It starts with the first question and again whenever it was lost. Not thread-safe.
 
-    Only one thread at a time may use it. A plain subprocess needs no fork of a process that holds a model, no pickle,
-    and no `__main__` guard in the user's script. `wall_s` is the wall time after which a question is taken for lost,
-    far above `timeout_s`, the CPU time that it may take.
+    A plain subprocess needs no fork of a process that holds a model, no pickle, and no `__main__` guard in the user's
+    script. After `wall_s` seconds of wall time a question, which may take `timeout_s` of CPU time, counts as lost.
     """
 
     def __init__(self, timeout_s: float, memory_mib: int, wall_s: float) -> None:
@@ -75,7 +72,6 @@ class WorkerProcess:
         return Checked("timeout", "stalled", 0.0, _TRIES)
 
     def close(self) -> None:
-        """End the process, if there is one."""
         process, self._process = self._process, None
         if process is not None:
             _kill(process)
@@ -179,22 +175,16 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
 
 
 def _asked_in_a_fork(ask: Callable[[], Verdict], memory_mib: int, cpu_seconds: float) -> dict[str, Any]:
-    """The reply to a question. `outcome` is `lost` if something outside killed the fork, so that there is no verdict.
-
-    Any other end is a property of the question: out of CPU time (`killed`), out of memory or stack (`crashed`).
-    """
+    """The reply to a question; see `Checked`. `outcome` is `lost` if something outside killed the fork."""
     pid = os.fork()
     if pid == 0:
         _answer_and_exit(ask, memory_mib, cpu_seconds)
     _, status, usage = os.wait4(pid, 0)
-    code = os.waitstatus_to_exitcode(status)
-    verdict: Verdict = "timeout"
+    code, cpu_s = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
     if _FIRST <= code < _FIRST + len(_VERDICTS):
-        verdict, outcome = _VERDICTS[code - _FIRST], "answered"
-    else:
-        ends = {-signal.SIGKILL: "lost", -signal.SIGTERM: "lost", -signal.SIGPROF: "killed"}
-        outcome = ends.get(code, "crashed")
-    return {"verdict": verdict, "outcome": outcome, "cpu_s": usage.ru_utime + usage.ru_stime}
+        return {"verdict": _VERDICTS[code - _FIRST], "outcome": "answered", "cpu_s": cpu_s}
+    ends = {-signal.SIGKILL: "lost", -signal.SIGTERM: "lost", -signal.SIGPROF: "killed"}
+    return {"verdict": "timeout", "outcome": ends.get(code, "crashed"), "cpu_s": cpu_s}
 
 
 def _answer_and_exit(ask: Callable[[], Verdict], memory_mib: int, cpu_seconds: float) -> NoReturn:

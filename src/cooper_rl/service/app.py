@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
+from prometheus_client import generate_latest
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -12,48 +14,28 @@ from starlette.responses import Response
 from cooper_rl import __version__
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer
+from cooper_rl.service import wire
 from cooper_rl.service.config import CommitPolicy, ServeConfig, read_policy
 from cooper_rl.service.training import Refusal, ScoreAsk, check_limits, needs_whole_groups
-from cooper_rl.service.wire import (
-    Body,
-    CheckpointBody,
-    ClassifyBody,
-    CommitBody,
-    Completion,
-    Label,
-    OpenRLHFBody,
-    RestoreBody,
-    ScoreBody,
-    SlimeBody,
-    asks_of,
-    groups_of,
-    read_body,
-    read_text,
-    reply,
-    scores,
-    step_view,
-)
+from cooper_rl.service.wire import read_body, reply
 from cooper_rl.service.worker import Meters, Worker
 from cooper_rl.stage2.scored import Scored, Updated
 
 LONGEST_WAIT_S = 60.0
 
 
+@dataclass
 class Service:
-    """State shared by all routes."""
-
-    def __init__(self, config: ServeConfig, worker: Worker, meters: Meters) -> None:
-        self.config = config
-        self.worker = worker
-        self.meters = meters
-        self.stopping = False
-        self.needs_whole_groups = needs_whole_groups(config.rewards)
+    config: ServeConfig
+    worker: Worker
+    meters: Meters
+    stopping: bool = False
 
     async def score(self, asks: list[ScoreAsk]) -> list[Scored]:
         """Score requests, perhaps in a batch with those of others. Raises the exception of the first that failed."""
         for ask in asks:
             check_limits(ask, self.config.serve)
-            if self.needs_whole_groups and ask.partial:
+            if ask.partial and needs_whole_groups(self.config.rewards):
                 raise Refusal(422, "this server's reward compares the answers of a group; send whole groups")
         return list(await asyncio.gather(*(asyncio.wrap_future(self.worker.score(ask)) for ask in asks)))
 
@@ -70,28 +52,26 @@ class Service:
         training = self.worker.training
         if step in training.steps:
             return training.steps[step]
-        if training.open_step is not None and training.open_step.number == step:
+        if (opened := training.reward.open_step) is not None and opened.number == step:
             return Updated(step, training.reward.version, state="open")
-        why = "its results are not kept any more" if step <= training.last_step else "nothing was scored in it"
-        raise Refusal(404, f"step {step}: {why}; the server is at step {training.last_step}")
+        why = "its results are not kept any more" if step <= training.reward.last_step else "nothing was scored in it"
+        raise Refusal(404, f"step {step}: {why}; the server is at step {training.reward.last_step}")
 
     async def settled(self, step: int, wait_s: float) -> Updated:
         """`view` after the end of an update, or after `wait_s` seconds."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + min(wait_s, LONGEST_WAIT_S)
-        while (view := self.view(step)).state == "updating" and loop.time() < deadline and not self.stopping:
+        deadline = time.monotonic() + min(wait_s, LONGEST_WAIT_S)
+        while (view := self.view(step)).state == "updating" and time.monotonic() < deadline and not self.stopping:
             await asyncio.sleep(0.02)
         return view
 
     def info(self) -> dict[str, Any]:
-        """The server's state and limits."""
-        training, opened = self.worker.training, self.worker.training.open_step
+        training, opened = self.worker.training, self.worker.training.reward.open_step
         limits = ("batch_rows", "max_pending", "max_pending_mb", "max_body_mb", "max_rows", "max_characters")
         return {
             "cooper": __version__,
             "run": training.run,
             "version": training.reward.version,
-            "last_step": training.last_step,
+            "last_step": training.reward.last_step,
             "open": opened and {"step": opened.number, "groups": len(opened.groups), "answers": opened.rows},
             "checkpoints": training.history.checkpoints(),
             "history": training.digest,
@@ -102,75 +82,74 @@ class Service:
         }
 
 
-BODIES: dict[str, type[Body]] = {
-    "/v1/score": ScoreBody,
-    "/v1/steps/{step}/commit": CommitBody,
-    "/v1/checkpoints": CheckpointBody,
-    "/v1/restore": RestoreBody,
-    "/get_reward": OpenRLHFBody,
-    "/remote_rm": SlimeBody,
-    "/classify": ClassifyBody,
+BODIES: dict[str, type[wire.Body]] = {
+    "/v1/score": wire.ScoreBody,
+    "/v1/steps/{step}/commit": wire.CommitBody,
+    "/v1/checkpoints": wire.CheckpointBody,
+    "/v1/restore": wire.RestoreBody,
+    "/get_reward": wire.OpenRLHFBody,
+    "/remote_rm": wire.SlimeBody,
+    "/classify": wire.ClassifyBody,
 }
 """What each route reads, for the OpenAPI page."""
 
 
 def build_app(service: Service) -> FastAPI:
-    """All routes of a server."""
-    app = FastAPI(title="cooper serve", version=__version__, description="A reward model that learns.", redoc_url=None)
+    app = FastAPI(
+        title="cooper serve",
+        version=__version__,
+        description="A reward model that learns.",
+        redoc_url=None,
+        exception_handlers=dict.fromkeys((Refusal, InputError, HTTPException, Exception), _failed),
+    )
     add_training_routes(app, service)
     add_state_routes(app, service)
     add_shim_routes(app, service)
-    _add_errors(app)
     _describe_bodies(app)
     return app
 
 
 def add_training_routes(app: FastAPI, service: Service) -> None:
-    """Score, commit, checkpoint, restore."""
     worker, training = service.worker, service.worker.training
 
     @app.post("/v1/score")
     async def score(request: Request, commit: str | None = None) -> Response:
         """Rewards of answers under the current version of the reward model."""
-        body = await read_body(request, ScoreBody)
-        groups = groups_of(body)
+        body = await read_body(request, wire.ScoreBody)
+        groups = wire.groups_of(body)
         if commit is not None and body.step is not None:
             raise Refusal(422, "commit: it is for answers without a step; leave out one of the two")
         partial = frozenset(one.id for one in body.groups if one.partial)
         policy = service.policy(commit) if body.step is None else None
         (found,) = await service.score([ScoreAsk(groups, body.step, body.phase == "train", body.run, policy, partial)])
-        return reply(scores(found, groups))
+        return reply(wire.scores(found, groups))
 
     @app.post("/v1/steps/{step}/commit", status_code=202)
     async def commit(request: Request, step: int) -> Response:
         """Train on a step's answers. After the reply it will happen even if the server is killed."""
-        body = await read_body(request, CommitBody)
-        begun = worker.commit(lambda: training.begin_commit(step, body.keep, body.expected, body.run))
-        return reply(step_view(await asyncio.wrap_future(begun), pairs=False), 202)
+        body = await read_body(request, wire.CommitBody)
+        begun = worker.commit(step, body.keep, body.expected, body.run)
+        return reply(wire.step_view(await asyncio.wrap_future(begun), pairs=False), 202)
 
     @app.post("/v1/checkpoints")
     async def checkpoint(request: Request) -> Response:
         """Write a checkpoint of the state after the last commit."""
-        body = await read_body(request, CheckpointBody)
-        done = worker.call(lambda: training.checkpoint(body.step, body.run))
-        return reply(await asyncio.wrap_future(done))
+        body = await read_body(request, wire.CheckpointBody)
+        return reply(await asyncio.wrap_future(worker.call(lambda: training.checkpoint(body.step, body.run))))
 
     @app.post("/v1/restore")
     async def restore(request: Request) -> Response:
         """Go back to the end of a step and forget all later ones."""
-        body = await read_body(request, RestoreBody)
-        done = worker.call(lambda: training.restore(body.step, body.history, body.run))
-        return reply(await asyncio.wrap_future(done))
+        body = await read_body(request, wire.RestoreBody)
+        restored = worker.call(lambda: training.restore(body.step, body.history, body.run))
+        return reply(await asyncio.wrap_future(restored))
 
 
 def add_state_routes(app: FastAPI, service: Service) -> None:
-    """The state of steps and of the server."""
-    worker = service.worker
-
     @app.get("/v1/steps/{step}")
     async def step(step: int, wait_s: Annotated[float, Query(ge=0)] = 0.0, pairs: bool = False) -> Response:
         """The state of a step; with `wait_s` the reply waits for the end of an update."""
-        return reply(step_view(await service.settled(step, wait_s), pairs))
+        return reply(wire.step_view(await service.settled(step, wait_s), pairs))
 
     @app.get("/v1/info")
     async def info() -> Response:
@@ -185,51 +164,48 @@ def add_state_routes(app: FastAPI, service: Service) -> None:
     @app.get("/readyz")
     async def ready() -> Response:
         """Whether it can do its work."""
-        why = worker.broken or ("the server is stopping" if service.stopping else None)
+        why = service.worker.broken or ("the server is stopping" if service.stopping else None)
         return reply({"ready": why is None, "error": why}, 200 if why is None else 503)
 
     @app.get("/metrics")
     async def metrics() -> Response:
         """For Prometheus."""
-        return Response(service.meters.page(), media_type="text/plain; version=0.0.4")
+        return Response(generate_latest(service.meters.registry), media_type="text/plain; version=0.0.4")
 
 
 def add_shim_routes(app: FastAPI, service: Service) -> None:
     """Those of other trainers; `?commit=count:1024` or `?commit=idle:5s` in the URL says when to train."""
 
-    async def score(answers: list[tuple[Label, Answer]], commit: str | None) -> list[Scored]:
-        return await service.score(asks_of(answers, service.policy(commit)))
+    async def score(answers: list[tuple[wire.Label, Answer]], commit: str | None) -> list[Scored]:
+        return await service.score(wire.asks_of(answers, service.policy(commit)))
 
     @app.post("/get_reward")
     async def openrlhf(request: Request, commit: str | None = None) -> Response:
         """OpenRLHF's remote reward."""
-        body = await read_body(request, OpenRLHFBody)
+        body = await read_body(request, wire.OpenRLHFBody)
         if not len(body.query) == len(body.prompts) == len(body.labels):
             raise Refusal(422, f"{len(body.query)} query, {len(body.prompts)} prompts, {len(body.labels)} labels")
         texts = [Answer(query.removeprefix(prompt)) for query, prompt in zip(body.query, body.prompts, strict=True)]
-        labels = [read_text(label, Label, "label") for label in body.labels]
+        labels = [wire.read_text(label, wire.Label, "label") for label in body.labels]
         found = await score(list(zip(labels, texts, strict=True)), commit)
-        rewards = [one.rewards[0][0] for one in found]
-        logs = {
-            "correct": [float(one.verdicts[0][0] == "correct") for one in found],
-            "reward_model_version": [float(one.version) for one in found],
-        }
+        rewards, correct = [one.rewards[0][0] for one in found], [one.verdicts[0][0] == "correct" for one in found]
+        logs = {"correct": [*map(float, correct)], "reward_model_version": [float(one.version) for one in found]}
         return reply({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
     @app.post("/remote_rm")
     async def slime(request: Request, commit: str | None = None) -> Response:
         """slime's remote reward: a bare number."""
-        body = await read_body(request, SlimeBody)
-        label = body.label if isinstance(body.label, Label) else read_text(body.label, Label, "label")
+        body = await read_body(request, wire.SlimeBody)
+        label = body.label if isinstance(body.label, wire.Label) else wire.read_text(body.label, wire.Label, "label")
         (found,) = await score([(label, Answer(body.response))], commit)
         return reply(found.rewards[0][0])
 
     @app.post("/classify")
     async def classify(request: Request, commit: str | None = None) -> Response:
         """vLLM's classification; the inputs are JSON text."""
-        body = await read_body(request, ClassifyBody)
+        body = await read_body(request, wire.ClassifyBody)
         texts = [body.input] if isinstance(body.input, str) else body.input
-        given = [read_text(text, Completion, "input") for text in texts]
+        given = [wire.read_text(text, wire.Completion, "input") for text in texts]
         found = await score([(one, Answer(one.completion, one.stopped, one.id)) for one in given], commit)
         raw = body.use_activation is False
         values = [(one.logits if raw and one.logits else one.rewards)[0][0] for one in found]
@@ -248,29 +224,20 @@ def _describe_bodies(app: FastAPI) -> None:
     schema.setdefault("components", {}).setdefault("schemas", {}).update(definitions["$defs"])
     for path, record in BODIES.items():
         content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{record.__name__}"}}}
-        schema["paths"][path]["post"]["requestBody"] = {"content": content, "required": record is not CommitBody}
+        schema["paths"][path]["post"]["requestBody"] = {"content": content, "required": record is not wire.CommitBody}
 
 
 def refused(refusal: Refusal) -> Response:
-    """A refusal as JSON."""
     found = reply({"error": str(refusal)}, refusal.status)
     found.headers.update(refusal.headers)
     return found
 
 
-def _add_errors(app: FastAPI) -> None:
-    @app.exception_handler(Refusal)
-    async def refuse(request: Request, error: Refusal) -> Response:
+async def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, Refusal):
         return refused(error)
-
-    @app.exception_handler(InputError)
-    async def bad_input(request: Request, error: InputError) -> Response:
+    if isinstance(error, InputError):
         return reply({"error": str(error)}, 422)
-
-    @app.exception_handler(HTTPException)
-    async def no_such_route(request: Request, error: HTTPException) -> Response:
+    if isinstance(error, HTTPException):
         return reply({"error": f"{request.method} {request.url.path}: {error.detail}; see /docs"}, error.status_code)
-
-    @app.exception_handler(Exception)  # a fault of the server or of a user's function
-    async def failed(request: Request, error: Exception) -> Response:
-        return reply({"error": f"{type(error).__name__}: {error}"}, 500)
+    return reply({"error": f"{type(error).__name__}: {error}"}, 500)  # a fault of the server or of a user's function

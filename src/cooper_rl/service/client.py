@@ -2,10 +2,11 @@
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type
 
@@ -30,8 +31,7 @@ TRANSIENT = frozenset({425, 429, 502, 503, 504})
 class _Failure(Exception):
     def __init__(self, message: str, status: int | None = None, wait_s: float = 0.0) -> None:
         super().__init__(message)
-        self.status = status
-        self.wait_s = wait_s
+        self.status, self.wait_s = status, wait_s
 
 
 class RefusedError(_Failure, InputError):
@@ -59,45 +59,22 @@ class Call:
 def score_call(
     groups: Sequence[AnswerGroup], step: int | None, train: bool, run: str | None, partial: bool, commit: str | None
 ) -> Call:
-    """Score these groups."""
+    completions = [[asdict(answer) for answer in one.answers] for one in groups]
     given = [
-        {
-            "id": one.id,
-            "problem": asdict(one.problem),
-            "completions": [asdict(answer) for answer in one.answers],
-            "partial": partial,
-        }
-        for one in groups
+        {"id": one.id, "problem": asdict(one.problem), "completions": answers, "partial": partial}
+        for one, answers in zip(groups, completions, strict=True)
     ]
     body = {"run": run, "step": step, "phase": "train" if train else "eval", "groups": given}
     return Call("POST", "/v1/score", body, {"commit": commit} if commit else None)
 
 
-def commit_call(step: int, keep: Collection[str] | None, expected: int | None, run: str | None) -> Call:
-    """Train on the step's groups."""
-    body = {"run": run, "keep": None if keep is None else sorted(keep), "expected": expected}
-    return Call("POST", f"/v1/steps/{step}/commit", body)
-
-
-def state_call(step: int) -> Call:
-    """Ask for the state of a commit; the server waits for the end of an update before it replies."""
-    return Call("GET", f"/v1/steps/{step}", query={"wait_s": str(POLL_S), "pairs": "true"})
-
-
 def restore_call(folder: str | Path, run: str | None) -> Call:
-    """Restore the checkpoint that `write_pointer` noted. Raises InputError if the folder has no such note."""
+    """Restore the checkpoint that `save` noted. Raises InputError if the folder has no such note."""
     path = Path(folder) / POINTER
     if not path.is_file():
         raise InputError(f"{path}: no such file; this checkpoint was not saved through a reward service")
     pointer = json.loads(path.read_text(encoding="utf-8"))
     return Call("POST", "/v1/restore", {"run": run, "step": pointer["step"], "history": pointer["history"]})
-
-
-def write_pointer(folder: str | Path, url: str, checkpoint: dict[str, Any]) -> None:
-    """Note the server's checkpoint in the trainer's."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    pointer = {"url": url, "step": checkpoint["step"], "history": checkpoint["history"]}
-    (Path(folder) / POINTER).write_text(json.dumps(pointer, indent=1), encoding="utf-8")
 
 
 def read_answer(response: "httpx.Response") -> dict[str, Any]:
@@ -116,7 +93,6 @@ def read_answer(response: "httpx.Response") -> dict[str, Any]:
 
 
 def read_scores(answer: dict[str, Any]) -> Scored:
-    """The answer to `score_call`."""
     groups = answer["groups"]
     has_logits = bool(groups) and groups[0]["logits"] is not None
     return Scored(
@@ -130,7 +106,7 @@ def read_scores(answer: dict[str, Any]) -> Scored:
 
 
 def read_update(answer: dict[str, Any]) -> Updated:
-    """The reply to `state_call` after the update. Raises ServiceFailedError unless the step is done."""
+    """The state of a step after the update. Raises ServiceFailedError unless the step is done."""
     if answer["state"] != "done":
         why = answer["error"] or "it was taken back by a restore"
         raise ServiceFailedError(f"step {answer['step']}: nothing was learned: {why}", 500)
@@ -138,21 +114,18 @@ def read_update(answer: dict[str, Any]) -> Updated:
     return Updated(answer["step"], answer["version"], [Pair(**pair) for pair in answer["pairs"]], metrics)
 
 
-def import_httpx() -> Any:
-    """httpx, which only the clients need."""
-    try:
-        import httpx  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise MissingExtraError("a client of the reward service needs httpx (the extra `serve`)") from error
-    return httpx
-
-
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-class _Connection:
-    """The service's address and how long a request is retried. The first request opens the HTTP client."""
+ScoredT = TypeVar("ScoredT")
+UpdatedT = TypeVar("UpdatedT")
+InfoT = TypeVar("InfoT")
+NoneT = TypeVar("NoneT")
+
+
+class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
+    """The verbs of both clients. The first request opens the HTTP client."""
 
     def __init__(
         self, url: str, token: str | None = None, *, run: str | None = None, timeout_s: float = 600, early_s: float = 30
@@ -162,17 +135,76 @@ class _Connection:
         A request is retried for `timeout_s` seconds while the server is unreachable or busy (429, 502 to 504), and for
         `early_s` seconds while the previous step is not committed (425).
         """
-        self.url = url.rstrip("/")
-        self.run = run
-        self._token = token
-        self._timeout_s = timeout_s
-        self._early_s = early_s
+        self.url, self.run, self._token = url.rstrip("/"), run, token
+        self._timeout_s, self._early_s = timeout_s, early_s
         self._opened: Any = None
 
-    def _options(self) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        timeout = import_httpx().Timeout(max(self._timeout_s, 2 * POLL_S), connect=10.0)
-        return {"base_url": self.url, "headers": headers, "timeout": timeout}
+    def score(
+        self,
+        groups: Sequence[AnswerGroup],
+        *,
+        step: int | None = None,
+        train: bool = True,
+        partial: bool = False,
+        commit: str | None = None,
+    ) -> ScoredT:
+        """Rewards of these groups; see `CooperReward.score`.
+
+        With `partial`, other calls may add answers to these groups, and the commit closes them; every answer then
+        needs an `id`. Without a `step` the server counts steps, and `commit` says when it trains: `count:1024`
+        (answers) or `idle:5s` (seconds after the last answer).
+        """
+        return self._ask(score_call(groups, step, train, self.run, partial, commit), read_scores)
+
+    def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> UpdatedT:
+        """Train on the step's groups, once, and wait for it; see `CooperReward.update`.
+
+        With `expected` the server refuses to train unless exactly that many groups were scored.
+        """
+        body = {"run": self.run, "keep": None if keep is None else sorted(keep), "expected": expected}
+        # The server waits for the end of the update before it replies to the second call.
+        state = Call("GET", f"/v1/steps/{step}", query={"wait_s": str(POLL_S), "pairs": "true"})
+
+        def read(answer: dict[str, Any]) -> Updated | Call:
+            return state if "pairs" not in answer or answer["state"] == "updating" else read_update(answer)
+
+        return self._ask(Call("POST", f"/v1/steps/{step}/commit", body), read)
+
+    def save(self, folder: str | Path) -> NoneT:
+        """Make the server write a checkpoint, and note in `folder` which one it is."""
+
+        def note(checkpoint: dict[str, Any]) -> None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            pointer = {"url": self.url, "step": checkpoint["step"], "history": checkpoint["history"]}
+            (Path(folder) / POINTER).write_text(json.dumps(pointer, indent=1), encoding="utf-8")
+
+        return self._ask(Call("POST", "/v1/checkpoints", {"run": self.run}), note)
+
+    def load(self, folder: str | Path) -> NoneT:
+        """Restore the server's checkpoint that `save` noted in `folder`; a step under way is forgotten."""
+        return self._ask(restore_call(folder, self.run), lambda answer: None)
+
+    def info(self) -> InfoT:
+        return self._ask(Call("GET", "/v1/info"), lambda answer: answer)
+
+    def _ask(self, call: Call, read: Callable[[dict[str, Any]], Any]) -> Any:
+        """What `read` makes of the answer; if that is another call, of the answer to that one."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _connected(self, kind: str, call: Call) -> Iterator[Any]:
+        try:
+            import httpx  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise MissingExtraError("a client of the reward service needs httpx (the extra `serve`)") from error
+        if self._opened is None:
+            headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+            timeout = httpx.Timeout(max(self._timeout_s, 2 * POLL_S), connect=10.0)
+            self._opened = getattr(httpx, kind)(base_url=self.url, headers=headers, timeout=timeout)
+        try:
+            yield self._opened
+        except httpx.TransportError as error:
+            raise UnavailableError(f"{call.method} {self.url}{call.path}: {error or type(error).__name__}") from error
 
     def _retrying(self) -> dict[str, Any]:
         def is_over(state: RetryCallState) -> bool:
@@ -188,52 +220,13 @@ class _Connection:
         return vars(self) | {"_opened": None}
 
 
-class RewardClient(_Connection):
+class RewardClient(_Client[Scored, Updated, dict[str, Any], None]):
     """A reward that learns in another process: `score`, `update`, `save` and `load` as `CooperReward` has them.
 
     A request without a reply is sent again, because the server does nothing twice. Raises `RefusedError` (an
     InputError) if the service refuses a request, `UnavailableError` if it cannot be reached, `ServiceFailedError` if
     it fails.
     """
-
-    def score(
-        self,
-        groups: Sequence[AnswerGroup],
-        *,
-        step: int | None = None,
-        train: bool = True,
-        partial: bool = False,
-        commit: str | None = None,
-    ) -> Scored:
-        """Rewards of these groups; see `CooperReward.score`.
-
-        With `partial`, other calls may add answers to these groups, and the commit closes them; every answer then
-        needs an `id`. Without a `step` the server counts steps, and `commit` says when it trains: `count:1024`
-        (answers) or `idle:5s` (seconds after the last answer).
-        """
-        return read_scores(self._send(score_call(groups, step, train, self.run, partial, commit)))
-
-    def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> Updated:
-        """Train on the step's groups, once, and wait for it; see `CooperReward.update`.
-
-        With `expected` the server refuses to train unless exactly that many groups were scored.
-        """
-        self._send(commit_call(step, keep, expected, self.run))
-        while (answer := self._send(state_call(step)))["state"] == "updating":
-            pass  # the server waits for the update before it replies
-        return read_update(answer)
-
-    def save(self, folder: str | Path) -> None:
-        """Make the server write a checkpoint, and note in `folder` which one it is."""
-        write_pointer(folder, self.url, self._send(Call("POST", "/v1/checkpoints", {"run": self.run})))
-
-    def load(self, folder: str | Path) -> None:
-        """Restore the server's checkpoint that `save` noted in `folder`; a step under way is forgotten."""
-        self._send(restore_call(folder, self.run))
-
-    def info(self) -> dict[str, Any]:
-        """The server's state and limits."""
-        return self._send(Call("GET", "/v1/info"))
 
     @property
     def version(self) -> int:
@@ -257,49 +250,21 @@ class RewardClient(_Connection):
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def _send(self, call: Call) -> dict[str, Any]:
-        return Retrying(**self._retrying())(self._send_once, call)
+    def _ask(self, call: Call, read: Callable[[dict[str, Any]], Any]) -> Any:
+        found: Any = call
+        while isinstance(found, Call):
+            found = read(Retrying(**self._retrying())(self._send_once, found))
+        return found
 
     def _send_once(self, call: Call) -> dict[str, Any]:
-        httpx = import_httpx()
-        self._opened = self._opened or httpx.Client(**self._options())
-        try:
-            return read_answer(self._opened.request(call.method, call.path, json=call.body, params=call.query))
-        except httpx.TransportError as error:
-            raise UnavailableError(f"{call.method} {self.url}{call.path}: {error or type(error).__name__}") from error
+        with self._connected("Client", call) as client:
+            return read_answer(client.request(call.method, call.path, json=call.body, params=call.query))
 
 
-class AsyncRewardClient(_Connection):
+class AsyncRewardClient(_Client[Awaitable[Scored], Awaitable[Updated], Awaitable[dict[str, Any]], Awaitable[None]]):
     """`RewardClient` for asynchronous code: the same verbs, to be awaited."""
 
-    async def score(
-        self,
-        groups: Sequence[AnswerGroup],
-        *,
-        step: int | None = None,
-        train: bool = True,
-        partial: bool = False,
-        commit: str | None = None,
-    ) -> Scored:
-        return read_scores(await self._send(score_call(groups, step, train, self.run, partial, commit)))
-
-    async def update(self, step: int, keep: Collection[str] | None = None, expected: int | None = None) -> Updated:
-        await self._send(commit_call(step, keep, expected, self.run))
-        while (answer := await self._send(state_call(step)))["state"] == "updating":
-            pass  # the server waits for the update before it replies
-        return read_update(answer)
-
-    async def save(self, folder: str | Path) -> None:
-        write_pointer(folder, self.url, await self._send(Call("POST", "/v1/checkpoints", {"run": self.run})))
-
-    async def load(self, folder: str | Path) -> None:
-        await self._send(restore_call(folder, self.run))
-
-    async def info(self) -> dict[str, Any]:
-        return await self._send(Call("GET", "/v1/info"))
-
     async def close(self) -> None:
-        """Close the connections; a later request opens them again."""
         if self._opened is not None:
             await self._opened.aclose()
             self._opened = None
@@ -310,14 +275,12 @@ class AsyncRewardClient(_Connection):
     async def __aexit__(self, *failure: object) -> None:
         await self.close()
 
-    async def _send(self, call: Call) -> dict[str, Any]:
-        return await AsyncRetrying(**self._retrying())(self._send_once, call)
+    async def _ask(self, call: Call, read: Callable[[dict[str, Any]], Any]) -> Any:
+        found: Any = call
+        while isinstance(found, Call):
+            found = read(await AsyncRetrying(**self._retrying())(self._send_once, found))
+        return found
 
     async def _send_once(self, call: Call) -> dict[str, Any]:
-        httpx = import_httpx()
-        self._opened = self._opened or httpx.AsyncClient(**self._options())
-        try:
-            response = await self._opened.request(call.method, call.path, json=call.body, params=call.query)
-        except httpx.TransportError as error:
-            raise UnavailableError(f"{call.method} {self.url}{call.path}: {error or type(error).__name__}") from error
-        return read_answer(response)
+        with self._connected("AsyncClient", call) as client:
+            return read_answer(await client.request(call.method, call.path, json=call.body, params=call.query))

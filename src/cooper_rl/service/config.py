@@ -32,9 +32,8 @@ def read_policy(text: str) -> CommitPolicy:
         return CommitPolicy(rows=int(count[1]))
     if (idle := re.fullmatch(r"idle:(\d{1,6}(?:\.\d{1,6})?)s", text)) and float(idle[1]):
         return CommitPolicy(idle_s=float(idle[1]))
-    raise ValueError(
-        f"commit: {text!r} is not valid; write count:1024 (answers) or idle:5s (seconds after the last answer)"
-    )
+    forms = "count:1024 (answers) or idle:5s (seconds after the last answer)"
+    raise ValueError(f"commit: {text!r} is not valid; write {forms}")
 
 
 class ServerConfig(Config):
@@ -108,10 +107,7 @@ def load_serve_config(path: str | Path | None, overrides: Sequence[str] = ()) ->
 
 
 def read_token(config: ServerConfig) -> str | None:
-    """The token of the environment variable `token_env`.
-
-    Raises InputError if it is not set, or if a server without a token would be open to other machines.
-    """
+    """The token of `token_env`. Raises InputError if it is not set, or if other machines could do without one."""
     if config.token_env is None:
         if not _is_loopback(config.host):
             raise InputError(
@@ -119,26 +115,21 @@ def read_token(config: ServerConfig) -> str | None:
                 "environment variable that holds a token, or use host: 127.0.0.1"
             )
         return None
-    token = os.environ.get(config.token_env, "")
+    name, token = config.token_env, os.environ.get(config.token_env, "")
     if not token:
-        raise InputError(
-            f"serve.token_env: environment variable {config.token_env} is not set; put the clients' token there"
-        )
+        raise InputError(f"serve.token_env: environment variable {name} is not set; put the clients' token there")
     if not token.isascii() or not token.isprintable() or " " in token:
         raise InputError(
-            f"serve.token_env: the token in {config.token_env} cannot be sent in an HTTP header; use letters and digits"
+            f"serve.token_env: the token in {name} cannot be sent in an HTTP header; use letters and digits"
         )
     return token
 
 
 def check_extra() -> None:
     """Raises MissingExtraError if a library of the extra `serve` is not installed."""
-    missing = [name for name in ("fastapi", "uvicorn", "prometheus_client") if find_spec(name) is None]
-    if missing:
-        raise MissingExtraError(
-            f"cooper serve needs {', '.join(missing)}, of the extra `serve`: "
-            "pip install fastapi uvicorn prometheus-client"
-        )
+    if missing := [name for name in ("fastapi", "uvicorn", "prometheus_client") if find_spec(name) is None]:
+        how = "of the extra `serve`: pip install fastapi uvicorn prometheus-client"
+        raise MissingExtraError(f"cooper serve needs {', '.join(missing)}, {how}")
 
 
 def listen(config: ServerConfig) -> socket.socket:

@@ -43,7 +43,7 @@ class History:
         self._lock = FolderLock(root, BUSY)
 
     def checkpoints(self) -> list[int]:
-        """The steps that have one, oldest first."""
+        """Their steps, oldest first."""
         return [int(path.name) for path in self.store.list()]
 
     def state_of(self, step: int) -> dict[str, Any]:
@@ -54,10 +54,7 @@ class History:
         return [record for path in self._paths(since) for _, record in read_records(path)]
 
     def append(self, records: Sequence[Record], durable: bool) -> None:
-        """Append all records or none to the newest journal. They survive the process and, if `durable`, a power cut.
-
-        Raises OSError if the disk is full.
-        """
+        """Append all records or none; `durable` ones survive a power cut. Raises OSError if the disk is full."""
         if self._file is None:
             path = [self._path(0), *self._paths(0)][-1]
             self._file = os.open(path, os.O_RDWR | os.O_CREAT)
@@ -77,10 +74,7 @@ class History:
         self._end += len(data)
 
     def checkpoint(self, step: int, write: Callable[[Path], dict[str, Any]], carried: Sequence[Record]) -> None:
-        """Write the checkpoint of `step` and start its journal with the records `carried` from the open step.
-
-        Raises OSError if the disk is full; nothing has changed then.
-        """
+        """Write a checkpoint and begin its journal with the records `carried`. Raises OSError with nothing changed."""
         journal = self._path(step)
         existed = journal.exists()
         if not existed:
@@ -115,7 +109,6 @@ class History:
             sync(last)
 
     def close(self) -> None:
-        """Close the files and release the folder."""
         self._close_journal()
         self._lock.close()
 
@@ -192,10 +185,7 @@ class RememberingAssistant:
         return self._replies[name]
 
     def new_records(self) -> list[Record]:
-        """Wait for the replies to the submitted requests; those not recalled from the journal, as JSON values.
-
-        Raises the assistant's exception; a later `submit` of the same requests then asks again.
-        """
+        """The new replies as JSON values. Raises the assistant's exception; the same requests are then asked again."""
         new = sorted(self._used - self._recorded)
         for failed in [self._replies.pop(name) for name in new if self._replies[name].exception() is not None]:
             failed.result()  # raises
@@ -219,6 +209,5 @@ class RememberingAssistant:
 
 
 def _name(requests: Sequence[RewriteRequest]) -> str:
-    """Requests contain a seed that depends on step and group, so names differ between steps."""
     content = json.dumps([asdict(request) for request in requests], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.persist.interrupt import stop_on_signal
+from cooper_rl.persist.folder_lock import stop_on_signal
 from cooper_rl.service.app import Service, build_app, refused
 from cooper_rl.service.config import ServeConfig, ServerConfig
 from cooper_rl.service.history import History, RememberingAssistant
@@ -39,12 +39,8 @@ class RequestGate:
     """ASGI middleware. Bodies are measured while they are read and never held beyond the limits."""
 
     def __init__(self, app: ASGIApp, config: ServerConfig, token: str | None, meters: Meters) -> None:
-        self._app = app
-        self._config = config
-        self._token = token
-        self._requests = meters.requests
-        self._pending = 0
-        self._bytes = 0
+        self._app, self._config, self._token, self._requests = app, config, token, meters.requests
+        self._pending = self._bytes = 0
         meters.pending.set_function(lambda: self._pending)
         meters.pending_bytes.set_function(lambda: self._bytes)
 
@@ -62,10 +58,7 @@ class RequestGate:
 
         try:
             self._check_token(scope)
-            if scope["method"] != "POST":
-                await self._app(scope, receive, counted)
-            else:
-                await self._with_body(scope, receive, counted)
+            await (self._with_body if scope["method"] == "POST" else self._app)(scope, receive, counted)
         except Refusal as error:
             await refused(error)(scope, receive, counted)
 
@@ -75,8 +68,7 @@ class RequestGate:
         self._pending += 1
         body = bytearray()
         try:
-            announced = Headers(scope=scope).get("content-length", "0")
-            if announced.isdecimal():
+            if (announced := Headers(scope=scope).get("content-length", "0")).isdecimal():
                 self._check_size(int(announced))
             try:
                 async with asyncio.timeout(READ_S):
@@ -112,11 +104,8 @@ class RequestGate:
             return
         given = _given_token(Headers(scope=scope).get("authorization", "").encode("latin-1"))
         if not hmac.compare_digest(given, self._token.encode()):
-            raise Refusal(
-                401,
-                "the token is missing or wrong; send it as Authorization: Bearer TOKEN, or as the password in the URL",
-                {"WWW-Authenticate": "Bearer"},
-            )
+            how = "send it as Authorization: Bearer TOKEN, or as the password in the URL"
+            raise Refusal(401, f"the token is missing or wrong; {how}", {"WWW-Authenticate": "Bearer"})
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -145,17 +134,14 @@ def _busy(why: str) -> Refusal:
 
 
 def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener: socket.socket) -> None:
-    """Load or restore the reward and serve it on `listener` until SIGTERM or SIGINT; then write a checkpoint.
-
-    Raises InputError if models or folder do not fit the configuration.
-    """
+    """Serve until SIGTERM or SIGINT, then write a checkpoint. Raises InputError for an unfit folder or model."""
     set_threads(config.threads)
     history = History(Path(config.serve.folder), config.serve.checkpoints)
     assistant = RememberingAssistant(inputs.assistant) if inputs.assistant is not None else None
     reward = CooperReward.from_config(config, inputs=replace(inputs, assistant=assistant))
     training = Training(reward, history, assistant, config.serve.max_step_rows)
     meters = Meters(training)
-    worker = Worker(training, config.serve.batch_rows, config.serve.checkpoint_every, meters)
+    worker = Worker(training, config.serve, meters)
     service = Service(config, worker, meters)
     gate = RequestGate(build_app(service), config.serve, token, meters)
     settings = uvicorn.Config(
@@ -167,6 +153,7 @@ def serve(config: ServeConfig, inputs: RewardInputs, token: str | None, listener
         service.stopping = server.should_exit = True
 
     server.capture_signals = lambda: stop_on_signal(stop)  # uvicorn's own handlers raise the signal again at the end
+    listener.listen(settings.backlog)  # so that whoever reads the next line can connect
     host, port = listener.getsockname()[:2]
     logger.info("serving on http://%s:%d", f"[{host}]" if ":" in host else host, port)
     try:

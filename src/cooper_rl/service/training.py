@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,15 @@ from cooper_rl.service.history import History, Record, RememberingAssistant, not
 from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.scored import OpenStep, OtherContentError, Scored, ScoredGroup, Updated
 
+logger = logging.getLogger(__name__)
+
 
 class Refusal(Exception):
     """An HTTP status and a message with the reason and the remedy."""
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
-        self.status = status
-        self.headers = dict(headers or {})
+        self.status, self.headers = status, dict(headers or {})
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,11 @@ def needs_whole_groups(rewards: Sequence[Any]) -> bool:
 
 
 def full(error: OSError) -> Refusal:
-    """The reply if the disk is full."""
-    return Refusal(
-        507,
-        f"the server cannot write to its folder ({error.strerror}); nothing was learned and nothing was lost; free "
-        "some space there and send the request again",
-    )
+    why = f"the server cannot write to its folder ({error.strerror}); nothing was learned and nothing was lost"
+    return Refusal(507, f"{why}; free some space there and send the request again")
 
 
-logger = logging.getLogger(__name__)
-
+GONE_BACK = "if the trainer has gone back, restore a checkpoint first (POST /v1/restore)"
 STEPS_REMEMBERED = 16
 """Steps whose results a client can still ask for."""
 
@@ -92,9 +88,8 @@ class Training:
     def __init__(
         self, reward: CooperReward, history: History, assistant: RememberingAssistant | None, max_step_rows: int
     ) -> None:
-        """`assistant` is the one that `reward` was made with."""
-        self.reward = reward
-        self.history = history
+        self.reward, self.history = reward, history
+        self._assistant, self._max_step_rows = assistant, max_step_rows
         self.steps: dict[int, Updated] = {}
         """The last steps that were committed, or whose commit failed."""
         self.arrived = 0
@@ -102,87 +97,70 @@ class Training:
         self.run: str | None = None
         self.digest = ""
         """Identifies the training so far."""
-        self._assistant = assistant
-        self._max_step_rows = max_step_rows
         self._committed: dict[str, Any] = {}
         self._undone: list[Record] = []
         """Undo records of failed commits that are not in the journal yet."""
         self._open_records: list[Record] = []
-        self._committing: Record | None = None
         if history.store.latest() is None:
             self._write_checkpoint()
         self.recover()
 
-    @property
-    def open_step(self) -> OpenStep | None:
-        return self.reward.open_step
-
-    @property
-    def last_step(self) -> int:
-        return self.reward.last_step
-
     def score(self, asks: Sequence[ScoreAsk]) -> list[Scored | Exception]:
-        """Score requests in one batch. No two training requests may contain the same group.
-
-        A result has every group of its request; its metrics are those of the new groups.
-        """
-        opened = self.open_step
+        """Score requests in one batch, no group twice. A result has all groups of its request, metrics of the new."""
+        opened = self.reward.open_step
         replies: list[Scored | Exception] = []
-        new: list[list[AnswerGroup]] = []
-        for ask in asks:
+        new: dict[int, tuple[int | None, list[AnswerGroup]]] = {}
+        for i, ask in enumerate(asks):
             try:
                 step = self._step_of(ask.step, opened) if ask.train else None
-                new.append(self._unseen(ask, opened))
+                if groups := self._unseen(ask, opened):
+                    new[i] = step, groups
                 if step is not None:
                     opened = opened or OpenStep(step)
                 replies.append(Scored([], None, [], self.reward.version, {}, step))
             except (Refusal, InputError) as error:
-                new.append([])
                 replies.append(error)
-        found = iter(self._score([groups for groups in new if groups]))
-        for i, (groups, reply) in enumerate(zip(new, replies, strict=True)):
-            if groups and isinstance(reply, Scored):
-                scored = next(found)
-                replies[i] = replace(scored, step=reply.step) if isinstance(scored, Scored) else scored
+        found = self._score([groups for _, groups in new.values()])
+        for (i, (step, _)), one in zip(new.items(), found, strict=True):
+            replies[i] = replace(one, step=step) if isinstance(one, Scored) else one
         return self._enter(asks, replies)
 
-    def begin_commit(
-        self, step: int, keep: Sequence[str] | None = None, expected: int | None = None, run: str | None = None
-    ) -> Updated:
-        """Journal the commit of a step; `finish_commit` trains. A repeat returns the current state.
+    def commit(
+        self,
+        tell: Callable[[Updated], None],
+        step: int,
+        keep: Sequence[str] | None = None,
+        expected: int | None = None,
+        run: str | None = None,
+    ) -> bool:
+        """Journal the commit of a step, `tell` its state, and train; a repeat only tells. Returns whether it trained.
 
-        Raises Refusal: 409 if the step cannot be committed in this way, 507 for a full disk.
+        If training fails, nothing is learned and the step stays open. Raises Refusal: 409 for a step that cannot be
+        committed in this way, 507 for a full disk.
         """
         self._check_run(run)
         commit = {"step": step, "keep": None if keep is None else sorted(set(keep))}
         if self._committed.get("step") == step:
             if self._committed != commit:
                 raise Refusal(409, f"step {step} is already committed with another keep; nothing was changed")
-            return self.steps[step]
+            tell(self.steps[step])
+            return False
         self._check_commit(step, commit["keep"], expected)
         record = {"kind": "commit", **commit, "run": run, "digest": self._digest_after(step, commit["keep"])}
         self._append([*self._undone, record], durable=True)
-        self._undone, self._committing = [], record
-        return self._note(Updated(step, self.reward.version, state="updating"))
-
-    def finish_commit(self) -> None:
-        """Do the update that `begin_commit` journaled. If it fails, nothing is learned and the step stays open."""
-        commit, self._committing = self._committing, None
-        if commit is None:  # it was a repeat
-            return
+        self._undone = []
+        tell(self._note(Updated(step, self.reward.version, state="updating")))
         try:
-            self._update(commit)
+            self._update(record)
         except Exception as error:  # the model may have been changed in part
-            logger.exception("step %d: the update failed", commit["step"])
-            self._take_back(commit, error)
+            logger.exception("step %d: the update failed", step)
+            self._take_back(record, error)
+        return True
 
     def checkpoint(self, step: int | None = None, run: str | None = None) -> dict[str, Any]:
-        """Write a checkpoint of the state after the last update; returns its step and history.
-
-        Raises Refusal: 409 if `step` is not the last committed one, 507 for a full disk.
-        """
+        """Write the state after the last update. Raises Refusal: 409 for any other step, 507 for a full disk."""
         self._check_run(run)
-        last = self.last_step
+        last = self.reward.last_step
         if step not in (None, last):
             raise Refusal(409, f"step {step}: the server is at step {last}, and only the current step can be saved")
         try:
@@ -193,18 +171,15 @@ class Training:
         return {"step": last, "history": self.digest}
 
     def restore(self, step: int, digest: str | None = None, run: str | None = None) -> dict[str, Any]:
-        """Go back to the end of `step` and forget everything after it.
-
-        Raises Refusal (409) for a step before the oldest checkpoint, never committed, or with another history.
-        """
+        """Go back to the end of a step. Raises Refusal (409) for one that is too old, unknown or of another history."""
         self._check_run(run)
         kept = self.history.checkpoints()
         if step < kept[0]:
             raise Refusal(409, f"step {step}: the oldest checkpoint that is kept is of step {kept[0]}")
         base = max(one for one in kept if one <= step)
         commits = {one["step"]: one for one in self.history.records(base) if one["kind"] == "commit"}
-        if step > self.last_step or (step != base and step not in commits):
-            raise Refusal(409, f"step {step} was not committed here; the server is at step {self.last_step}")
+        if step > self.reward.last_step or (step != base and step not in commits):
+            raise Refusal(409, f"step {step} was not committed here; the server is at step {self.reward.last_step}")
         then = self.history.state_of(base)["digest"] if step == base else commits[step]["digest"]
         if digest not in (None, then):
             raise Refusal(409, f"step {step}: this server reached that step with other answers; see its folder")
@@ -212,7 +187,7 @@ class Training:
         self._undone = []
         self.steps.clear()
         self.recover()
-        return {"step": self.last_step, "version": self.reward.version, "history": self.digest}
+        return {"step": self.reward.last_step, "version": self.reward.version, "history": self.digest}
 
     def recover(self) -> None:
         """Load the newest checkpoint and replay its journal."""
@@ -224,13 +199,13 @@ class Training:
         self.run, self.digest, self._committed = state["run"], state["digest"], state["committed"]
         self.arrived, self._open_records = 0, []
         if self._committed:
-            self._note(self.reward.update(self.last_step))  # what the last update found, from the checkpoint
+            self._note(self.reward.update(self.reward.last_step))  # what the last update found, from the checkpoint
         records = not_undone([*self.history.records(state["step"]), *self._undone])
         if self._assistant is not None:
             self._assistant.start_over([record for record in records if record["kind"] == "rewrites"])
         newest = max((record["step"] for record in records), default=0)
         for record in records:
-            if record["step"] <= self.last_step:
+            if record["step"] <= self.reward.last_step:
                 continue
             if record["kind"] == "scored":
                 self._apply(record)
@@ -242,10 +217,9 @@ class Training:
                         raise
                     logger.exception("step %d: the update failed", record["step"])
                     self._take_back(record, error)
-        logger.info("at step %d, version %d of the reward model", self.last_step, self.reward.version)
+        logger.info("at step %d, version %d of the reward model", self.reward.last_step, self.reward.version)
 
     def close(self) -> None:
-        """Write a last checkpoint if possible, and release everything."""
         try:
             self.checkpoint()
         except Refusal as error:
@@ -255,26 +229,19 @@ class Training:
 
     @property
     def _groups(self) -> dict[str, ScoredGroup]:
-        return self.open_step.groups if self.open_step is not None else {}
+        return {} if self.reward.open_step is None else self.reward.open_step.groups
 
     def _check_run(self, run: str | None) -> None:
         if run is not None and self.run not in (None, run):
             raise Refusal(409, f"this server trains for the run {self.run!r}, not for {run!r}; start another server")
 
     def _step_of(self, step: int | None, opened: OpenStep | None) -> int:
-        """The step that answers sent for `step` belong to; `opened` is the step under way.
-
-        Raises Refusal: 425 for a step ahead of the open one, 409 for a step behind.
-        """
-        last = self.last_step
+        """The step that answers for `step` belong to. Raises Refusal: 425 ahead of the open step, 409 behind it."""
+        last = self.reward.last_step
         if step is None:
             return opened.number if opened is not None else last + 1
         if step <= last:
-            raise Refusal(
-                409,
-                f"step {step} is not ahead of step {last}, the last committed step; if the trainer has gone back, "
-                "restore a checkpoint first (POST /v1/restore)",
-            )
+            raise Refusal(409, f"step {step} is not ahead of step {last}, the last committed step; {GONE_BACK}")
         if opened is not None and step > opened.number:
             message = f"step {step} waits for step {opened.number}, which is scored but not committed"
             raise Refusal(425, message, {"Retry-After": "1"})
@@ -284,7 +251,7 @@ class Training:
 
     def _check_commit(self, step: int, keep: Sequence[str] | None, expected: int | None) -> None:
         """Raises Refusal (409) for a step other than the one under way, and for groups that are not in it."""
-        last, opened, groups = self.last_step, self.open_step, self._groups
+        last, opened, groups = self.reward.last_step, self.reward.open_step, self._groups
         if step <= last:
             raise Refusal(409, f"step {step} is behind step {last}, the last committed step")
         if opened is not None and opened.number != step:
@@ -293,11 +260,8 @@ class Training:
             message = f'step {step}: nothing was scored in it; to commit it without answers, send "expected": 0'
             raise Refusal(409, message)
         if expected not in (None, len(groups)):
-            raise Refusal(
-                409,
-                f"step {step}: {len(groups)} groups were scored but {expected} were expected; score the missing "
-                "groups, or all of them again, then commit",
-            )
+            counts = f"{len(groups)} groups were scored but {expected} were expected"
+            raise Refusal(409, f"step {step}: {counts}; score the missing groups, or all of them again, then commit")
         if unknown := [name for name in keep or () if name not in groups]:
             raise Refusal(409, f"step {step}: keep names groups that were not scored: {', '.join(unknown[:5])}")
 
@@ -309,12 +273,8 @@ class Training:
         try:
             new = opened.unseen(ask.groups, ask.partial)
         except OtherContentError as error:
-            raise Refusal(
-                409,
-                f"group {error.group}: step {opened.number} has scored other content under this id; give every group "
-                "of a step an id of its own, or, if the trainer has gone back, restore a checkpoint first "
-                "(POST /v1/restore)",
-            ) from error
+            known = f"group {error.group}: step {opened.number} has scored other content under this id"
+            raise Refusal(409, f"{known}; give every group of a step an id of its own, or, {GONE_BACK}") from error
         if opened.rows + sum(len(group.answers) for group in new) > self._max_step_rows:
             raise Refusal(409, f"step {opened.number} has {opened.rows} answers already; commit it first")
         return new
@@ -346,8 +306,8 @@ class Training:
         for record in records:
             self._apply(record)
         for i, reply in entered.items():
-            assert self.open_step is not None
-            found = [self.open_step.found(group) for group in asks[i].groups]
+            assert self.reward.open_step is not None
+            found = [self.reward.open_step.found(group) for group in asks[i].groups]
             logits = [next(iter(one.logits.values())) for one in found] if self.reward.models else None
             rewards, verdicts = [one.rewards for one in found], [one.verdicts for one in found]
             replies[i] = replace(reply, rewards=rewards, logits=logits, verdicts=verdicts, breakdown=None)
@@ -355,7 +315,8 @@ class Training:
 
     def _apply(self, record: Record) -> None:
         """Add results to the step. Overlapping journals may contain them twice."""
-        opened, groups = self.open_step or OpenStep(record["step"]), [ScoredGroup.of(one) for one in record["groups"]]
+        groups = [ScoredGroup.of(one) for one in record["groups"]]
+        opened = self.reward.open_step or OpenStep(record["step"])
         new = [one for one in groups if opened.unseen([one.group], {one.group.id} if one.partial else ())]
         if groups and not new:
             return
@@ -381,7 +342,6 @@ class Training:
         self._note(updated)
 
     def _take_back(self, commit: Record, error: Exception) -> None:
-        """Go back to the state before an update that failed."""
         self._undone = [{"kind": "undo", "step": commit["step"]}]
         try:
             self._append(self._undone, durable=True)
@@ -389,8 +349,8 @@ class Training:
         except Refusal:  # a full disk; the next commit writes it down
             logger.error("step %d: that its commit failed is not on disk yet", commit["step"])
         self.recover()
-        message = f"{type(error).__name__}: {error}"
-        self._note(Updated(commit["step"], self.reward.version, state="failed", error=message))
+        why = f"{type(error).__name__}: {error}"
+        self._note(Updated(commit["step"], self.reward.version, state="failed", error=why))
 
     def _append(self, records: Sequence[Record], durable: bool) -> None:
         try:
@@ -410,10 +370,9 @@ class Training:
             self.reward.save(folder)
             return {"run": self.run, "digest": self.digest, "committed": self._committed}
 
-        self.history.checkpoint(self.last_step, write, self._open_records)
+        self.history.checkpoint(self.reward.last_step, write, self._open_records)
 
     def _digest_after(self, step: int, keep: Sequence[str] | None) -> str:
-        """Identifies the training up to this step's commit."""
         records = [group.in_order().record() for _, group in sorted(self._groups.items())]
         content = json.dumps([self.digest, step, keep, records], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -1,15 +1,11 @@
 """The wire formats: bodies of requests, how they are read, and replies; ours, and those of other trainers.
 
-OpenRLHF's and slime's remote rewards and vLLM's `/classify` contain no question, reference answer, group or step.
-Question and reference are JSON text in the label (or, for `/classify`, in the input); answers with the same question
-and reference form a group, which the commit closes. An answer has no id either: its text names it and, among equal
-answers of a request, its number. So a repeated request adds nothing, and equal answers of a group count each if they
-come in one request.
+OpenRLHF, slime and vLLM's `/classify` send no question, reference, group, step or id. Question and reference are JSON
+text in the label or input; answers that share them form a group, which the commit closes. An answer is named by its
+text and, among equal ones of a request, its number. So a repeated request adds nothing, and equal answers count each.
 """
 
 import hashlib
-import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -17,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -75,11 +72,16 @@ class GroupBody(Body):
     """Whether other requests may add answers to this group. The commit closes it."""
 
 
-class ScoreBody(Body):
-    """`POST /v1/score`."""
+class RunBody(Body):
+    """A request that may name the training run."""
 
     run: str | None = Field(default=None, min_length=1)
     """The training run. The server trains for the first run named and refuses others."""
+
+
+class ScoreBody(RunBody):
+    """`POST /v1/score`."""
+
     step: int | None = Field(default=None, ge=1, lt=2**53)
     """Null lets the server count the steps."""
     phase: Literal["train", "eval"] = "train"
@@ -87,28 +89,25 @@ class ScoreBody(Body):
     groups: list[GroupBody]
 
 
-class CommitBody(Body):
+class CommitBody(RunBody):
     """`POST /v1/steps/{step}/commit`."""
 
-    run: str | None = Field(default=None, min_length=1)
     expected: int | None = Field(default=None, ge=0)
     """Number of groups that must have been scored in the step; any other number is refused."""
     keep: list[str] | None = None
     """Ids of the groups to train on; null is all."""
 
 
-class CheckpointBody(Body):
+class CheckpointBody(RunBody):
     """`POST /v1/checkpoints`."""
 
-    run: str | None = Field(default=None, min_length=1)
     step: int | None = Field(default=None, ge=0, lt=2**53)
     """The last committed step; any other is refused."""
 
 
-class RestoreBody(Body):
+class RestoreBody(RunBody):
     """`POST /v1/restore`."""
 
-    run: str | None = Field(default=None, min_length=1)
     step: int = Field(ge=0, lt=2**53)
     """The step to go back to."""
     history: str | None = None
@@ -119,38 +118,30 @@ def groups_of(body: ScoreBody) -> list[AnswerGroup]:
     """The groups of a body. Raises Refusal if a group has no answers or an id is missing or repeated."""
     if not body.groups:
         raise Refusal(422, "groups: there are none to score")
-    counts = Counter(group.id for group in body.groups)
-    groups = [_group(group) for group in body.groups]
-    if twice := [name for name, count in counts.items() if count > 1]:
+    groups = []
+    for one in body.groups:
+        if not one.completions:
+            raise Refusal(422, f"group {one.id}: it has no completions; omit groups without answers")
+        names = [completion.id for completion in one.completions]
+        if one.partial and (None in names or len(set(names)) < len(names)):
+            raise Refusal(422, f"group {one.id}: completions of a partial group need distinct ids")
+        answers = [Answer(**completion.model_dump()) for completion in one.completions]
+        groups.append(AnswerGroup(one.id, Problem(**one.problem.model_dump()), answers))
+    if twice := [name for name, count in Counter(group.id for group in groups).items() if count > 1]:
         raise Refusal(422, f"groups: the id {twice[0]!r} is repeated; give every group of a step its own id")
     return groups
 
 
-def _group(body: GroupBody) -> AnswerGroup:
-    if not body.completions:
-        raise Refusal(422, f"group {body.id}: it has no completions; omit groups without answers")
-    if body.partial:
-        names = [one.id for one in body.completions]
-        if None in names or len(set(names)) < len(names):
-            raise Refusal(422, f"group {body.id}: completions of a partial group need distinct ids")
-    answers = [Answer(**one.model_dump()) for one in body.completions]
-    return AnswerGroup(body.id, Problem(**body.problem.model_dump()), answers)
-
-
 async def read_body(request: Request, record: type[Checked]) -> Checked:
-    """The body as a record. Raises Refusal: 400 if it is not UTF-8 or not JSON, 422 if it does not fit the record."""
-    data = await request.body()
-    return await run_in_threadpool(parse_body, data, record)
+    """Raises Refusal: 400 if the body is not UTF-8 or not JSON, 422 if it does not fit. An empty one is `{}`."""
+    return await run_in_threadpool(parse_body, await request.body(), record)
 
 
 def parse_body(data: bytes, record: type[Checked]) -> Checked:
-    """See `read_body`. An empty body stands for `{}`."""
     try:
-        text = data.decode("utf-8")
+        values = parse_json(data.decode("utf-8")) if data else {}
     except UnicodeDecodeError as error:
         raise Refusal(400, f"the body is not UTF-8: {error}") from error
-    try:
-        values = parse_json(text) if text else {}
     except ValueError as error:
         raise Refusal(400, f"the body is not JSON: {error}") from error
     try:
@@ -165,23 +156,16 @@ def parse_body(data: bytes, record: type[Checked]) -> Checked:
 
 def reply(content: Any, status: int = 200) -> Response:
     """Floats are written with all their digits, and NaN and the infinities as null."""
-    return Response(json.dumps(_finite(content), allow_nan=False), status, media_type="application/json")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return Response(to_json(content, inf_nan_mode="null"), status, media_type="application/json")
 
 
 def scores(found: Scored, groups: Sequence[AnswerGroup]) -> dict[str, Any]:
     """The reply to `/v1/score`, which had these groups."""
     logits = found.logits or [None] * len(groups)
-    rows = zip((group.id for group in groups), found.rewards, logits, found.verdicts, strict=True)
-    names = ("id", "rewards", "logits", "verdicts")
-    scored = [dict(zip(names, row, strict=True)) for row in rows]
+    scored = [
+        {"id": group.id, "rewards": found.rewards[p], "logits": logits[p], "verdicts": found.verdicts[p]}
+        for p, group in enumerate(groups)
+    ]
     return {"step": found.step, "version": found.version, "groups": scored, "metrics": found.metrics}
 
 

@@ -9,8 +9,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
+from cooper_rl.service.config import ServerConfig
 from cooper_rl.service.training import Refusal, ScoreAsk, Training
 from cooper_rl.stage2.scored import Scored, Updated
 
@@ -20,8 +21,6 @@ ROWS = (1, 4, 16, 64, 256, 1024, 4096)
 
 
 class Meters:
-    """Counters of one server."""
-
     def __init__(self, training: Training) -> None:
         disable_created_metrics()  # a second series for every counter, which nobody asks for
         own = self.registry = CollectorRegistry()
@@ -38,9 +37,9 @@ class Meters:
         version = Gauge("cooper_version", "Updates of the reward model", registry=own)
         version.set_function(lambda: training.reward.version)
         step = Gauge("cooper_step", "The last step committed", registry=own)
-        step.set_function(lambda: training.last_step)
+        step.set_function(lambda: training.reward.last_step)
         answers = Gauge("cooper_open_answers", "Answers of the step under way", registry=own)
-        answers.set_function(lambda: training.open_step.rows if training.open_step is not None else 0)
+        answers.set_function(lambda: training.reward.open_step.rows if training.reward.open_step is not None else 0)
 
     def scored(self, asks: list[ScoreAsk], seconds: float) -> None:
         for ask in asks:
@@ -54,10 +53,6 @@ class Meters:
         for name, value in view.metrics.items():
             self.update.labels(name).set(value)
 
-    def page(self) -> bytes:
-        """The page in Prometheus' text format."""
-        return generate_latest(self.registry)
-
 
 @dataclass(frozen=True)
 class Job:
@@ -70,13 +65,11 @@ class Job:
 class Worker:
     """First come, first served, so the scoring of a step waits for the commit of the previous one."""
 
-    def __init__(self, training: Training, batch_rows: int, checkpoint_every: int, meters: Meters) -> None:
+    def __init__(self, training: Training, config: ServerConfig, meters: Meters) -> None:
         self.training = training
         self.broken: str | None = None
         """Why the server cannot continue."""
-        self._batch_rows = batch_rows
-        self._checkpoint_every = checkpoint_every
-        self._meters = meters
+        self._config, self._meters = config, meters
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
         self._stopping = False
@@ -85,16 +78,14 @@ class Worker:
         self._thread.start()
 
     def score(self, ask: ScoreAsk) -> "Future[Scored]":
-        """Score; see `Training.score`."""
-        return self._submit(Job(ask))
+        return self._submit(ask)
 
-    def commit(self, begin: Callable[[], Updated]) -> "Future[Updated]":
-        """Commit the step of `begin`, a call of `begin_commit`; the future is done when that is, before training."""
-        return self._submit(Job(lambda future: self._commit(begin, future)))
+    def commit(self, step: int, keep: Sequence[str] | None, expected: int | None, run: str | None) -> "Future[Updated]":
+        """Commit a step; the future is done before training, once it is journaled."""
+        return self._submit(lambda future: self._commit(future, step, keep, expected, run))
 
     def call(self, function: Callable[[], Any]) -> "Future[Any]":
-        """Call a function in the thread."""
-        return self._submit(Job(lambda future: future.set_result(function())))
+        return self._submit(lambda future: future.set_result(function()))
 
     def stop(self) -> None:
         """Finish all jobs, write a checkpoint, and end."""
@@ -105,7 +96,8 @@ class Worker:
         if self.broken is None:
             self.training.close()
 
-    def _submit(self, job: Job) -> Future[Any]:
+    def _submit(self, work: ScoreAsk | Callable[[Future[Any]], None]) -> Future[Any]:
+        job = Job(work)
         with self._changed:
             self._jobs.append(job)
             self._changed.notify()
@@ -147,7 +139,7 @@ class Worker:
             else:
                 job.future.set_result(reply)
         policies = [ask.policy for ask in done if ask.train and ask.policy is not None]
-        if not policies or self.training.open_step is None:
+        if not policies or self.training.reward.open_step is None:
             return
         if (idle_s := policies[-1].idle_s) is not None:
             self._commit_at = time.monotonic() + idle_s
@@ -160,33 +152,29 @@ class Worker:
         if self._commit_at is None or time.monotonic() < self._commit_at:
             return
         self._commit_at = None
-        if (opened := self.training.open_step) is not None:
+        if (opened := self.training.reward.open_step) is not None:
             try:
-                self._commit(lambda: self.training.begin_commit(opened.number), Future())
+                self._commit(Future(), opened.number)
             except Refusal as error:  # a full disk; the next answer tries again
                 self._meters.failures.labels("commit").inc()
                 logger.error("step %d is not committed: %s", opened.number, error)
 
-    def _commit(self, begin: Callable[[], Updated], future: "Future[Updated]") -> None:
-        view = begin()
-        future.set_result(view)
-        if view.state != "updating":
-            return
-        self._commit_at = None
+    def _commit(self, future: "Future[Updated]", step: int, *request: Any) -> None:
         start = time.perf_counter()
-        self.training.finish_commit()
-        self._meters.committed(self.training.steps[view.step], time.perf_counter() - start)
-        self._checkpoint_if_due()
+        if self.training.commit(future.set_result, step, *request):
+            self._commit_at = None
+            self._meters.committed(self.training.steps[step], time.perf_counter() - start)
+            self._checkpoint_if_due()
 
     def _checkpoint_if_due(self) -> None:
-        newest = self.training.history.checkpoints()[-1]
-        if not self._checkpoint_every or self.training.last_step < newest + self._checkpoint_every:
+        newest, every = self.training.history.checkpoints()[-1], self._config.checkpoint_every
+        if not every or self.training.reward.last_step < newest + every:
             return
         try:
             self.training.checkpoint()
         except Refusal as error:
             self._meters.failures.labels("checkpoint").inc()
-            logger.error("no checkpoint of step %d: %s", self.training.last_step, error)
+            logger.error("no checkpoint of step %d: %s", self.training.reward.last_step, error)
 
     def _next(self) -> list[Job] | None:
         """The next job, with the following ones that fit into its batch; empty when a commit may be due."""
@@ -209,4 +197,4 @@ class Worker:
             return False
         # Answers after the one that commits the step belong to the next version.
         left = [one.policy.rows - self.training.arrived for one in asks if one.policy and one.policy.rows is not None]
-        return sum(one.rows for one in [*asks, ask]) <= min([self._batch_rows, *left[-1:]])
+        return sum(one.rows for one in [*asks, ask]) <= min([self._config.batch_rows, *left[-1:]])

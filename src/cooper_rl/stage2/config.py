@@ -127,10 +127,10 @@ class CooptimizationConfig(Config):
 
     @model_validator(mode="after")
     def _settings_agree(self) -> Self:
-        for name, values in (("negatives", self.negatives), ("positives", self.positives)):
-            if not values:
+        for name in ("negatives", "positives", "ties"):
+            values = getattr(self, name)
+            if not values and name != "ties":
                 raise ValueError(f"{name} is empty; list at least one source")
-        for name, values in (("negatives", self.negatives), ("positives", self.positives), ("ties", self.ties)):
             if len(values) != len(set(values)):
                 raise ValueError(f"{name} lists a source twice: {', '.join(values)}")
         return self

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import torch
 
+from cooper_rl.config.user_functions import load_added
 from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import MEASURED, Clock
 from cooper_rl.engines.local.models import load_tokenizer
@@ -24,7 +25,6 @@ from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
 from cooper_rl.stage2.scored import OpenStep, ProbeSet, Scored, ScoredGroup, Updated
 from cooper_rl.stage2.stage2 import Cooptimizer
-from cooper_rl.stage2.update import without_hardest
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
 FALSE_ACCEPTS = "reward_model/false_accept_rate"
@@ -306,7 +306,7 @@ class CooperReward:
         picked: Metrics = {}
         with clock.measure("update_reward_model"):
             if peer := self.config.cooptimization.peer:
-                pairs, picked = without_hardest(pairs, self.models[peer.model], peer.noise)
+                pairs, picked = load_added("designs", "peer")(pairs, self.models[peer.model], peer.noise)
             pairs, metrics = self._cooptimizer.update(pairs, model.learner, model.encoder)
         with clock.measure("probe"):
             metrics |= self._probes.measure(model.learner, model.encoder, opened.answered)

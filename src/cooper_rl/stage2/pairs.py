@@ -1,9 +1,9 @@
-"""Pairs of a right and a wrong completion, ties, and the weights of pairs in an update."""
+"""Pairs of a right and a wrong completion: how both are chosen, and the reference that is swapped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import exp, inf, isfinite
+from math import inf, isfinite
 from random import Random
 from typing import Literal
 
@@ -14,7 +14,7 @@ from cooper_rl.rules.extraction import gives_several
 from cooper_rl.rules.plain_text import plain_text
 from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.assistant import RewriteRequest
-from cooper_rl.stage2.config import NegativeOrigin, OnPolicyConfig, PositiveOrigin, TieOrigin, Weighting
+from cooper_rl.stage2.config import NegativeOrigin, OnPolicyConfig, PositiveOrigin, TieOrigin
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,7 @@ class Judged:
 
 @dataclass
 class Contribution:
-    """What a group adds to the step's update: its pairs and ties, its requests to the assistant, and what is combined
-    with other groups at the end."""
+    """What a group adds to the step's update: its pairs, its requests to the assistant, and what other groups need."""
 
     judged: Judged
     positives: list[str]
@@ -79,9 +78,6 @@ class Contribution:
     """Chooses what other groups are combined with."""
     origin: PositiveOrigin = "rollout"
     on_policy: list[Pair] = field(default_factory=list)
-    ties: list[Pair] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    """Texts that the rule calls wrong."""
     requests: list[RewriteRequest] = field(default_factory=list)
     """For wrong versions, then for repairs."""
 
@@ -153,26 +149,6 @@ def choose_on_policy_negatives(
     return [text for text in dict.fromkeys(texts) if text not in excluded][:count]
 
 
-def two_right(judged: Judged, count: int, random: Random) -> list[Pair]:
-    """Up to `count` ties of two different completions of a group that the rule accepts and that ended by themselves.
-
-    What tells them apart is style, and style must not count: the neutrals of Crome (Srivastava et al. 2025, arXiv
-    2506.16507).
-    """
-    accepted = choose_positives(judged, 2 * count, random)
-    return [_tie(judged.group.problem, *two, "two_right") for two in zip(accepted[::2], accepted[1::2], strict=False)]
-
-
-def wrong_texts(judged: Judged, count: int, random: Random) -> list[str]:
-    """Up to `count` different completions that the rule calls wrong, normalised."""
-    candidates = judged.different("wrong", stopped=False)
-    return random.sample(candidates, min(count, len(candidates)))
-
-
-def _tie(problem: Problem, first: str, second: str, origin: TieOrigin) -> Pair:
-    return Pair(problem.id, problem.question, problem.answer, first, second, "rollout", origin, label="tie")
-
-
 OTHERS = 3
 """References of other problems that are tried for one pair, after the nearby numbers."""
 
@@ -225,39 +201,3 @@ def nearby(answer: str, random: Random) -> list[str]:
     near = [str(number) for number in dict.fromkeys(numbers) if number != value]
     random.shuffle(near)
     return near[:OTHERS]
-
-
-def irrelevant_questions(work: Sequence[Contribution], verifier: Rule) -> list[Pair]:
-    """For each problem and each of its wrong texts, the pair (positive, wrong text) under another problem's question.
-
-    Neither answers that question, so neither should score higher. A pair is left out if the rule accepts one of the two
-    under the other problem, and so is a problem without any other.
-    """
-    asked: list[tuple[Problem, str, str]] = []
-    for one in work:
-        others = [other.problem for other in work if other.problem.question != one.problem.question]
-        for positive, negative in zip(one.positives, one.wrong, strict=False):
-            if others:
-                asked.append((one.partners.choice(others), positive, negative))
-    verdicts = list(verifier.verify_problems([(problem, text) for problem, *texts in asked for text in texts]))
-    return [
-        _tie(*one, "irrelevant_question")
-        for one, *both in zip(asked, verdicts[::2], verdicts[1::2], strict=True)
-        if "correct" not in both
-    ]
-
-
-def pair_weights(pairs: Sequence[Pair], weighting: Weighting) -> list[float]:
-    """Weights with mean 1 from the pairs' logits before their update; see `CooptimizationConfig.weighting`.
-
-    A pair that has no such logits weighs as one whose logits are 0. All weights are 1 if the unscaled ones are all 0.
-    """
-    if weighting == "equal":
-        return [1.0] * len(pairs)
-    raw = []
-    for pair in pairs:
-        positive, negative = pair.positive_logit_before or 0.0, pair.negative_logit_before or 0.0
-        wrong = negative - positive if weighting == "misranked" else negative
-        raw.append(1 / (1 + exp(min(700.0, -wrong))))
-    mean = sum(raw) / len(raw) if raw else 0.0
-    return [value / mean for value in raw] if mean > 0 else [1.0] * len(raw)

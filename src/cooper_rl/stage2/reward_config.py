@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from cooper_rl.config.base import Config, Places, mapping_of, merge
+from cooper_rl.config.base import Config, Kinds, Places, mapping_of, merge
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import LearnerConfig
@@ -18,13 +18,15 @@ from cooper_rl.engines.model_folder import check_reward_model_folder
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, SHAPINGS
 from cooper_rl.rewards.kinds.function import FunctionRewardConfig
-from cooper_rl.rewards.kinds.hybrid import HybridConfig
 from cooper_rl.rewards.kinds.plain import read_by
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RULES, RuleConfig
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.assistant import Assistant, build_assistant
 from cooper_rl.stage2.config import CooptimizationConfig
+
+HYBRIDS = Kinds("hybrid", __name__, needs=["build"], default="hybrid")
+"""The settings of `hybrid`, which are those of the reward of this kind."""
 
 RunKind = Literal["rule", "static", "cooper", "hybrid", "function"]
 
@@ -107,7 +109,7 @@ class CooperRewardConfig(Config):
     `constraints`, `clip`, `overlong`, `length_penalty`, or `package.module:Class`."""
     reward_model: RewardModelConfig | None = None
     """Short form of `reward_models: {main: …}`; needed by the kinds `static`, `cooper` and `hybrid`."""
-    hybrid: HybridConfig | None = None
+    hybrid: Annotated[Any, HYBRIDS] | None = None
     """Short form of the hybrid reward's settings, for `kind: hybrid`."""
     extra_rewards: tuple[FunctionRewardConfig, ...] = ()
     """Short form of further `rewards` of kind `function`; `kind: function` needs at least one."""

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, get_args
 
 from cooper_rl.clients.chat import FailureKind
+from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.text import has_content, normalise
 from cooper_rl.engines.base import Metrics, RewardModelLearner
@@ -16,17 +17,14 @@ from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.rules.rule import Rule
 from cooper_rl.stage2.assistant import REJECTIONS, REPAIR_REJECTIONS, Assistant, RewriteRequest, Rewrites
-from cooper_rl.stage2.config import CooptimizationConfig
+from cooper_rl.stage2.config import CooptimizationConfig, TieOrigin
 from cooper_rl.stage2.pairs import (
     Contribution,
     Judged,
     Pair,
     choose_on_policy_negatives,
     choose_positives,
-    irrelevant_questions,
     swapped_pairs,
-    two_right,
-    wrong_texts,
 )
 from cooper_rl.stage2.update import PairBuffer, restore_rng, update_reward_model
 
@@ -42,9 +40,8 @@ class Stage2:
 class Cooptimizer:
     """Makes pairs and updates the reward model on them. It keeps state between steps.
 
-    `assistant` (see `build_assistant`) may be None if `config` does not need it. `labelled` is VerifyRM's training
-    data for replay. Between `start` and `finish` the caller
-    is free to train the policy; in the meantime the assistant's thread uses the verifier.
+    `assistant` (see `build_assistant`) may be None if `config` does not need it. `labelled` is VerifyRM's training data
+    for replay. Between `start` and `finish` the caller may train the policy; the assistant's thread uses the verifier.
     """
 
     def __init__(
@@ -57,6 +54,7 @@ class Cooptimizer:
     ):
         self.config = config
         self._assistant = assistant if config.needs_assistant else None
+        self._ties = [load_added("designs", f"ties.{name}") for name in get_args(TieOrigin) if name in config.ties]
         self._verifier = verifier
         self._labelled = list(labelled or ())
         self._buffer = PairBuffer(config.replay.capacity, seed)
@@ -118,10 +116,6 @@ class Cooptimizer:
         if self._assistant is not None and "assistant" in config.negatives:
             texts = islice(cycle(work.positives), count)
             work.requests += [RewriteRequest(work.problem, text, rng.getrandbits(31)) for text in texts]
-        if "two_right" in config.ties:
-            work.ties += two_right(judged, count, work.partners)
-        if "irrelevant_question" in config.ties:
-            work.wrong += wrong_texts(judged, count, work.partners)
 
     def finish(self, parts: Sequence[Stage2], keep: Collection[str] | None = None) -> list[Pair]:
         """Wait for the assistant, as long as its settings allow, and return the step's valid pairs.
@@ -142,11 +136,12 @@ class Cooptimizer:
         pairs += [pair for work, _ in done for pair in work.on_policy]
         # The pairs that take something from another problem of the step, and all ties.
         solved = [work for work, _ in done if work.positives]
+        count = self.config.pairs_per_problem
+        ties = [tie(solved, count) for tie in self._ties]
         if "swapped_reference" in self.config.negatives:
-            pairs += swapped_pairs(solved, self._verifier, self.config.pairs_per_problem)
-        pairs += [pair for work in solved for pair in work.ties]
-        if "irrelevant_question" in self.config.ties:
-            pairs += irrelevant_questions(solved, self._verifier)
+            pairs += swapped_pairs(solved, self._verifier, count)
+        for made in ties:
+            pairs += made(self._verifier)
         pairs = list(dict.fromkeys(pairs))
         self._steps_without_pairs = 0 if pairs else self._steps_without_pairs + 1
         self._pair_metrics = self._metrics(solved, len(done), pairs, counts)

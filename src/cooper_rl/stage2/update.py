@@ -1,25 +1,24 @@
-"""The reward model's update on a step's pairs: replay, the rows that need a backward pass, and the peer filter."""
+"""The reward model's update on a step's pairs, and the pairs that are remembered."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import floor
 from random import Random
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
+from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.errors import InputError
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairLoss, RewardLoss, TieLoss, bce_loss
-from cooper_rl.rewards.context import RewardModel
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairLoss, RewardLoss
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.stage2.config import CooptimizationConfig
-from cooper_rl.stage2.pairs import Pair, pair_weights
+from cooper_rl.stage2.pairs import Pair
 
 Encoded = tuple[Pair, list[int], list[int]]
 """A pair with the reward model's inputs: token ids of the positive and of the negative."""
@@ -60,7 +59,9 @@ def update_reward_model(
         parts = _parts(encoded + replayed, sample_labelled(), encoder, config)
         metrics |= _one_update(learner, parts, known, config.skip_gradient_share)
         known = {}
-    measured = spread_over_origins([pair.negative_origin for pair in pairs], config.pairs_scored_after)
+    measured = list(range(len(pairs)))
+    if (limit := config.pairs_scored_after) is not None:
+        measured = load_added("designs", "pairs_scored_after")([pair.negative_origin for pair in pairs], limit)
     inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
     after = _score(learner, inputs, known).reshape(2, len(measured))
     if pairs:
@@ -72,27 +73,6 @@ def update_reward_model(
     return scored, metrics
 
 
-def spread_over_origins(origins: Sequence[str], limit: int | None) -> list[int]:
-    """The places of `limit` pairs of these origins, or of all where there are no more. None is no limit.
-
-    Each origin gets its share of the limit, at least one while that lasts. The places of an origin are evenly spaced,
-    from its first to its last; one alone is from the middle.
-    """
-    places: dict[str, list[int]] = {}
-    for place, origin in enumerate(origins):
-        places.setdefault(origin, []).append(place)
-    chosen = dict.fromkeys(places, 0)
-    for _ in range(len(origins) if limit is None else min(limit, len(origins))):
-        chosen[min(chosen, key=lambda origin: chosen[origin] / len(places[origin]))] += 1
-    return sorted(place for origin, own in places.items() for place in _evenly_spaced(own, chosen[origin]))
-
-
-def _evenly_spaced(places: Sequence[int], count: int) -> list[int]:
-    if count == 1:
-        return [places[len(places) // 2]]
-    return [places[i * (len(places) - 1) // (count - 1)] for i in range(count)]
-
-
 def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, skipped_share: float) -> Metrics:
     """Gradients of all parts, then one optimizer step.
 
@@ -101,6 +81,7 @@ def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, s
     """
     metrics: Metrics = {}
     if skipped_share and parts:
+        without_negligible = load_added("designs", "skip_gradient_share")
         inputs = [part.batch.inputs for part in parts]
         logits = _score(learner, [row for rows in inputs for row in rows], known).split([len(rows) for rows in inputs])
         parts, metrics = without_negligible(parts, logits, skipped_share)
@@ -124,10 +105,13 @@ def _parts(
         parts.append(Part(name, PairBatch(positives, negatives, [weight * share for weight in weights]), loss))
 
     if ranked := [item for item in pairs if item[0].label == "better"]:
-        add("", ranked, pair_weights([pair for pair, _, _ in ranked], config.weighting), 1.0, config.loss)
+        weights = [1.0] * len(ranked)
+        if config.weighting != "equal":
+            weights = load_added("designs", "weighting")([pair for pair, _, _ in ranked], config.weighting)
+        add("", ranked, weights, 1.0, config.loss)
     ties = [item for item in pairs if item[0].label == "tie"]
     if ties and config.tie_weight:
-        add("tie_", ties, [1.0] * len(ties), config.tie_weight, TieLoss())
+        add("tie_", ties, [1.0] * len(ties), config.tie_weight, load_added("designs", "tie_loss")())
     if labelled:
         share = config.replay.labelled_weight / len(labelled)
         batch = LabelledBatch(
@@ -180,62 +164,6 @@ class Part:
         return {f"reward_model/{self.name}{name}": value for name, value in metrics.items()}
 
 
-def pulls(part: Part, logits: Float[Tensor, " inputs"]) -> tuple[Float[Tensor, " R"], Metrics]:
-    """|dloss / dlogit| of each row (for a pair, the sum over both sides), and the metrics of `forward_backward`.
-
-    `logits` are those of `part.batch.inputs`. The result is float64.
-    """
-    logits = logits.double().requires_grad_()
-    weights = logits.new_tensor(part.batch.weights)
-    if isinstance(part.batch, LabelledBatch):
-        outputs = bce_loss(logits, logits.new_tensor(part.batch.labels), weights)
-    else:
-        assert not isinstance(part.loss, BinaryCrossEntropyLoss)
-        positive, negative = logits.chunk(2)
-        outputs = part.loss.pair_loss(positive, negative, weights)
-    (gradient,) = torch.autograd.grad(outputs.loss, logits)
-    means = {name: total.item() / len(weights) for name, total in outputs.metric_sums.items()}
-    return gradient.abs().reshape(-1, len(weights)).sum(0), {"loss": outputs.loss.item()} | means
-
-
-def needed(pull: Float[Tensor, " R"], skipped_share: float) -> Bool[Tensor, " R"]:
-    """All rows but those of smallest pull, which together have at most `skipped_share` of the sum.
-
-    All rows are needed if the sum is 0 or not finite, as they would be without this choice.
-    """
-    total = pull.sum()
-    found = torch.ones_like(pull, dtype=torch.bool)
-    if total > 0 and total.isfinite():
-        order = pull.argsort(stable=True)
-        found[order[pull[order].cumsum(0) <= skipped_share * total]] = False
-    return found
-
-
-def without_negligible(
-    parts: Sequence[Part], logits: Sequence[Float[Tensor, " inputs"]], skipped_share: float
-) -> tuple[list[Part], Metrics]:
-    """The parts with the rows that need a backward pass, and the metrics of all rows.
-
-    `logits[i]` are those of `parts[i].batch.inputs`, with the weights as they are. The rows of all parts are compared
-    with each other. `skipped` is the number of rows left out.
-
-    The loss reaches the weights through the logits: its gradient is sum_r g_r dlogit_r / dweights, with g_r = dloss /
-    dlogit_r, which the logits alone determine. A row with a small g_r costs as much as any other and moves the weights
-    little. Leaving out the rows of a set S changes the gradient by at most (sum_S |g_r|) max_S |dlogit_r / dweights|.
-    Selective-Backprop (arXiv 1910.00762) and importance sampling (arXiv 1803.00942) draw rows at random, more often
-    those with a large loss or gradient. Here the logits fix the choice, so that the error has a bound in every update.
-    """
-    found = [pulls(part, row) for part, row in zip(parts, logits, strict=True)]
-    chosen = needed(torch.cat([pull for pull, _ in found]), skipped_share).split([len(pull) for pull, _ in found])
-    kept: list[Part] = []
-    metrics: Metrics = {}
-    for part, (_, known), needs in zip(parts, found, chosen, strict=True):
-        metrics |= part.named(known | {"skipped": float((~needs).sum())})
-        if needs.any():
-            kept.append(Part(part.name, part.batch.take(needs.nonzero().flatten().tolist()), part.loss))
-    return kept, metrics
-
-
 class PairBuffer:
     """A uniform sample, without replacement, of all pairs ever added (Vitter 1985, algorithm R).
 
@@ -285,23 +213,3 @@ def restore_rng(rng: Random, state: Sequence[Any]) -> None:
     """Restore the result of `rng.getstate()` after a round trip through JSON, which turns tuples into lists."""
     version, internal, gauss = state
     rng.setstate((version, tuple(internal), gauss))
-
-
-def without_hardest(pairs: Sequence[Pair], peer: RewardModel, noise: float) -> tuple[list[Pair], Metrics]:
-    """The pairs, in their order, without the share `noise` of highest loss -log sigmoid(Delta) under `peer`.
-
-    The number left out is rounded down. Ties are always kept. Peer review in CRM (arXiv 2505.10597; mechanism from a
-    secondary source) has two models that learn, each of which picks for the other; here the peer does not learn, and
-    the order from easy to hard is left out. `pairs/peer_dropped` is the number left out, `pairs/peer_margin` the mean
-    difference of the peer's logits over the pairs before that (NaN without pairs).
-    """
-    ranked = [i for i, pair in enumerate(pairs) if pair.label == "better"]
-    if not ranked:
-        return list(pairs), {"pairs/peer_dropped": 0.0, "pairs/peer_margin": float("nan")}
-    positives, negatives = encode_pairs([pairs[i] for i in ranked], peer.encoder)
-    logits = torch.as_tensor(peer.learner.score(positives + negatives)).double()
-    margins = logits[: len(ranked)] - logits[len(ranked) :]
-    hardest_first = margins.argsort(stable=True).tolist()  # the loss falls with the margin
-    dropped = {ranked[place] for place in hardest_first[: floor(noise * len(ranked))]}
-    kept = [pair for i, pair in enumerate(pairs) if i not in dropped]
-    return kept, {"pairs/peer_dropped": float(len(dropped)), "pairs/peer_margin": margins.mean().item()}

@@ -1,7 +1,4 @@
-"""Temperature scaling: one number, stored in the model's own head, that makes sigmoid(logit) a probability.
-
-Guo et al. 2017, On Calibration of Modern Neural Networks (arXiv 1706.04599), section 4.2.
-"""
+"""Temperature scaling (Guo et al. 2017, arXiv 1706.04599, section 4.2), stored in the reward model's own head."""
 
 import math
 from collections.abc import Sequence
@@ -36,7 +33,6 @@ class Calibration:
 
     @classmethod
     def of(cls, logits: Float[Tensor, " B"], labels: Float[Tensor, " B"], folds: Sequence[int]) -> "Calibration":
-        """Fit to all rows, and to the rows outside each fold for the honest value."""
         fitted = fit_temperature(logits, labels)
         before, after = (expected_calibration_error((logits.double() / t).sigmoid(), labels) for t in (1.0, fitted))
         return cls(fitted, before, after, cross_fitted_ece(logits, labels, folds))
@@ -62,8 +58,7 @@ def fit_temperature(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) ->
     """The T in [0.05, 20] that minimises the mean cross-entropy of sigmoid(logit / T).
 
     The targets are Platt's (1999, section 2.2): (n + 1) / (n + 2) for the n right rows and 1 / (m + 2) for the m wrong
-    ones. A few rows that the logits separate perfectly therefore do not count as certainty. The loss is convex in
-    1 / T, so T is found by bisection on the sign of the slope, in float64.
+    ones, so that a few perfectly separated rows are no certainty. The loss is convex in 1 / T: bisection, in float64.
     """
     z, right = logits.double(), labels > 0.5
     n, m = int(right.sum()), int((~right).sum())
@@ -77,10 +72,7 @@ def fit_temperature(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"]) ->
 
 
 def cross_fitted_ece(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"], folds: Sequence[int]) -> float:
-    """Expected calibration error if the temperature of each fold is fitted on the rows of the other folds.
-
-    `folds[i]` is the fold of row i. Rows of one problem belong in one fold. NaN with a single fold.
-    """
+    """ECE if the temperature of each fold is fitted on the others. `folds[i]` is that of row i. NaN for one fold."""
     fold = torch.tensor(folds)
     if len(fold.unique()) < 2:
         return float("nan")
@@ -93,10 +85,7 @@ def cross_fitted_ece(logits: Float[Tensor, " B"], labels: Float[Tensor, " B"], f
 
 @torch.no_grad()
 def scale_logits(model: PreTrainedModel, factor: float) -> None:
-    """Multiply the model's logits by `factor`, by scaling the last linear layer of its head.
-
-    Raises InputError for a head that does not end in a linear layer with one output.
-    """
+    """Multiply the model's logits by `factor`, in the last linear layer of its head. Raises InputError without one."""
     head = next((getattr(model, name) for name in ("score", "classifier") if hasattr(model, name)), None)
     linear = [module for module in head.modules() if isinstance(module, nn.Linear)] if head is not None else []
     if not linear or linear[-1].out_features != 1:

@@ -4,7 +4,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from cooper_rl.clients.chat import HANDLING, ChatClient
 from cooper_rl.data.config import PromptConfig
@@ -27,23 +27,7 @@ class Answered:
     outcome: str
 
 
-class AnsweringModel(Protocol):
-    """Draws completions. A failure is an `Answered` without text and never an exception."""
-
-    def answer(self, problems: Sequence[Problem], prompt: PromptConfig, n: int, seed: int) -> list[list[Answered]]:
-        """`n` completions for each problem."""
-        ...
-
-    def check(self) -> None:
-        """Raises InputError if the model cannot be reached."""
-        return
-
-    def close(self) -> None:
-        """Release connections and threads."""
-        return
-
-
-class LocalModel(AnsweringModel):
+class LocalModel:
     """A model in this process, with the native sampler."""
 
     def __init__(self, config: LocalModelConfig) -> None:
@@ -53,7 +37,7 @@ class LocalModel(AnsweringModel):
         )
 
     def answer(self, problems: Sequence[Problem], prompt: PromptConfig, n: int, seed: int) -> list[list[Answered]]:
-        """See `AnsweringModel`. A prompt that leaves no room for the completion is `too_long`."""
+        """`n` completions for each problem. A prompt that leaves no room for the completion is `too_long`."""
         sampling = self._config.sampling
         encoder = PromptEncoder(self._sampler.tokenizer, prompt)
         prompts = [encoder.encode(problem) for problem in problems]
@@ -67,29 +51,22 @@ class LocalModel(AnsweringModel):
         return answers
 
 
-class ChatModel(AnsweringModel):
+class ChatModel:
     """A model behind a chat server. The user message is the dataset's prompt template, filled in."""
 
     def __init__(self, config: ChatModelConfig) -> None:
-        self._client = ChatClient(config)
+        self.client = ChatClient(config)
 
     def answer(self, problems: Sequence[Problem], prompt: PromptConfig, n: int, seed: int) -> list[list[Answered]]:
-        """See `AnsweringModel`. A reply cut off at `max_tokens` counts as a completion, as with a local model."""
+        """`n` completions for each problem, also replies cut off at `max_tokens`. A failure has no text."""
         chats = [chat_messages(prompt, problem) for problem in problems for _ in range(n)]
         seeds = [(seed + number) % 2**31 for number in range(len(chats))]
-        replies = self._client.submit(chats, seeds).result()
         answers = []
-        for reply in replies:
+        for reply in self.client.submit(chats, seeds).result():
             cut_off = reply.failure == "truncated" and reply.text.strip()
             outcome = "length" if cut_off else reply.failure or "stop"
             answers.append(Answered(reply.text if outcome in ("stop", "length") else None, outcome))
         return [answers[start : start + n] for start in range(0, len(answers), n)]
-
-    def check(self) -> None:
-        self._client.check()
-
-    def close(self) -> None:
-        self._client.close()
 
 
 COLUMNS = ("question", "reference_answer", "completion", "model", "dataset", "id")
@@ -105,13 +82,13 @@ class Collected:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Problems that one model is asked together. This is the unit of the journal."""
+    """Problems that one model is asked together, the unit of the journal."""
 
     dataset: DatasetConfig
     problems: list[Problem]
 
     def key(self, model: ModelConfig) -> str:
-        """The key of the unit, with a digest of the settings and questions that its answers depend on."""
+        """The key in the journal, with a digest of the settings and questions that the answers depend on."""
         settings = model.model_dump_json(exclude={*HANDLING, "max_rows", "device"})
         questions = "\n".join(problem.question for problem in self.problems)
         digest = zlib.crc32(f"{settings}{self.dataset.prompt.model_dump_json()}\n{questions}".encode())
@@ -121,12 +98,9 @@ class _Batch:
 def collect(config: CollectConfig, progress: Callable[[int, int], None] | None = None) -> Collected:
     """Sample `config.n` completions from every model for every problem and write the table.
 
-    Every finished batch is in the journal beside the output. The same command therefore continues after an
-    interruption, and may name more models or datasets; it repeats requests that failed. Equal completions of one
-    problem are kept once. `progress` is called with the number of completions asked for so far, and the total.
-
-    Raises InputError for unusable data, models or servers, before sampling from that model, and MissingExtraError for
-    Parquet without pyarrow.
+    Every finished batch is in the journal beside the output, so the same command continues after an interruption; it
+    may name more models or datasets, and repeats requests that failed. Equal completions of one problem are kept once.
+    `progress` counts completions. Raises InputError for unusable data, models or servers.
     """
     check_table_path(config.output)
     set_threads(config.threads)
@@ -157,7 +131,7 @@ def _answered(
     config: ModelConfig, batches: Sequence[_Batch], settings: CollectConfig, journal: Journal
 ) -> Iterator[_Batch]:
     """Every batch as soon as the journal has all its answers. Loads the model only if some are missing."""
-    model: AnsweringModel | None = None
+    model: LocalModel | ChatModel | None = None
     try:
         for batch in batches:
             answers = journal.get(batch.key(config)) or [[] for _ in batch.problems]
@@ -165,7 +139,8 @@ def _answered(
             if wanted:
                 if model is None:
                     model = LocalModel(config) if isinstance(config, LocalModelConfig) else ChatModel(config)
-                    model.check()
+                    if isinstance(model, ChatModel):
+                        model.client.check()
                 unit = (str(settings.seed), config.name, batch.dataset.name, batch.problems[0].id)
                 seed = zlib.crc32("\n".join(unit).encode())  # differs between units, and is the same in every run
                 found = model.answer([batch.problems[i] for i in wanted], batch.dataset.prompt, settings.n, seed)
@@ -174,8 +149,8 @@ def _answered(
                 journal.put(batch.key(config), answers)
             yield batch
     finally:
-        if model is not None:
-            model.close()
+        if isinstance(model, ChatModel):
+            model.client.close()
 
 
 def _failed(answers: Sequence[dict[str, Any]]) -> bool:

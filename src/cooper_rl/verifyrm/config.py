@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -174,14 +174,7 @@ class VerifyRMConfig(LearnerConfig):
     """Weight rows so that right and wrong completions count the same in total."""
     robustness: float = Field(default=0.1, ge=0)
     """Robustness rows (without an honest answer) added to the training rows, as a share of them; 0 adds none."""
-    robustness_kinds: tuple[RobustnessKind, ...] = (
-        "empty",
-        "single_token",
-        "opener",
-        "copied_question",
-        "many_answers",
-        "bare_answer",
-    )
+    robustness_kinds: tuple[RobustnessKind, ...] = get_args(RobustnessKind)
     """Kinds of robustness rows, added in equal parts. All are labelled wrong except half of the bare answers."""
     calibrate: bool = True
     """Scale the logits by a temperature fitted on the held-out rows, so that sigmoid(logit) is a probability. The

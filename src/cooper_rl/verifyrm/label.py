@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
@@ -20,7 +20,10 @@ from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import Journal, check_table_path, journal_path, write_table
-from cooper_rl.rewards.kinds.judge import (
+from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
+from cooper_rl.rules.rule import RuleConfig, Verdict
+from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
+from cooper_rl.verifyrm.judgement import (
     NO,
     YES,
     Judgement,
@@ -30,42 +33,15 @@ from cooper_rl.rewards.kinds.judge import (
     judgement_of,
     parse_reply,
 )
-from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
-from cooper_rl.rules.rule import RuleConfig, Verdict
-from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
-
-
-class Judge(Protocol):
-    """Says whether completions agree with their reference answers. It may have nothing to check and to close.
-
-    A reply that cannot be read gives the verdict `unreadable` and never an exception.
-    """
-
-    def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
-        """One judgement per row, in order."""
-        ...
-
-    def check(self) -> None:
-        """Raises InputError if the judge cannot be reached."""
-        return
-
-    def close(self) -> None:
-        """Release connections and threads."""
-        return
-
-
-def build_judge(config: JudgeConfig) -> Judge:
-    """The configured judge, with its model loaded. Raises InputError for an unusable folder, key or tokenizer."""
-    return ChatJudge(config) if isinstance(config, ChatJudgeConfig) else LocalJudge(config)
 
 
 def judge_settings(config: JudgeConfig) -> dict[str, Any]:
-    """The settings that decide a judge's verdicts, for a journal. Speed and retries are not among them."""
+    """The settings that decide a judge's verdicts, for a journal."""
     return config.model_dump(mode="json", exclude={*HANDLING, "max_rows", "device"})
 
 
-class ChatJudge(Judge):
-    """A language model behind an OpenAI-compatible server."""
+class ChatJudge:
+    """A language model behind an OpenAI-compatible server. A reply that cannot be read is `unreadable`."""
 
     def __init__(self, config: ChatJudgeConfig) -> None:
         self._read_first_token = config.read == "first_token"
@@ -78,7 +54,7 @@ class ChatJudge(Judge):
         return [judgement_of(reply, self._read_first_token) for reply in self._client.submit(chats).result()]
 
     def check(self) -> None:
-        """See `Judge`. With `first_token` it also checks that the server sends probabilities."""
+        """Raises InputError if the server does not answer or, with `first_token`, sends no probabilities."""
         self._client.check()
         if self._read_first_token:
             [reply] = self._client.submit([judge_chat("What is 1 + 1?", "2", "2")]).result()
@@ -91,10 +67,11 @@ class ChatJudge(Judge):
         self._client.close()
 
 
-class LocalJudge(Judge):
+class LocalJudge:
     """A causal language model in this process. It is asked through its chat template if it has one."""
 
     def __init__(self, config: LocalJudgeConfig) -> None:
+        """Raises InputError for an unusable folder or tokenizer."""
         self._config = config
         self._sampler = NativeSampler.from_folder(
             config.model, device=config.device, max_rows=config.max_rows, autocast=config.autocast
@@ -105,8 +82,12 @@ class LocalJudge(Judge):
             raise InputError(f"{config.model}: yes and no are not single tokens; set judge.read: text")
 
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
-        """See `Judge`. A question that fills the model's context gets the verdict `unreadable`."""
-        prompts = [self._prompt(row) for row in rows]
+        """One judgement per row, in order: `unreadable` for a question that fills the model's context."""
+        most = self._config.max_completion_chars
+        chats = [judge_chat(row.question, row.answer, row.completion, most) for row in rows]
+        special = not self._tokenizer.chat_template
+        texts = [render_chat(self._tokenizer, chat) for chat in chats]
+        prompts = [list(self._tokenizer.encode(text, add_special_tokens=special)) for text in texts]
         room = self._sampler.room(self._config.max_tokens)
         fits = [i for i, prompt in enumerate(prompts) if room is None or len(prompt) <= room]
         judged = [Judgement("unreadable", detail="the prompt exceeds the judge's context") for _ in rows]
@@ -122,14 +103,12 @@ class LocalJudge(Judge):
         if not prompts:
             return []
         probabilities = self._sampler.next_token_logits(prompts).double().softmax(dim=1)
-        yes = probabilities[:, sorted(self._yes)].sum(dim=1).tolist()
-        no = probabilities[:, sorted(self._no)].sum(dim=1).tolist()
+        yes, no = (probabilities[:, sorted(tokens)].sum(dim=1).tolist() for tokens in (self._yes, self._no))
         return [from_probabilities({"yes": p, "no": q}) for p, q in zip(yes, no, strict=True)]
 
-    def _prompt(self, row: Asked) -> list[int]:
-        chat = judge_chat(row.question, row.answer, row.completion, self._config.max_completion_chars)
-        text = render_chat(self._tokenizer, chat)
-        return list(self._tokenizer.encode(text, add_special_tokens=not self._tokenizer.chat_template))
+
+def build_judge(config: JudgeConfig) -> ChatJudge | LocalJudge:
+    return ChatJudge(config) if isinstance(config, ChatJudgeConfig) else LocalJudge(config)
 
 
 class LazyJudge:
@@ -137,16 +116,17 @@ class LazyJudge:
 
     def __init__(self, config: JudgeConfig) -> None:
         self._config = config
-        self._judge: Judge | None = None
+        self._judge: ChatJudge | LocalJudge | None = None
 
     def judge(self, rows: Sequence[Asked]) -> list[Judgement]:
         if self._judge is None:
             self._judge = build_judge(self._config)
-            self._judge.check()
+            if isinstance(self._judge, ChatJudge):
+                self._judge.check()
         return self._judge.judge(rows)
 
     def close(self) -> None:
-        if self._judge is not None:
+        if isinstance(self._judge, ChatJudge):
             self._judge.close()
 
 
@@ -165,8 +145,6 @@ NOT_ASKED = Judgement("unreadable", failed=True)
 
 @dataclass(frozen=True)
 class CollectedRow:
-    """A row to label."""
-
     question: str
     answer: str
     completion: str
@@ -185,27 +163,16 @@ class Labelled:
 
     @property
     def label(self) -> int | None:
-        """1 or 0 if rule and judge agree. None if they do not, or if one of them has no opinion."""
         return agreed_label(self.rule, self.judgement.verdict)
 
     def fields(self) -> dict[str, Any]:
         """The row as the table's columns."""
-        judge = {"judge": self.judgement.verdict, "judge_probability": self.judgement.probability}
-        return {
-            **asdict(self.row),
-            "reference_answer": self.row.answer,
-            "rule": self.rule,
-            **judge,
-            "label": self.label,
-        }
+        said = {"rule": self.rule, "judge": self.judgement.verdict, "judge_probability": self.judgement.probability}
+        return {**asdict(self.row), "reference_answer": self.row.answer, **said, "label": self.label}
 
 
 def agreed_label(rule: Verdict, judge: JudgeVerdict) -> int | None:
-    """The label on which rule and judge agree, or None.
-
-    `unparsed` counts as a no of the rule: if the judge also says no, neither found a matching answer. A timeout is not
-    an opinion.
-    """
+    """The label on which rule and judge agree, or None. `unparsed` is a no of the rule; a timeout is no opinion."""
     if rule == "timeout" or judge == "unreadable":
         return None
     said_yes = rule == "correct"
@@ -216,18 +183,15 @@ def label_completions(
     data: Path,
     judge_config: JudgeConfig,
     output: Path,
-    workers: int = 1,
+    rule: RuleConfig = MathsRule(),  # noqa: B008 - a frozen record
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-    rule: RuleConfig | None = None,
 ) -> list[Labelled]:
     """Label the completions of `data`. Rows with a label go to `output`, the others to `disagreements_path`.
 
-    Every labelled chunk is in a journal beside the output. The same command therefore continues after an interruption,
-    and asks again for rows on which the judge's server failed. `rule` is `maths` with `workers` processes by default.
-    `progress` is called with the number of completions labelled so far, and the total.
-    Raises InputError, before any row is labelled, for bad rows, for another judge or rule than in the journal, and for
-    a judge that does not answer.
+    Every labelled chunk is in a journal beside the output, so the same command continues after an interruption, and
+    asks again where the judge's server failed. `progress` counts completions. Raises InputError, before any row is
+    labelled, for bad rows, for another judge or rule than in the journal, and for a judge that does not answer.
     """
     check_table_path(output)
     set_threads(threads)
@@ -235,7 +199,7 @@ def label_completions(
     labelled: list[Labelled] = []
     with (
         Journal(journal_path(output), judge_settings(judge_config) | rule_settings(rule)) as journal,
-        closing((rule or MathsRule(workers=workers)).build()) as by,
+        closing(rule.build()) as by,
         closing(LazyJudge(judge_config)) as judge,
     ):
         for start in range(0, len(rows), CHUNK):
@@ -274,10 +238,7 @@ def confusion(labelled: Iterable[Labelled]) -> dict[tuple[str, str], Counter[tup
 
 
 def read_collected(path: Path) -> list[CollectedRow]:
-    """Read a table with question, reference_answer, completion and, optionally, model, dataset and id.
-
-    Raises InputError, which names the file, row and field.
-    """
+    """A table of question, reference_answer, completion and, optionally, model, dataset and id. Raises InputError."""
 
     def read(row: Row) -> CollectedRow:
         model, dataset = (str(row.fields.get(name) or "-") for name in ("model", "dataset"))
@@ -287,10 +248,7 @@ def read_collected(path: Path) -> list[CollectedRow]:
 
 
 def agreement_counts(labelled: Sequence[Labelled]) -> dict[str, int]:
-    """Numbers of rows kept as right, kept as wrong, dropped for disagreement, and dropped for a missing opinion.
-
-    `judge not heard` counts those of the last kind on which the judge's server failed.
-    """
+    """Numbers of rows kept as right and as wrong, and dropped; `judge not heard`: the judge's server failed on them."""
     silent = [item for item in labelled if item.rule == "timeout" or item.judgement.verdict == "unreadable"]
     right, wrong = (sum(item.label == value for item in labelled) for value in (1, 0))
     disagree = len(labelled) - right - wrong - len(silent)

@@ -15,9 +15,9 @@ from transformers import PreTrainedModel
 
 from cooper_rl.data.labelled import LabelledCompletion, problem_folds, split_by_problem
 from cooper_rl.engines.base import LabelledBatch, Metrics
-from cooper_rl.engines.local.adapter import merged_weights
+from cooper_rl.engines.local.adapter import adapted_layers, plain_weights
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchRewardModelLearner
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import robustness_rows
 from cooper_rl.evaluation.reward_model import classification_metrics
@@ -32,10 +32,7 @@ _SORTED_BATCHES = 32
 
 
 def batches(rows: Sequence[EncodedRow], weights: dict[float, float], size: int, seed: int) -> Iterator[LabelledBatch]:
-    """An endless stream of batches: one shuffled pass over the rows after another.
-
-    The loss of a batch is the mean over its rows, with each row weighted by its label.
-    """
+    """An endless stream of batches, one shuffled pass after another. A row's share of the loss depends on its label."""
     order = random.Random(seed)
     while True:
         for indices in length_grouped_batches([len(row.token_ids) for row in rows], size, order):
@@ -45,10 +42,7 @@ def batches(rows: Sequence[EncodedRow], weights: dict[float, float], size: int, 
 
 
 def class_weights(labels: Sequence[float]) -> dict[float, float]:
-    """A weight for each label. Over the rows the weights average 1, and both classes have the same sum.
-
-    Raises InputError if a class is empty, because nothing could be learned.
-    """
+    """A weight for each label: mean 1 over the rows, equal sums of the classes. Raises InputError for one class."""
     right = sum(label > 0.5 for label in labels)
     wrong = len(labels) - right
     if not right or not wrong:
@@ -85,10 +79,8 @@ def train_verifyrm(
 ) -> dict[str, Any]:
     """Train a reward model on labelled rows and keep the weights with the lowest held-out loss in `output_dir`.
 
-    The folder loads with plain `AutoModelForSequenceClassification`. The result is also written to `verifyrm.json`
-    beside the weights: settings, row counts, and the held-out metrics of the kept weights and of every evaluation.
-    `progress` is called after every update with their number, its metrics, and the total number.
-
+    The result, also in its `verifyrm.json`, holds settings, row counts and the held-out metrics of the kept weights and
+    of every evaluation. `progress` is called after every update with their number, its metrics, and the total number.
     Raises InputError, before training, for an output folder in use, for rows of only one class, and for a base that
     cannot become a reward model; after training, if the held-out loss was never finite.
     """
@@ -106,9 +98,8 @@ def train_verifyrm(
             "give more rows, raise held_out, or set calibrate=false",
             *(len(held_out_rows), FEWEST_ROWS),
         )
-    extra = robustness_rows(
-        train_rows, round(config.robustness * len(train_rows)), config.robustness_kinds, config.seed
-    )
+    count = round(config.robustness * len(train_rows))
+    extra = robustness_rows(train_rows, count, config.robustness_kinds, config.seed)
     updates = max(1, round(config.epochs * (len(train_rows) + len(extra)) / config.batch_size))
     learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
     freeze_layers(learner.model, config.frozen_layers)
@@ -163,7 +154,6 @@ class _BestWeights:
         """Logits of the held-out rows with the best weights."""
 
     def evaluate(self, held_out: Sequence[EncodedRow], update: int) -> Metrics:
-        """Measure the learner, and save its weights if they are the best so far."""
         logits = self._learner.score([row.token_ids for row in held_out])
         measured = classification_metrics(logits, torch.tensor([row.label for row in held_out]))
         self.history.append({**measured, "update": float(update)})
@@ -171,7 +161,8 @@ class _BestWeights:
             self.best, self.logits, self._since_best = self.history[-1], logits, 0
             # `learner.save` would add the optimizer, three times the size, which nobody continues from.
             model, tokenizer = self._learner.model, self._learner.tokenizer
-            model.save_pretrained(self._folder, state_dict=merged_weights(model))
+            weights = dict(plain_weights(model)) if adapted_layers(model) else None
+            model.save_pretrained(self._folder, state_dict=weights)
             if tokenizer is not None:
                 tokenizer.save_pretrained(self._folder)
         else:
@@ -180,7 +171,6 @@ class _BestWeights:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether `patience` evaluations in a row have not lowered the loss."""
         return self._patience is not None and self._since_best >= self._patience
 
 

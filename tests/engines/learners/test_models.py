@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification
 
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.models import load_policy, load_reward_model, load_tokenizer
-from cooper_rl.engines.local.policy import TorchPolicyLearner
 from cooper_rl.errors import InputError
 
 load_base = partial(load_reward_model, new_head_seed=0)

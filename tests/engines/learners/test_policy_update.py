@@ -7,14 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from cooper_lab.designs.process_credit import Delta
+from cooper_lab.designs.process_credit import Delta, Steps, process_advantages, process_metrics
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.losses.policy import KLConfig, SequenceMeanTokenSum
-from cooper_rl.policy.advantages import DrGRPO
+from cooper_rl.policy.advantages import DrGRPO, TokenCredit
 from cooper_rl.policy.config import AlgorithmConfig, OverlongConfig
-from cooper_rl.policy.process import Steps, process_advantages
 from cooper_rl.policy.update import update_policy
 from cooper_rl.rollouts import Column, Ragged, Rollouts
 
@@ -235,7 +234,9 @@ def test_process_credit_gives_every_token_its_own_advantage(models, outcome_weig
     algorithm = AlgorithmConfig(kl=None, advantages=DrGRPO(), process=credit)
     rewards = Ragged.of([[0.9, 0.1, 0.5], [0.2] * 3], torch.float64)
     rollouts, sampling = rollouts_of(model, COMPLETIONS, 0.7), SamplingParams(temperature=0.7)
-    found = update_policy(learner, None, rollouts, rewards, algorithm, sampling, steps)
+    found = update_policy(
+        learner, None, rollouts, rewards, algorithm, sampling, TokenCredit(per_token, process_metrics(steps))
+    )
     torch.testing.assert_close(learner.gradient, expected, rtol=0, atol=1e-12)
     for name in ("policy/usable_groups", "process/usable_groups", "policy/trained_completions"):
         assert found.metrics[name] == 1

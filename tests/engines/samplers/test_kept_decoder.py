@@ -7,7 +7,7 @@ import torch
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu.decoder import compact_decoder
-from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.rollouts import Column

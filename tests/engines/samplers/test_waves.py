@@ -11,8 +11,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.cpu.decoder import CompactDecoder, GroupedCache
 from cooper_rl.engines.kv_cache import filling_gaps
-from cooper_rl.engines.local import decoding, sampler
+from cooper_rl.engines.local import sampler
 from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.rollouts import Column
 from drawn import Drawn, draw
 
 PROMPTS = [[5, 6, 7, number] for number in range(8, 20)] + [list(range(10, 10 + length)) for length in range(1, 9)]
@@ -47,7 +48,8 @@ def test_a_row_that_enters_late_is_drawn_as_if_it_were_alone(model, tokenizer, p
         # The same place in the sample, but no other prompt beside it.
         alone = NativeSampler(tokenizer, model).sample(PROMPTS, 3, params, seed=5, share=range(number, number + 1))
         assert [list(row) for row in alone.token_ids] == [completion.token_ids for completion in entering[number]]
-        for completion, logprobs in zip(entering[number], alone.logprob_rows, strict=True):
+        logprobs_of = Column(alone.logprobs, alone.token_ids.offsets)
+        for completion, logprobs in zip(entering[number], logprobs_of, strict=True):
             np.testing.assert_allclose(completion.logprobs, logprobs, atol=1e-5)
             exact = plain_logprobs(model, prompt, completion.token_ids)
             np.testing.assert_allclose(completion.logprobs, exact, atol=1e-4)
@@ -152,7 +154,7 @@ def test_prompts_that_the_compact_decoder_reads_change_nothing(model, tokenizer,
     plain = draw(NativeSampler(tokenizer, model), prompts, 2, params, seed=1)
     monkeypatch.setattr(sampler, "SMALL_MODEL", 0)
     monkeypatch.setattr(sampler, "COMPACT_FROM_TOKENS", 0)
-    monkeypatch.setattr(decoding, "WORTH_SHARING", worth)
+    monkeypatch.setattr(sampler, "WORTH_SHARING", worth)
     shapes = []
     prefill = CompactDecoder.prefill
 

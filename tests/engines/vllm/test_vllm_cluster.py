@@ -47,7 +47,7 @@ def disturb(learner, seed: int, by: float = 0.02) -> None:
 
 def pids() -> list[int]:
     """Of the engines."""
-    engines = two_ranks_and_vllm().engines
+    engines = two_ranks_and_vllm().session.engines
     assert engines is not None
     actors = engines.actors
     return ray.get([actor.__ray_call__.remote(lambda _: os.getpid()) for actor in actors])

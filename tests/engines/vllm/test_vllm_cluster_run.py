@@ -31,8 +31,8 @@ def run(settings, tmp_path):
 
 
 def pid_of_engine(engine: ClusterEngine) -> int:
-    assert engine.engines is not None
-    (actor,) = engine.engines.actors
+    assert engine.session.engines is not None
+    (actor,) = engine.session.engines.actors
     return ray.get(actor.__ray_call__.remote(lambda _: os.getpid()))
 
 

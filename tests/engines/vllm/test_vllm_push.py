@@ -13,7 +13,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCau
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.engines import OfflineEngine
 from cooper_rl.engines.vllm.sampler import build_sampler

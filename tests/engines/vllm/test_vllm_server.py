@@ -17,7 +17,7 @@ from vllm_server import VllmServer
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl import CooperTrainer, InputError, build_config
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.local.policy import TorchPolicyLearner
+from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.sampler import build_sampler

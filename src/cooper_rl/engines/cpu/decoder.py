@@ -1,9 +1,6 @@
-"""Decoding on a CPU: one token for every row of a Llama-shaped model in few tensor operations.
-
-Transformers' modules spend most of a small batch's time between the matrix products. Here the projections of queries,
-keys and values are one product, as are the MLP's gate and input; weights are packed for oneDNN where that is faster.
-Rows that continue one prompt hold and read it once: all their queries attend to it together, then each to the tokens of
-its own row. The parts are joined by their normalisers, as in FlashAttention (Dao et al. 2022, section 3.1).
+"""Decoding on a CPU: one token for every row of a Llama-shaped model in few tensor operations. Rows that continue one
+prompt read it once: all their queries attend to it together, then each to its own row, joined by their normalisers
+(FlashAttention, Dao et al. 2022, section 3.1).
 """
 
 from collections.abc import Callable, Sequence
@@ -55,14 +52,10 @@ class GroupedCache:
             left = (left[:, None] == prompts).int().argmax(1)
         self._place_rows(left)
 
-    def attend(
-        self,
-        layer: int,
-        queries: Float[Tensor, "R kv_heads shared size"],
-        keys: Float[Tensor, "R kv_heads 1 size"],
-        values: Float[Tensor, "R kv_heads 1 size"],
-    ) -> Float[Tensor, "R kv_heads shared size"]:
-        """Append one token's keys and values to every row. Returns the attention output for its queries, in float32."""
+    def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Append one token's keys and values [R, kv_heads, 1, size] to every row. Returns the attention output of its
+        queries [R, kv_heads, shared, size], float32.
+        """
         prompt_keys, prompt_values = self._prompts[layer]
         queries, keys, values = (x.to(prompt_keys.dtype) for x in (queries, keys, values))
         _, kv_heads, shared, size = queries.shape
@@ -96,8 +89,6 @@ class GroupedCache:
 
 
 class _Block:
-    """One decoder block's weights."""
-
     def __init__(self, layer: Any, dtype: torch.dtype) -> None:
         def packed(*layers: nn.Module) -> PackedLinear:
             return PackedLinear([_merged(one) for one in layers], dtype)
@@ -112,31 +103,21 @@ class _Block:
 
 
 class CompactDecoder:
-    """A copy of a model's weights for decoding. It does not follow later changes of the weights.
-
-    `dtype` is the precision of the matrix products. The residual stream stays float32.
-    """
+    """A copy of a model's weights for decoding, with matrix products in `dtype` and the residual stream in float32."""
 
     def __init__(self, model: PreTrainedModel, dtype: torch.dtype = torch.float32) -> None:
         config: Any = model.config
         body: Any = model.base_model
-        self._dtype = dtype
-        self._embedding: Tensor = body.embed_tokens.weight
-        self._rotary = body.rotary_emb
-        self._eps: float = config.rms_norm_eps
-        self._heads: int = config.num_attention_heads
-        self._kv_heads: int = config.num_key_value_heads
+        self._dtype, self._eps = dtype, config.rms_norm_eps
+        self._embedding, self._rotary, self._norm = body.embed_tokens.weight, body.rotary_emb, body.norm.weight
+        self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
         self._blocks = [_Block(layer, dtype) for layer in body.layers]
-        self._norm: Tensor = body.norm.weight
         self._head = PackedLinear([model.get_output_embeddings()], dtype)  # pyright: ignore[reportArgumentType]
 
     def step(
         self, token_ids: Int[Tensor, " rows"], positions: Int[Tensor, "rows one"], caches: Sequence[GroupedCache]
     ) -> Float[Tensor, "rows vocab"]:
-        """Append one token to every row and return the logits of the next token.
-
-        The rows are those of the first cache, then those of the second, and so on.
-        """
+        """Append one token to every row, of the first cache, the second, and so on: the logits of the next token."""
         sizes = [len(cache) for cache in caches]
 
         def attend(layer: int, *rows: Tensor) -> Tensor:
@@ -147,16 +128,9 @@ class CompactDecoder:
         return self._logits(self._hidden(token_ids, positions, attend))
 
     def prefill(
-        self,
-        token_ids: Int[Tensor, "G T"],
-        positions: Int[Tensor, "G T"],
-        mask: Int[Tensor, "G P+T"] | None,
-        cache: Cache,
+        self, token_ids: Int[Tensor, "G T"], positions: Tensor, mask: Int[Tensor, "G P+T"] | None, cache: Cache
     ) -> Float[Tensor, "G vocab"]:
-        """Append T tokens to a buffered cache of P tokens; `mask` is 0 at padding. Returns the last tokens' logits.
-
-        Transformers' own pass would bring every weight into oneDNN's layout again.
-        """
+        """Append T tokens to a buffered cache of P tokens; `mask` is 0 at padding. Returns the last tokens' logits."""
         groups, new = token_ids.shape
         held = cache.get_seq_length()
         layers: Any = cache.layers
@@ -220,15 +194,12 @@ def can_be_compact(model: PreTrainedModel) -> bool:
     return len(plain) == 7 * len(body.layers) and isinstance(model.get_output_embeddings(), nn.Linear)
 
 
-_kept: "WeakKeyDictionary[PreTrainedModel, tuple[Any, CompactDecoder]]" = WeakKeyDictionary()
-"""The decoder of each model, and before it what it was made of."""
+_kept: "WeakKeyDictionary[PreTrainedModel, tuple[Any, CompactDecoder]]" = WeakKeyDictionary()  # made of what, decoder
 
 
 def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecoder | None:
-    """A decoder of the present weights: the model's last one if nothing has changed since, or a new one, which is kept.
-
-    None for a model that `CompactDecoder` cannot compute. The decoder holds a packed copy of the weights until
-    `drop_decoder`, or as long as the model. Weights of `torch.inference_mode` have no `version`: it is not kept.
+    """A decoder of the present weights (None where it cannot compute a model), kept until `drop_decoder` or until they
+    change, or not at all for weights of `torch.inference_mode`, which have no `version`.
     """
     if not can_be_compact(model):
         return None
@@ -245,7 +216,6 @@ def compact_decoder(model: PreTrainedModel, dtype: torch.dtype) -> CompactDecode
 
 
 def drop_decoder(model: PreTrainedModel) -> None:
-    """Give up the memory of the decoder, if one is kept."""
     _kept.pop(model, None)
 
 

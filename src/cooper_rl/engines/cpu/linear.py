@@ -1,12 +1,7 @@
 """Linear layers on oneDNN's kernels, where those are faster than what PyTorch takes by itself.
 
-On x86 PyTorch computes float32 matrix products with MKL, which leaves AVX-512 unused on AMD processors. oneDNN, which
-PyTorch includes for its compiler (no documented interface), uses it: twice as fast, forward and backward, with the same
-rounding error (docs/performance.md).
-
-Under bfloat16 autocast PyTorch converts the weights in every pass. Here they are converted and brought into oneDNN's
-own layout once, and again after they have changed: a packed copy for the forward pass, and one of the transpose for the
-gradient of the input, of 2 bytes a weight each. Products add up in float32 and round to bfloat16, as autocast's do.
+PyTorch's own MKL leaves AVX-512 unused on AMD processors (docs/performance.md), and its bfloat16 autocast converts the
+weights in every pass: here packed copies of 2 bytes a weight, also of the transpose, are kept until the weights change.
 """
 
 from collections.abc import Sequence
@@ -22,17 +17,14 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.weak import WeakTensorKeyDictionary
 
 _CPUINFO = Path("/proc/cpuinfo")
-_CPU_INFO = _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""
-"""The system's description of the processors. Empty where there is none, as on macOS."""
-_WORTHWHILE = 1_000_000
-"""Multiply-adds below which oneDNN's overhead of about ten microseconds per call is more than it saves."""
+_CPU_INFO = _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.exists() else ""  # there is none on macOS
+_WORTHWHILE = 1_000_000  # multiply-adds below which oneDNN's overhead of ten microseconds is more than it saves
 
 # Kernels are chosen by the processor and not by timing, because equal runs must compute equal results.
 
 
 @cache
 def has_onednn() -> bool:
-    """Whether PyTorch offers oneDNN's linear."""
     return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
@@ -40,12 +32,6 @@ def has_onednn() -> bool:
 def has_bfloat16() -> bool:
     """Whether the processor multiplies in bfloat16 (AVX-512-BF16 or AMX), and PyTorch's oneDNN can use it."""
     return has_onednn() and ("avx512_bf16" in _CPU_INFO or "amx_bf16" in _CPU_INFO)
-
-
-@cache
-def onednn_is_faster() -> bool:
-    """Whether the processor is an AMD with AVX-512."""
-    return has_onednn() and torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _CPU_INFO
 
 
 def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -68,15 +54,11 @@ def use_fast_linear(model: nn.Module, kernels: Literal["auto", "torch", "onednn"
         return
     if kernels == "onednn" and not has_onednn():
         raise RuntimeError("this PyTorch has no oneDNN linear; set cpu_kernels: torch")
-    if kernels == "onednn" or onednn_is_faster():
-        faster: type[nn.Linear] = FastLinear
-    elif has_bfloat16():
-        faster = BFloat16Linear
-    else:
-        return
+    amd_with_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _CPU_INFO
+    on_float32 = kernels == "onednn" or (has_onednn() and amd_with_avx512)
     for module in model.modules():
-        if type(module) is nn.Linear:
-            module.__class__ = faster
+        if type(module) is nn.Linear and (on_float32 or has_bfloat16()):
+            module.__class__ = FastLinear if on_float32 else BFloat16Linear
 
 
 class BFloat16Linear(nn.Linear):
@@ -98,16 +80,11 @@ class BFloat16Linear(nn.Linear):
             and not weight.is_inference()
         ):
             return F.linear(input, weight, bias)
-        rows = input.reshape(-1, input.shape[-1])
-        compute: Any = _BFloat16Product.apply if _learns(rows, weight) else _bfloat16_product
-        return compute(rows.bfloat16(), weight, bias).view(*input.shape[:-1], weight.shape[0])
+        return _linear(input.bfloat16(), weight, bias)
 
 
 class FastLinear(BFloat16Linear):
-    """An `nn.Linear` that uses oneDNN where that can pay off: float32 on the CPU and enough work.
-
-    Under autocast it is a `BFloat16Linear` where the processor multiplies in bfloat16.
-    """
+    """An `nn.Linear` that uses oneDNN for enough float32 work on the CPU, and under autocast is a `BFloat16Linear`."""
 
     def forward(self, input: Tensor) -> Tensor:
         weight, bias = self.weight, self.bias
@@ -117,17 +94,11 @@ class FastLinear(BFloat16Linear):
             return super().forward(input) if has_bfloat16() else F.linear(input, weight, bias)
         if {input.dtype, weight.dtype} != {torch.float32}:
             return F.linear(input, weight, bias)
-        rows = input.reshape(-1, input.shape[-1])
-        compute: Any = _Float32Product.apply if _learns(rows, weight) else product
-        return compute(rows, weight, bias).view(*input.shape[:-1], weight.shape[0])
+        return _linear(input, weight, bias)
 
 
 class PackedLinear:
-    """Several linear layers on the same input as one product, for inference. It does not follow later weight changes.
-
-    It computes in `dtype`, which is also that of the output. If the layers are `FastLinear`, or a `BFloat16Linear`
-    computed in bfloat16, the weights are stored in oneDNN's own layout.
-    """
+    """Linear layers on the same input as one product in `dtype`; it does not follow later changes of their weights."""
 
     def __init__(self, layers: Sequence[nn.Linear], dtype: torch.dtype) -> None:
         weights = [layer.weight.detach().to(dtype) for layer in layers]
@@ -141,59 +112,45 @@ class PackedLinear:
         self._plain = None if self._packed is not None and self._work >= _WORTHWHILE else weight
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """[N, in] of any type -> [N, out]."""
         rows = rows.to(self._dtype)
         if self._packed is not None and (self._plain is None or len(rows) * self._work >= _WORTHWHILE):
             return product(rows, self._packed, self._bias)
         return F.linear(rows, self._plain, self._bias)  # pyright: ignore[reportArgumentType] - one of the two is there
 
 
-class _Float32Product(torch.autograd.Function):
-    """rows @ weight.T + bias with all three products of forward and backward in oneDNN."""
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    rows = input.reshape(-1, input.shape[-1])
+    learns = torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)
+    compute: Any = _Product.apply if learns else _product
+    return compute(rows, weight, bias).view(*input.shape[:-1], weight.shape[0])
 
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(rows, weight)
+
+def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """rows @ weight.T + bias in the type of the rows, float32 or bfloat16; the others are float32."""
+    if rows.dtype == torch.float32:
         return product(rows, weight, bias)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        rows, weight = ctx.saved_tensors
-        (gradient,) = gradients
-        wants_rows, wants_weight, wants_bias = ctx.needs_input_grad
-        return (
-            product(gradient, weight.t()) if wants_rows else None,
-            product(gradient.t(), rows.t()) if wants_weight else None,
-            gradient.sum(0) if wants_bias else None,
-        )
+    return product(rows, _packed_copy(weight), None if bias is None else bias.detach().bfloat16())
 
 
-class _BFloat16Product(torch.autograd.Function):
-    """The same with bfloat16 rows, and all three products in bfloat16."""
+class _Product(torch.autograd.Function):
+    """`_product` with all three products of forward and backward in the type of the rows."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(rows, weight)
-        return _bfloat16_product(rows, weight, bias)
+        return _product(rows, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         rows, weight = ctx.saved_tensors
-        gradient = gradients[0].bfloat16()
+        gradient, half = gradients[0].to(rows.dtype), rows.dtype == torch.bfloat16
         wants_rows, wants_weight, wants_bias = ctx.needs_input_grad
-        return (
-            product(gradient, _packed_copy(weight, transposed=True)) if wants_rows else None,
-            (gradient.t() @ rows).float() if wants_weight else None,
-            gradient.sum(0, dtype=torch.float32) if wants_bias else None,
-        )
-
-
-def _learns(rows: Tensor, weight: Tensor) -> bool:
-    return torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)
-
-
-def _bfloat16_product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return product(rows, _packed_copy(weight), None if bias is None else bias.detach().bfloat16())
+        of_rows = of_weight = None
+        if wants_rows:
+            of_rows = product(gradient, _packed_copy(weight, transposed=True) if half else weight.t())
+        if wants_weight:
+            of_weight = (gradient.t() @ rows).float() if half else product(gradient.t(), rows.t())
+        return of_rows, of_weight, gradient.sum(0, dtype=torch.float32) if wants_bias else None
 
 
 _copies: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
@@ -201,7 +158,6 @@ _copies: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
 
 def _packed_copy(weight: Tensor, transposed: bool = False) -> Tensor:
-    """The packed bfloat16 copy of a weight as it is now, or of its transpose."""
     known: Any = _copies.get(weight)
     if known is None or known[0] != version(weight):
         _copies[weight] = known = (version(weight), {})
@@ -213,10 +169,8 @@ def _packed_copy(weight: Tensor, transposed: bool = False) -> Tensor:
 
 
 def version(weight: Tensor) -> tuple[int, int]:
-    """Where a weight lies in memory, and how often it was changed there: both say nothing once the tensor is gone.
-
-    PyTorch counts the changes of a tensor in place, except those by fused optimizers, which are counted here. Changes
-    through `tensor.data` or a NumPy view leave no trace. Raises RuntimeError for a tensor of `torch.inference_mode`.
+    """Where a weight lies in memory, and how often it was changed there, fused optimizers included, but not through
+    `tensor.data` or a NumPy view. Raises RuntimeError for a tensor of `torch.inference_mode`.
     """
     return weight.data_ptr(), weight._version
 

@@ -9,28 +9,29 @@ from cooper_rl.engines import ENGINES
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig
-    from cooper_rl.engines.local.policy import TorchPolicyLearner
-    from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
+    from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
     from cooper_rl.engines.local.sampler import NativeSampler
 
 
-@ENGINES.register
-class LocalEngine(Config):
-    """Runs everything in this process, on one device. The sampler uses the learner's own weights."""
-
-    kind: Literal["local"] = "local"
-
-    # Settings are checked before torch is imported, so the methods import what they build.
+class LearnsHere:
+    """The learners of an engine in this process. They are imported late: settings are checked without torch."""
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
-        from cooper_rl.engines.local.policy import TorchPolicyLearner  # noqa: PLC0415
+        from cooper_rl.engines.local.learner import TorchPolicyLearner  # noqa: PLC0415
 
         return TorchPolicyLearner.from_config(config, total_steps, trainable)
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchRewardModelLearner:
-        from cooper_rl.engines.local.reward_model import TorchRewardModelLearner  # noqa: PLC0415
+        from cooper_rl.engines.local.learner import TorchRewardModelLearner  # noqa: PLC0415
 
         return TorchRewardModelLearner.from_config(config, total_steps, trainable)
+
+
+@ENGINES.register
+class LocalEngine(LearnsHere, Config):
+    """Runs everything in this process, on one device. The sampler uses the learner's own weights."""
+
+    kind: Literal["local"] = "local"
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> NativeSampler:
         from cooper_rl.engines.local.models import load_tokenizer  # noqa: PLC0415

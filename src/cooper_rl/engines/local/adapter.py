@@ -1,9 +1,5 @@
-"""Low-rank adapters (LoRA, by peft) in a model and on disk, and weights that may be sharded.
-
-Adapters stand in the model itself: it stays a plain transformers model, whose projections are peft's layers around the
-frozen ones. On disk an adapter is a folder as peft writes it, and a file with a fingerprint of the frozen weights.
-A parameter may be one process's rows of a tensor (FSDP2's `DTensor`, cut along its first dimension). Every process of a
-sharded model takes part, and their number may change between writing and reading.
+"""Low-rank adapters (LoRA, by peft) in a model and on disk, and weights of which a process may hold some rows (FSDP2's
+`DTensor`): then all processes take part, and their number may change on disk.
 """
 
 import hashlib
@@ -24,20 +20,17 @@ from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
 
-HEADS = ("score", "classifier")
-"""The names that transformers gives to the head of a sequence classifier."""
-ADAPTER = "default"
-"""Peft's name for the only adapter of a model."""
-_BASE = "frozen_weights.sha256"
-"""The file with the fingerprint of the weights that an adapter was trained beside."""
-_SAMPLED = 64
-"""Numbers of each frozen tensor that its fingerprint is made of."""
+HEADS = ("score", "classifier")  # the names that transformers gives to the head of a sequence classifier
+ADAPTER = "default"  # peft's name for the only adapter of a model
+_BASE = "frozen_weights.sha256"  # the file with the fingerprint of the weights that an adapter was trained beside
+_SAMPLED = 64  # numbers of each frozen tensor that its fingerprint is made of
 
 
-def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
+def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> str:
     """Put an adapter into a model; it and a reward head are trainable, everything else is frozen.
 
-    Raises InputError for target modules that the model, read from `source`, lacks, and MissingExtraError without peft.
+    Returns a fingerprint of the frozen weights: a digest of some numbers of each. Raises InputError for target modules
+    that the model, read from `source`, lacks, and MissingExtraError without peft.
     """
     lora.check()
     from peft import LoraConfig as PeftConfig  # noqa: PLC0415 - an extra
@@ -59,10 +52,15 @@ def add_adapter(model: PreTrainedModel, lora: LoraConfig, source: str) -> None:
         torch.manual_seed(lora.seed)
         inject_adapter_in_model(config, model)
     config.modules_to_save = sorted(head) or None  # trained as they are: no copy of the head needs to stay
+    digest = hashlib.sha256()
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(".lora_" in name or name.split(".")[0] in head)
-        if parameter.requires_grad and parameter.dtype.itemsize < torch.float32.itemsize:
+        if not parameter.requires_grad:
+            sample = parameter.detach().flatten()[:_SAMPLED].float().cpu()
+            digest.update(name.encode() + sample.numpy().tobytes())
+        elif parameter.dtype.itemsize < torch.float32.itemsize:
             parameter.data = parameter.data.float()  # beside 4-bit weights peft makes it what they are multiplied in
+    return digest.hexdigest()
 
 
 def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[str]:
@@ -83,9 +81,8 @@ def target_names(model: PreTrainedModel, lora: LoraConfig, source: str) -> list[
 
 
 def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
-    """The arguments of `from_pretrained` that hold frozen weights in 4 bits; none if the settings do not ask for it.
-
-    Raises InputError if bitsandbytes does not run on the device, and MissingExtraError without it.
+    """The arguments of `from_pretrained` for 4-bit weights, if the settings ask for it. Raises InputError if
+    bitsandbytes does not run on the device, and MissingExtraError without it.
     """
     if lora is None or not lora.load_in_4bit:
         return {}
@@ -112,9 +109,9 @@ def four_bit(lora: LoraConfig | None, device: str) -> dict[str, Any]:
 def adapter_off(model: nn.Module) -> Iterator[None]:
     """The model as it was before it had an adapter. Gradients may not be accumulated meanwhile."""
     layers = adapted_layers(model)
-    for layer in layers:
-        layer.enable_adapters(False)
     try:
+        for layer in layers:
+            layer.enable_adapters(False)
         yield
     finally:
         for layer in layers:
@@ -122,65 +119,40 @@ def adapter_off(model: nn.Module) -> Iterator[None]:
 
 
 def adapted_layers(model: nn.Module) -> list[Any]:
-    """Peft's layers."""
     return [module for module in model.modules() if hasattr(module, "base_layer")]
 
 
 def dropouts(model: nn.Module) -> list[nn.Module]:
-    """The dropout modules of the adapter."""
     return [layer.lora_dropout[ADAPTER] for layer in adapted_layers(model)]
-
-
-def merged_weights(model: PreTrainedModel) -> dict[str, Tensor] | None:
-    """The weights with the adapter added, under the names of the model without one; None where it has none."""
-    return dict(plain_weights(model)) if adapted_layers(model) else None
 
 
 @torch.no_grad()
 def plain_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and whole weights of the model without adapter, with the adapter added to them; a tied weight comes once.
-
-    Of a sharded model all processes must ask.
-    """
+    """Names, each once, and whole weights of the model without adapter, with the adapter added. All processes ask."""
     modules: Any = model.named_modules()
-    layers = {f"{name}.base_layer": module for name, module in modules if hasattr(module, "base_layer")}
+    layers = {f"{name}.base_layer.weight": module for name, module in modules if hasattr(module, "base_layer")}
     for name, parameter in model.named_parameters():
-        layer, _, kind = name.rpartition(".")
         if ".lora_" not in name:
             weight = parameter.detach()
-            if (adapted := layers.get(layer)) is not None and kind == "weight":
+            if (adapted := layers.get(name)) is not None:
                 weight = weight + sum(adapted.get_delta_weight(name) for name in adapted.active_adapters)
             yield name.replace(".base_layer", ""), whole(weight)
 
 
 def head_modules(model: PreTrainedModel) -> list[str]:
-    """The names of a reward model's head, which is trained whole."""
     return [name for name in HEADS if isinstance(getattr(model, name, None), nn.Module)]
 
 
-def fingerprint(model: PreTrainedModel) -> str:
-    """A digest of some numbers of each frozen tensor. Call it before the model is sharded."""
-    digest = hashlib.sha256()
-    for name, parameter in model.named_parameters():
-        if not parameter.requires_grad:
-            sample = parameter.detach().flatten()[:_SAMPLED].float().cpu()
-            digest.update(name.encode() + sample.numpy().tobytes())
-    return digest.hexdigest()
-
-
-def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: bool = True) -> None:
-    """Write the adapter, and the head that is trained with it, as a folder of peft's.
-
-    `base` is the fingerprint of the frozen weights. Of the processes of a sharded model one `writes`.
-    """
+def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: bool) -> None:
+    """Write the adapter, a head trained with it, and the fingerprint `base`, as peft's folder; one process `writes`."""
     trained = {name: whole(value).cpu() for name, value in _trained(model).items()}
     if not writes:
         return
     adapters: Any = model.peft_config
     config = adapters[ADAPTER].to_dict() | {"inference_mode": True}
-    listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     directory.mkdir(parents=True, exist_ok=True)
     save_file(trained, directory / ADAPTER_WEIGHTS, metadata={"format": "pt"})
+    listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     text = json.dumps(listed, indent=2, sort_keys=True, default=str)
     (directory / ADAPTER_CONFIG).write_text(text, encoding="utf-8")
     (directory / _BASE).write_text(base, encoding="utf-8")
@@ -188,10 +160,7 @@ def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: boo
 
 @torch.no_grad()
 def load_adapter(directory: Path, model: PreTrainedModel, base: str | None = None) -> None:
-    """Put back what `save_adapter` wrote, or peft; `base` as there.
-
-    Raises InputError for a folder without adapter, with one of other settings, or with one of another base.
-    """
+    """Put back what `save_adapter` wrote, or peft. Raises InputError for none, or one of other settings or base."""
     path = directory / ADAPTER_WEIGHTS
     if not path.is_file():
         raise InputError(

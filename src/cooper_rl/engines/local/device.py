@@ -23,9 +23,8 @@ memory above which the heap shrinks (-1: never)."""
 
 
 def resolve_device(name: str = "auto") -> torch.device:
-    """The torch device called `name`. "auto" takes the first of CUDA, MPS and the CPU that is available.
-
-    Raises InputError for a name that torch does not know and for a device that this machine does not have.
+    """The torch device called `name`; "auto" is the first of CUDA, MPS and the CPU that there is. Raises InputError for
+    a name that torch does not know and a device that this machine does not have.
     """
     if name == "auto":
         if torch.cuda.is_available():
@@ -44,9 +43,9 @@ def resolve_device(name: str = "auto") -> torch.device:
 def set_threads(n: int | None = None) -> int:
     """Fix the number of CPU threads for tensor work, log it and return it.
 
-    Without `n` it is OMP_NUM_THREADS if that is set, as everywhere in PyTorch, and otherwise the number of cores this
-    process may use, not all of the machine's. Threads without a core of their own spin while they wait for each other:
-    on a busy two-core machine a step of 0.55 s took 4 to 30 s. So, too, only one operator runs at a time.
+    Without `n` it is OMP_NUM_THREADS if that is set, as in PyTorch, else the number of cores that this process may use.
+    Threads without a core of their own spin while they wait for each other: on a busy two-core machine a step of 0.55 s
+    took 4 to 30 s. So, too, only one operator runs at a time.
     """
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # OpenMP allows a list, for nested regions
     if n is not None:
@@ -68,9 +67,8 @@ def set_threads(n: int | None = None) -> int:
 def keep_freed_memory() -> bool:
     """Let this process keep the memory of freed CPU tensors for the next ones. Returns False where it cannot.
 
-    The GNU C library returns large blocks to the system at once, and the next pass gets pages that the system fills
-    with zeros again: 12 to 22 % of the CPU time of a training pass (docs/performance.md). So the process stays as
-    large as it was at its largest. The library's settings in the environment (MALLOC_..., GLIBC_TUNABLES) come first.
+    The GNU C library returns large blocks to the system at once, which fills them with zeros again: 12 to 22 % of the
+    CPU time of a training pass (docs/performance.md). Its settings in the environment come first.
     """
     set_by_user = any(name.startswith(("GLIBC_TUNABLES", "MALLOC_")) for name in os.environ)
     library: Any = ctypes.CDLL(None) if os.name == "posix" else None
@@ -81,7 +79,6 @@ def keep_freed_memory() -> bool:
 
 
 def available_cores() -> int:
-    """The number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Linux: respects taskset, cpusets and batch schedulers
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,35 +1,39 @@
-"""The common base of the local learners for the policy and the reward model: optimizer, schedule, checkpoints.
-
-A checkpoint is a Hugging Face folder with a folder `trainer_state` in it, which holds what training knows beside the
-weights: AdamW's moments (safetensors, by parameter name) and counters. Moments stand in one file, or in one for each
-process that holds rows of them (`optimizer-00001-of-00002.safetensors`), whose number may change.
+"""The learners of this process, for the policy and the reward model. A checkpoint is a Hugging Face folder with a
+folder `trainer_state`: counters, and AdamW's moments by parameter name, in one file for each process that held rows.
 """
 
 import json
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.engines.base import Metrics
+from cooper_rl.engines.base import LabelledBatch, Lengths, Metrics, PairBatch, PerToken, PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
 from cooper_rl.engines.local import adapter, packing
+from cooper_rl.engines.local.adapter import adapter_off
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
+from cooper_rl.engines.local.models import load_to_train
+from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Column
+from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
+from cooper_rl.losses.reward_model import PairLoss, RewardLoss, RewardLossOutputs, bce_loss
+from cooper_rl.rollouts import Column, offsets_of
 
 logger = logging.getLogger(__name__)
 
@@ -39,14 +43,23 @@ _FOLDER = "trainer_state"
 class TorchLearner:
     """A Hugging Face model trained in this process.
 
-    The model stays in evaluation mode, even in training. Dropout would make the learner's log-probabilities and scores
-    differ from the sampler's, and the policy losses are built on the ratio between the two. With `config.lora` a
-    trainable model gets a low-rank adapter, which alone is trained and saved.
+    The model stays in evaluation mode, even in training: dropout would make the learner's log-probabilities differ from
+    the sampler's, on whose ratio the losses are built. With `config.lora` only a low-rank adapter is trained and saved.
 
     The optimizer is made at the first `optim_step`, so a learner that only scores costs no more than its model.
-    `steps` counts the calls of `optim_step` and drives the schedule, skipped or not, so that step t of a run has the
-    same learning rate whatever happened before; AdamW's own bias correction counts the applied updates only.
+    `steps` counts all calls of `optim_step` and drives the schedule, so that step t of a run has the same learning rate
+    whatever happened before; AdamW's own bias correction counts the applied updates only.
     """
+
+    scores: ClassVar[bool] = False
+
+    @classmethod
+    def from_config(
+        cls, config: LearnerConfig, total_steps: int, trainable: bool = True, new_head_seed: int | None = None
+    ) -> Self:
+        """Load `config.model` and its tokenizer, as `load_to_train` does."""
+        model, tokenizer = load_to_train(config, cls.scores, new_head_seed)
+        return cls(model, config, total_steps, tokenizer, trainable)
 
     def __init__(
         self,
@@ -57,11 +70,9 @@ class TorchLearner:
         trainable: bool = True,
     ):
         self.device = resolve_device(config.device)
-        self.base_fingerprint: str | None = None
-        """The fingerprint of the frozen weights; None without an adapter."""
-        if trainable and config.lora is not None:
-            adapter.add_adapter(model, config.lora, config.model)
-            self.base_fingerprint = adapter.fingerprint(model)
+        lora = config.lora if trainable else None
+        self.base_fingerprint = None if lora is None else adapter.add_adapter(model, lora, config.model)
+        """None without an adapter."""
         self.model: PreTrainedModel = model.to(self.device).eval()  # pyright: ignore[reportArgumentType]
         self.tokenizer, self.config, self.trainable = tokenizer, config, trainable
         self.total_steps, self.steps, self.skipped_updates = total_steps, 0, 0
@@ -95,14 +106,12 @@ class TorchLearner:
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the next `optim_step`."""
         c = self.config
         return c.learning_rate * learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
 
     def optim_step(self) -> Metrics:
         """As in `Learner`. The update is also skipped if a loss since the last call was not finite."""
-        optimizer = self._get_optimizer()
-        learning_rate = self.learning_rate
+        optimizer, learning_rate = self._get_optimizer(), self.learning_rate
         for group in optimizer.param_groups:
             group["lr"] = learning_rate
         grad_norm = adapter.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
@@ -116,40 +125,46 @@ class TorchLearner:
         skipped = float(self.skipped_updates)
         return {"grad_norm": grad_norm.item(), "learning_rate": learning_rate, "skipped_updates": skipped}
 
-    def save(self, directory: Path) -> None:
+    def save(self, directory: Path, weights: dict[str, Tensor] | None = None, rank: int = 0, ranks: int = 1) -> None:
         """Write a plain Hugging Face folder, or with LoRA peft's with the adapter alone, and `trainer_state/` in it.
 
-        Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full.
+        Gradients accumulated since the last `optim_step` are not saved. Raises OSError where the disk is full. Of a
+        sharded model all processes take part, each with its rows of the moments, and the first has the whole `weights`.
         """
-        with disk_errors(directory):
+        counters = {name: getattr(self, name) for name in ("steps", "skipped_updates", "total_steps")}
+        with _disk_errors(directory):
             if self.base_fingerprint is not None:
-                adapter.save_adapter(directory, self.model, self.base_fingerprint)
-            else:
-                self.model.save_pretrained(directory)
-            if self.tokenizer is not None:
+                adapter.save_adapter(directory, self.model, self.base_fingerprint, writes=rank == 0)
+            elif rank == 0:
+                self.model.save_pretrained(directory, state_dict=weights)
+            if rank == 0 and self.tokenizer is not None:
                 self.tokenizer.save_pretrained(directory)
-            save_trainer_state(directory, self.model, self.optimizer, self.counters())
-
-    def counters(self) -> dict[str, Any]:
-        """What `save` writes as JSON."""
-        return {
-            "steps": self.steps,
-            "skipped_updates": self.skipped_updates,
-            "total_steps": self.total_steps,
-            "config": self.config.model_dump(mode="json"),
-        }
+            folder = directory / _FOLDER
+            folder.mkdir(parents=True, exist_ok=True)
+            moments = {
+                f"{name}:{key}": adapter.own(value).contiguous()
+                for name, parameter in self.model.named_parameters()
+                for key, value in (self.optimizer.state.get(parameter, {}) if self.optimizer else {}).items()
+            }
+            part = f"-{rank + 1:05d}-of-{ranks:05d}" if ranks > 1 else ""
+            save_file(moments, folder / f"optimizer{part}.safetensors")
+            if rank == 0:
+                counters["config"] = self.config.model_dump(mode="json")
+                (folder / "state.json").write_text(json.dumps(counters, indent=1), encoding="utf-8")
 
     def load(self, directory: Path) -> None:
-        """Restore weights, moments and counters in place, but not the config; a changed number of steps is logged.
-
-        Raises InputError for a folder that is not a checkpoint of this model.
-        """
+        """Restore weights, moments and counters, but no config. Raises InputError for no checkpoint of this model."""
         if self.base_fingerprint is not None:
             adapter.load_adapter(directory, self.model, self.base_fingerprint)
         elif (directory / ADAPTER_WEIGHTS).is_file():
             raise InputError(f"{directory}: holds an adapter; resume with the settings lora that it was trained with")
-        optimizer = self._get_optimizer() if self.trainable else None
-        counters = load_trainer_state(directory, self.model, optimizer)
+        folder = directory / _FOLDER
+        parts = sorted(folder.glob("optimizer*.safetensors"))
+        if not (folder / "state.json").is_file() or not parts:
+            raise InputError(f"{directory}: no {_FOLDER} in this folder; it is not a checkpoint of a learner")
+        if self.trainable:
+            _restore_moments(parts, self.model, self._get_optimizer())
+        counters = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         if self.base_fingerprint is None:
             self._restore_weights(directory)
         self.steps, self.skipped_updates, saved = (counters[k] for k in ("steps", "skipped_updates", "total_steps"))
@@ -183,9 +198,7 @@ class TorchLearner:
 
     def _hidden_states(self, token_ids: Sequence[np.ndarray]) -> tuple[Float[Tensor, "T H"], Int[Tensor, "B L"]]:
         """Last hidden states of a causal model (without a plain head its logits), and the place of every row's tokens.
-
-        No row attends to another row or to padding, so the result does not depend on the batch. Rows are packed, or
-        padded on the right without an attention mask: causal attention needs none, and its fast kernels accept none.
+        Rows are packed, or padded on the right without an attention mask, which causal attention does not need.
         """
         if self._packs and self._plain_head:
             packed = packing.pack_rows(token_ids, self.device)
@@ -210,7 +223,6 @@ class TorchLearner:
 
     @contextmanager
     def _training_pass(self) -> Iterator[None]:
-        """A context for forward passes that need a gradient. Raises RuntimeError for a frozen learner."""
         if not self.trainable:
             raise RuntimeError("this learner is frozen (trainable=False)")
         drop_decoder(self.model)  # the pass needs the memory, and the weights are about to change
@@ -243,6 +255,166 @@ class TorchLearner:
             adapter.own(tensor).copy_(values[name][adapter.own_rows(tensor)] if tensor.ndim else values[name])
 
 
+LOGITS_PER_CHUNK = 2**24  # 64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model
+
+
+class TorchPolicyLearner(TorchLearner):
+    """A causal language model that implements `PolicyLearner`. Log-probabilities do not depend on the batch."""
+
+    def _has_plain_head(self) -> bool:
+        # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
+        head: Any = self.model.get_output_embeddings()
+        return isinstance(head, nn.Linear) and self._agrees(head, range(min(4, head.weight.shape[0])), slice(None))
+
+    def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
+        """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
+
+        def loss_of(rows: list[int]) -> PolicyLossOutputs:
+            part = batch.take(rows)
+            flat, mask = self.run(self._completion_logprobs, list(part.token_ids), part.lengths, batch.temperature)
+
+            def padded(values: Float[Tensor, " N"]) -> Float[Tensor, "B C"]:
+                return flat.new_zeros(mask.shape).masked_scatter(mask, values.to(flat))
+
+            numbers = {name: padded(torch.from_numpy(values)) for name, values in part.flat.items()}
+            return policy_loss(PolicyLossInputs(padded(flat), mask=mask, **numbers), loss.loss, loss.kl)
+
+        return self._backward([batch.token_ids], loss_of, len(batch.advantages))
+
+    def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
+        """As in `PolicyLearner`, in the model's precision, at least float32."""
+        places = Column(np.arange(lengths.sum()), offsets_of(lengths))
+        results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
+        with nullcontext() if adapter else adapter_off(self.model):
+            for rows in self.microbatches(token_ids):
+                with torch.no_grad(), self._autocast():
+                    chosen = [token_ids[i] for i in rows]
+                    flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
+                results[places.places(rows)] = flat.cpu().numpy()
+        return results
+
+    def _completion_logprobs(
+        self, token_ids: list[np.ndarray], lengths: Lengths, temperature: float
+    ) -> tuple[Float[Tensor, " N"], Bool[Tensor, "B C"]]:
+        """Log-probabilities of all completion tokens, row after row, and the mask that lays them out as [B, C]."""
+        check_prompts(np.array([len(row) for row in token_ids]), lengths)
+        # The token at position t is predicted at t - 1, so the last one of a row is not read.
+        inputs = [row[:-1] for row in token_ids]
+        targets = np.concatenate([row[len(row) - n :] for row, n in zip(token_ids, lengths, strict=True)])
+        targets_N = torch.from_numpy(targets.astype(np.int64)).to(self.device)
+        lengths_B = torch.from_numpy(lengths).to(self.device)
+        totals_B = torch.tensor([len(row) for row in inputs], device=self.device)
+        states, places_BL = self._hidden_states(inputs)
+        width = places_BL.shape[1]
+        predicts_BL = length_mask(totals_B, width) & ~length_mask(totals_B - lengths_B, width)
+        states = states.index_select(0, places_BL[predicts_BL])
+        if self._plain_head:
+            flat = token_logprobs(states, self.model.get_output_embeddings(), targets_N, temperature)  # pyright: ignore[reportArgumentType]
+        else:
+            flat = gather_logprobs(states, targets_N, temperature)
+        return flat, length_mask(lengths_B, int(lengths.max()))
+
+
+def check_prompts(totals: Lengths, lengths: Lengths) -> None:
+    """Raises ValueError where a completion fills its row: nothing predicts its first token."""
+    if (lengths >= totals).any():
+        raise ValueError("a completion needs at least one prompt token before it")
+
+
+def token_logprobs(
+    hidden: Float[Tensor, "N H"],
+    head: nn.Linear,
+    targets: Int[Tensor, " N"],
+    temperature: float = 1.0,
+    logits_per_chunk: int = LOGITS_PER_CHUNK,
+) -> Float[Tensor, " N"]:
+    """log softmax(head(hidden) / temperature)[target] in nats, at least in float32. With more than `logits_per_chunk`
+    logits in total, those of each chunk are recomputed in the backward pass.
+    """
+
+    def logprobs(hidden: Tensor, targets: Tensor) -> Tensor:
+        return gather_logprobs(head(hidden), targets, temperature)
+
+    rows = max(1, logits_per_chunk // head.weight.shape[0])
+    if len(hidden) <= rows:
+        return logprobs(hidden, targets)
+    chunks = zip(hidden.split(rows), targets.split(rows), strict=True)
+    return torch.cat([checkpoint(logprobs, *chunk, use_reentrant=False) for chunk in chunks])  # pyright: ignore[reportArgumentType]
+
+
+def gather_logprobs(logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0) -> Tensor:
+    """log softmax(logits / temperature)[target] in nats, at least in float32, [N]."""
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    if temperature != 1:
+        logits = logits / temperature
+    return -F.cross_entropy(logits, targets, reduction="none")
+
+
+class TorchRewardModelLearner(TorchLearner):
+    """A sequence-classification model with one label that implements `RewardModelLearner`.
+
+    The logit is read at the last token of each row. (Plain transformers code reads it at the last token that is not
+    padding, which often is also end-of-sequence.) The score of a causal model does not depend on the batch.
+    """
+
+    scores = True
+
+    def _has_plain_head(self) -> bool:
+        config = self.model.config
+        if config.num_labels != 1:
+            raise ValueError(f"a reward model has one output, but this model has {config.num_labels}")
+        tokens = [token for token in range(5) if token != config.pad_token_id]
+        return self._agrees(getattr(self.model, "score", None), tokens, -1)  # not, say, BERT with its pooler
+
+    def forward_backward(self, batch: PairBatch | LabelledBatch, loss: RewardLoss) -> Metrics:
+        """Accumulate the gradient of a `PairLoss` on a `PairBatch`, or of a `BinaryCrossEntropyLoss` on a
+        `LabelledBatch`. Metrics are `loss` and means over pairs (or rows).
+        """
+        if isinstance(batch, PairBatch) != isinstance(loss, PairLoss):
+            raise TypeError(f"{type(loss).__name__} does not take a {type(batch).__name__}")
+        columns = batch.columns
+
+        def loss_of(rows: list[int]) -> RewardLossOutputs:
+            logits = self.run(self._logits, [column[i] for column in columns for i in rows])
+            part = batch.take(rows)
+            weights = logits.new_tensor(part.weights)
+            if isinstance(part, LabelledBatch):
+                return bce_loss(logits, logits.new_tensor(part.labels), weights)
+            assert isinstance(loss, PairLoss)
+            positive, negative = logits.chunk(2)
+            return loss.pair_loss(positive, negative, weights)
+
+        return self._backward(columns, loss_of, len(batch.weights))
+
+    def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
+        """Logits, float32, on the CPU."""
+        scores = torch.zeros(len(token_ids))
+        column = Column.of(token_ids)
+        for rows in self.microbatches(column):
+            with torch.no_grad(), self._autocast():
+                scores[rows] = self.run(self._logits, [column[i] for i in rows]).float().cpu()
+        return scores
+
+    def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
+        check_not_empty(token_ids)
+        lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
+        if self._plain_head:
+            hidden_TH, places_BL = self._hidden_states(token_ids)
+            last_B = places_BL.gather(1, lengths_B[:, None] - 1).squeeze(1)
+            logits_B1 = self.model.get_submodule("score")(hidden_TH.index_select(0, last_B))
+        else:
+            tokens_BT = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
+            mask_BT = length_mask(lengths_B, tokens_BT.shape[1])
+            logits_B1 = self.model(tokens_BT, attention_mask=mask_BT.long()).logits
+        # A copy, because FSDP2 hangs its backward pass on what is returned, which a view could lose.
+        return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32), copy=True)
+
+
+def check_not_empty(token_ids: Sequence[Sequence[int] | np.ndarray]) -> None:
+    if not all(map(len, token_ids)):
+        raise ValueError("a reward-model input is empty")
+
+
 def _enable_checkpointing(model: PreTrainedModel) -> None:
     # The first name is transformers 5.x's later spelling of the second.
     enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
@@ -254,14 +426,11 @@ def _enable_checkpointing(model: PreTrainedModel) -> None:
                 setattr(layer, name, 0.0)
 
 
-def learning_rate_factor(
-    step: int, warmup_steps: int, total_steps: int, schedule: Literal["constant", "cosine"]
-) -> float:
+def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, schedule: str) -> float:
     """The share of the peak learning rate at optimizer step `step`, counted from 0.
 
-    The linear warm-up is (step + 1) / warmup_steps: the first step already learns, and the last has the peak. Then the
-    factor stays, or falls along half a cosine from 1 to 0 over the rest of `total_steps` (Loshchilov & Hutter 2017,
-    arXiv 1608.03983, without restarts) and stays at 0.
+    The warm-up is (step + 1) / warmup_steps, so the first step already learns. Then the factor stays, or falls to 0
+    along half a cosine over the rest of `total_steps` (Loshchilov & Hutter 2017, arXiv 1608.03983, without restarts).
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps
@@ -272,46 +441,14 @@ def learning_rate_factor(
 
 
 @contextmanager
-def disk_errors(directory: Path) -> Iterator[None]:
-    """Raise OSError if safetensors or tokenizers, which have their own exceptions, could not write a file."""
+def _disk_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # A full disk is a SafetensorError in one library and a bare Exception in the other.
+        # A full disk is a SafetensorError in safetensors, and a bare Exception in tokenizers.
         if isinstance(error, SafetensorError) or type(error) is Exception:
             raise OSError(f"{directory}: {error}") from error
         raise
-
-
-def save_trainer_state(
-    directory: Path, model: nn.Module, optimizer: Optimizer | None, counters: Any, rank: int = 0, ranks: int = 1
-) -> None:
-    """Write `directory/trainer_state/`, process `rank` its rows of the moments and the first one the counters."""
-    folder = directory / _FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    moments = {
-        f"{name}:{key}": adapter.own(value).contiguous()
-        for name, parameter in model.named_parameters()
-        for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items()
-    }
-    part = f"-{rank + 1:05d}-of-{ranks:05d}" if ranks > 1 else ""
-    save_file(moments, folder / f"optimizer{part}.safetensors")
-    if rank == 0:
-        (folder / "state.json").write_text(json.dumps(counters, indent=1), encoding="utf-8")
-
-
-def load_trainer_state(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> dict[str, Any]:
-    """Restore the moments of `optimizer` and return the counters.
-
-    Raises InputError for a folder that `save_trainer_state` did not write, or that it wrote for another model.
-    """
-    folder = directory / _FOLDER
-    parts = sorted(folder.glob("optimizer*.safetensors"))
-    if not (folder / "state.json").is_file() or not parts:
-        raise InputError(f"{directory}: no {_FOLDER} in this folder; it is not a checkpoint of a learner")
-    if optimizer is not None:
-        _restore_moments(parts, model, optimizer)
-    return json.loads((folder / "state.json").read_text(encoding="utf-8"))
 
 
 def _restore_moments(paths: list[Path], model: nn.Module, optimizer: Optimizer) -> None:

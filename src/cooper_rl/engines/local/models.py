@@ -1,7 +1,7 @@
 """Loads models and tokenizers. Every fault that a user can repair is reported before weights are read."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,8 @@ _NO_FOREIGN_CODE = {"trust_remote_code": False}
 
 
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model folder or hub name. Without a padding token it pads with end-of-sequence.
-
-    Raises InputError for a missing folder or a folder without a tokenizer.
+    """The tokenizer of a model folder or hub name. Without a padding token it pads with end-of-sequence. Raises
+    InputError for a folder that is missing or has no tokenizer.
     """
     check_tokenizer(path)
     with _readable(path, "tokenizer"):
@@ -50,8 +49,7 @@ def load_policy(path: str, quantization: Mapping[str, Any] | None = None) -> Pre
     `quantization` is what `four_bit` returns. Raises InputError for a missing folder, a folder without config.json or
     with weights missing, a model that is not a causal language model, and a model that comes with its own code.
     """
-    base = adapter_base(path)
-    if base is not None:
+    if (base := adapter_base(path)) is not None:
         return _merged(path, load_policy(base), quantization)
     config = _load_config(path)
     claims = _architecture(config)
@@ -61,10 +59,8 @@ def load_policy(path: str, quantization: Mapping[str, Any] | None = None) -> Pre
 
 
 def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
-    """The config of a reward model. Its weights are not read.
-
-    Raises InputError like `load_policy`, for a classification model that does not have exactly one output, and for a
-    model without a head unless it may get a `new_head`.
+    """The config of a reward model, without its weights. Raises InputError like `load_policy`, for a head with several
+    outputs, and for none unless it may be a `new_head`.
     """
     config = _load_config(path)
     claims = _architecture(config)
@@ -79,18 +75,15 @@ def load_reward_model(
 ) -> PreTrainedModel:
     """A sequence-classification model with one output, else like `load_policy`.
 
-    A causal language model (or a bare backbone) is refused, or with `new_head_seed` gets a new head drawn with that
-    seed, which is logged. Raises InputError as `check_reward_model` does, and for a classification model whose head
-    is missing: such a head would silently start at random.
+    With `new_head_seed` a causal language model (or a bare backbone) gets a new head drawn with that seed. Raises
+    InputError as `check_reward_model` does, and for a classification model whose head is missing.
     """
-    base = adapter_base(path)
-    if base is not None:
+    if (base := adapter_base(path)) is not None:
         return _merged(path, load_reward_model(base, new_head_seed), quantization)
     config = check_reward_model(path, new_head=new_head_seed is not None)
-    has_head = _architecture(config).endswith("ForSequenceClassification")
+    seed = None if _architecture(config).endswith("ForSequenceClassification") else new_head_seed
     config.num_labels = 1
     tokenizer_pad = load_tokenizer(path).pad_token_id
-    seed = None if has_head else new_head_seed
     model = _load(AutoModelForSequenceClassification, path, config, quantization, seed)
     # Plain transformers code pools at the last token that is not padding, and refuses batches without a padding id.
     model.config.pad_token_id = tokenizer_pad
@@ -98,21 +91,22 @@ def load_reward_model(
 
 
 def load_to_train(
-    config: LearnerConfig, auto_class: Any, load: Callable[..., PreTrainedModel]
+    config: LearnerConfig, scores: bool, new_head_seed: int | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The model that `load` reads and `auto_class` builds, with its tokenizer.
+    """A policy, or a reward model if it `scores`, with its tokenizer.
 
-    Raises InputError as `load` and `load_tokenizer` do, for a new adapter that does not fit, before any weight is read,
-    and if the tokenizer has ids for which the model has no embedding.
+    Raises InputError as loading either does, for a new adapter that does not fit (before weights are read), and if the
+    tokenizer has ids for which the model has no embedding.
     """
-    path = config.model
-    tokenizer = load_tokenizer(path)
+    tokenizer = load_tokenizer(path := config.model)
     if config.lora is not None:
         config.lora.check()
+        auto_class = AutoModelForSequenceClassification if scores else AutoModelForCausalLM
         with torch.device("meta"):
             shape = auto_class.from_config(_load_config(path), **_NO_FOREIGN_CODE)
         target_names(shape, config.lora, path)
-    model = load(path, quantization=four_bit(config.lora, config.device))
+    quantization = four_bit(config.lora, config.device)
+    model = load_reward_model(path, new_head_seed, quantization) if scores else load_policy(path, quantization)
     rows = model.get_input_embeddings().get_parameter("weight").shape[0]
     largest = max(tokenizer.get_vocab().values())
     if largest >= rows:
@@ -136,7 +130,6 @@ def _merged(path: str, base: PreTrainedModel, quantization: Any) -> PreTrainedMo
 
 
 def _load_config(path: str) -> PretrainedConfig:
-    """The config of a model; for an adapter, that of its base."""
     check_weights(path)
     while base := adapter_base(path):
         path = base
@@ -152,7 +145,6 @@ def _architecture(config: PretrainedConfig) -> str:
 def _load(
     auto_class: Any, path: str, config: PretrainedConfig, quantization: Any, new_head_seed: int | None = None
 ) -> PreTrainedModel:
-    """The model in evaluation mode (see `TorchLearner`). A missing head is drawn, if there is a seed for it."""
     disable_progress_bar()  # commands show their own progress
     with _readable(path, "model"):
         model, info = auto_class.from_pretrained(
@@ -183,7 +175,6 @@ def _load(
 
 @contextmanager
 def _readable(path: str, what: str) -> Iterator[None]:
-    """Turn any exception from a damaged or unknown file into an InputError."""
     try:
         yield
     # No narrower type will do: tokenizers raises plain Exception, and wrong types in a config raise anything.
@@ -202,9 +193,8 @@ def context_length(path: str) -> int | None:
 
 
 def merge_folder(source: str, target: Path) -> None:
-    """Write the model of a folder with an adapter to `target`, merged, as a Hugging Face folder with its tokenizer.
-
-    Raises InputError for a source without adapter, a target in use, and as `load_policy` does.
+    """Write the model of a folder with an adapter to `target`, merged, with its tokenizer. Raises InputError for a
+    source without adapter, a target in use, and as `load_policy` does.
     """
     if target.exists():
         raise InputError(f"{target}: already in use; choose another folder or remove it")

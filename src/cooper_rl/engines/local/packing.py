@@ -1,8 +1,5 @@
-"""Ragged rows of tokens as tensors: micro-batches, padded or packed, and attention over packed rows.
-
-Packing makes one sequence of rows, which holds a prefix that several of them share only once and needs no padding: the
-prompt of a group's completions, or the question and the reference answer of the reward model's inputs for a problem. A
-causal model computes the same for such a prefix in every row.
+"""Ragged rows of tokens as tensors: micro-batches, padded, or packed into one sequence that holds a prefix which
+several rows share only once (a causal model computes the same for it in every row), and attention over packed rows.
 """
 
 from collections.abc import Sequence
@@ -28,8 +25,8 @@ def token_budget_batches(
 ) -> list[list[int]]:
     """Split rows into batches whose padded size (rows x longest) stays within `tokens_per_batch`.
 
-    Returns row indices, each exactly once, longest rows first, so that a batch that does not fit into memory fails at
-    once. A row longer than the budget gets a batch of its own. Rows that are together in `relatives` stay neighbours.
+    Returns row indices, longest rows first, so that a batch that does not fit into memory fails at once. A row longer
+    than the budget gets a batch of its own. Rows that are together in `relatives` stay neighbours.
     """
     kin = [sorted(rows, key=lambda i: -lengths[i]) for rows in relatives or [[row] for row in range(len(lengths))]]
     batches: list[list[int]] = []
@@ -61,29 +58,26 @@ def length_mask(lengths: Int[Tensor, " B"], width: int) -> Bool[Tensor, "B T"]:
 
 Row = Int[np.ndarray, " L"]
 
-_LARGEST_FAMILY = 64
-"""Most rows in one family. It bounds the search for the best division."""
+_LARGEST_FAMILY = 64  # rows, which bounds the search for the best division
 
 
 @dataclass(frozen=True)
 class PackedRows:
-    """B rows, the longest of L tokens, as one sequence of T tokens.
+    """B rows, the longest of L tokens, as one sequence of T tokens, in which the indices are places.
 
-    Each of the G prefixes attends to itself. Each of the S suffixes attends to its prefix and to itself. Indices are
-    places in the sequence. Padding points to place 0, and no result that is read depends on it.
+    Each of the G prefixes attends to itself, each of the S suffixes to its prefix and to itself. Padding points to
+    place 0, and no result that is read depends on it.
     """
 
     token_ids: Int[Tensor, "1 T"]
     position_ids: Int[Tensor, "1 T"]
-    places: Int[Tensor, "B L"]
-    """The place in the sequence of every token of every row; 0 after the end of a row."""
+    places: Int[Tensor, "B L"]  # of every token of every row; 0 after the end of a row
     prefixes: Int[Tensor, "G P"]
     suffixes: Int[Tensor, "S C"]
     suffix_keys: Int[Tensor, "S P+C"]
     suffix_sees: Bool[Tensor, "S 1 C P+C"]
-    """Whether a token of a suffix attends to a key. It attends to its whole prefix, and to its suffix up to itself."""
-    origin: Int[Tensor, " T"]
-    """The index of each token in the flattened prefixes followed by the flattened suffixes."""
+    """Whether a token of a suffix attends to a key: to its whole prefix, and to its suffix up to itself."""
+    origin: Int[Tensor, " T"]  # the index of each token in the flattened prefixes followed by the flattened suffixes
 
 
 @dataclass(frozen=True)
@@ -95,10 +89,7 @@ class Family:
 
 
 def families(rows: Sequence[Row]) -> list[Family]:
-    """Divide rows into families so that as many tokens as possible are shared. A family may be a single row.
-
-    The rows are sorted, which makes relatives neighbours, and divided by dynamic programming.
-    """
+    """Divide rows into families so that most tokens are shared, by dynamic programming on sorted rows."""
     # Token ids are not negative, so their big-endian bytes sort in the same order.
     keys = [row.astype(">u4").tobytes() for row in rows]
     order = sorted(range(len(rows)), key=keys.__getitem__)
@@ -180,8 +171,8 @@ _NAME = "cooper_packed_sdpa"
 def enable_packing(model: PreTrainedModel) -> bool:
     """Make `packed_hidden_states` usable on a model. If its result would be different, return False and change nothing.
 
-    It works for causal models with full attention that use PyTorch's SDPA through transformers' attention interface.
-    Differences that the config does not show (a recurrent state, unusual positions) are found with two short rows.
+    It works for causal models with full attention by PyTorch's SDPA through transformers' attention interface. What the
+    config does not show (a recurrent state, unusual positions) is found with two short rows.
     """
     config: Any = model.config
     takes_keywords = getattr(model, "_supports_attention_backend", False)
@@ -192,15 +183,13 @@ def enable_packing(model: PreTrainedModel) -> bool:
     AttentionInterface.register(_NAME, _attention)
     AttentionMaskInterface.register(_NAME, sdpa_mask)
     model.set_attn_implementation(_NAME)
-    if not _agrees(model):
+    if not (agrees := _agrees(model)):
         model.set_attn_implementation("sdpa")
-        return False
-    return True
+    return agrees
 
 
 def packed_hidden_states(model: PreTrainedModel, packed: PackedRows) -> Float[Tensor, "T H"]:
-    """Last hidden states of the packed sequence."""
-    # Made once for all layers, in the type of the attention, because autograd keeps the inputs of each layer.
+    # The bias is made once, in the type of the attention, because autograd keeps the inputs of each layer.
     kind = model.device.type
     halved = torch.is_autocast_enabled(kind) and not _stays_float32(model.device)
     dtype = torch.get_autocast_dtype(kind) if halved else model.dtype
@@ -218,15 +207,10 @@ def packed_hidden_states(model: PreTrainedModel, packed: PackedRows) -> Float[Te
 
 
 def _attention(
-    module: nn.Module,
-    query: Float[Tensor, "B heads T size"],
-    key: Float[Tensor, "B kv_heads T size"],
-    value: Float[Tensor, "B kv_heads T size"],
-    attention_mask: Tensor | None,
-    packed_rows: PackedRows | None = None,
-    packed_bias: Float[Tensor, "S 1 C P+C"] | None = None,
-    **settings: Any,
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **settings: Any
 ) -> tuple[Float[Tensor, "B T heads size"], None]:
+    """Query [B, heads, T, size], key and value [B, kv_heads, T, size]; a packed bias [S, 1, C, P+C]."""
+    packed_rows, packed_bias = settings.pop("packed_rows", None), settings.pop("packed_bias", None)
     if packed_rows is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
     in_float32 = torch.is_autocast_enabled("cpu") and _stays_float32(query.device)
@@ -246,14 +230,9 @@ def _stays_float32(device: torch.device) -> bool:
 
 
 def _attend(
-    q: Float[Tensor, "T heads size"],
-    k: Float[Tensor, "T kv_heads size"],
-    v: Float[Tensor, "T kv_heads size"],
-    queries: Int[Tensor, "N C"],
-    keys: Int[Tensor, "N L"],
-    **how: Any,
+    q: Tensor, k: Tensor, v: Tensor, queries: Int[Tensor, "N C"], keys: Int[Tensor, "N L"], **how: Any
 ) -> Float[Tensor, "N C heads size"]:
-    """Attention of the tokens at the places `queries` to the tokens at the places `keys`."""
+    """Attention of the tokens [T, heads, size] at the places `queries` to those [T, kv_heads, size] at `keys`."""
     rows_k, rows_v = _take(k, keys).transpose(1, 2), _take(v, keys).transpose(1, 2)
     rows_q = _take(q, queries).unflatten(2, (k.shape[1], -1))
     # The query heads that share a key head take turns, so neither keys nor bias are repeated.
@@ -274,8 +253,8 @@ def _agrees(model: PreTrainedModel) -> bool:
     rows = [np.array([0, 1, 2, 3, 4, 5]), np.array([0, 1, 2, 4, 3])]
     packed = pack_rows(rows, model.device)
     hidden = packed_hidden_states(model, packed)
-    for row, places in zip(rows, packed.places, strict=True):
-        plain = model.base_model(torch.from_numpy(row)[None].to(model.device), use_cache=False).last_hidden_state[0]
-        if not torch.allclose(hidden[places[: len(row)]], plain, rtol=1e-3, atol=1e-3):
-            return False
-    return True
+    plain = (model.base_model(torch.from_numpy(row)[None].to(model.device), use_cache=False) for row in rows)
+    return all(
+        torch.allclose(hidden[places[: len(row)]], alone.last_hidden_state[0], rtol=1e-3, atol=1e-3)
+        for row, places, alone in zip(rows, packed.places, plain, strict=True)
+    )

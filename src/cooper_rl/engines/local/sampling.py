@@ -1,8 +1,5 @@
-"""Draws tokens: filters, reproducible random numbers, and when a completion ends.
-
-The filters (top-k, top-p, min-p) are pure functions from logits to logits: a dropped token gets `-inf`. They follow the
-temperature in the order of Hugging Face `generate`: top-k, top-p, min-p, each on the renormalised output of the one
-before. (vLLM applies min-p first; the results differ only if several filters are on.)
+"""Draws tokens: filters, reproducible random numbers, and when a completion ends. Filters follow the temperature in the
+order of Hugging Face `generate`: top-k, top-p, min-p, each on the renormalised output of the one before.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,21 +13,18 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from cooper_rl.engines.config import SamplingParams
 
-NUCLEUS_CANDIDATES = 1024
-"""Top-p first looks at this many of the most likely tokens. It sorts the whole vocabulary only if they are too few."""
-_CHUNK = 64
-"""Random numbers of a row that are drawn at once."""
-_BLOCK = 256
-"""Number of vocabulary tokens that are summed up together."""
-_SLACK = 16
-"""Characters decoded beyond the length of a stop string. The first ones may be wrong without their left neighbour."""
+Logits = Float[Tensor, "rows vocab"]
+Rows = Float[Tensor, " rows"]
+
+NUCLEUS_CANDIDATES = 1024  # most likely tokens that top-p looks at before it sorts the whole vocabulary
+_CHUNK = 64  # random numbers of a row that are drawn at once
+_BLOCK = 256  # vocabulary tokens that are summed up together
+_SLACK = 16  # characters decoded beyond a stop string: the first may be wrong without their left neighbour
 
 
 class RowNoise:
-    """One stream of uniform numbers per completion, keyed by (seed, prompt index, sample index).
-
-    So the randomness of a completion does not depend on the rows beside it, on how rows are divided into batches, or on
-    the device. The generator is Philox-4x64 (Salmon et al. 2011).
+    """One stream of uniform numbers per completion, keyed by (seed, prompt index, sample index), of Philox-4x64 (Salmon
+    et al. 2011). So the randomness of a completion depends neither on the rest of the batch nor on the device.
     """
 
     def __init__(self, seed: int, keys: Sequence[tuple[int, int]]) -> None:
@@ -49,16 +43,12 @@ class RowNoise:
 
 
 def draw_tokens(
-    logits: Float[Tensor, "rows vocab"],
-    uniforms: Float[Tensor, " rows"],
-    params: SamplingParams,
-    forbidden: Int[Tensor, " tokens"] | None = None,
-) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
+    logits: Logits, uniforms: Rows, params: SamplingParams, forbidden: Int[Tensor, " tokens"] | None = None
+) -> tuple[Int[Tensor, " rows"], Rows]:
     """Draw one token per row; return token ids and their log-probabilities (nats).
 
-    The log-probabilities are log softmax(logits / temperature), as in a learner, or log softmax(logits) at temperature
-    0. The filters and the `forbidden` tokens decide what can be drawn; they do not change the log-probabilities.
-    Raises FloatingPointError if the model's logits have no softmax (NaN or infinite).
+    These are log softmax(logits / temperature), as in a learner, or log softmax(logits) at temperature 0, whatever the
+    filters and the `forbidden` tokens. Raises FloatingPointError for logits that are not finite.
     """
     logits = logits.float()
     if params.temperature not in (0, 1):
@@ -84,21 +74,19 @@ def draw_tokens(
     return tokens.squeeze(-1), logprobs
 
 
-def _weights(logits: Float[Tensor, "rows vocab"]) -> Float[Tensor, "rows vocab"]:
+def _weights(logits: Logits) -> Logits:
     return (logits - logits.amax(dim=-1, keepdim=True)).exp_()
 
 
-def _without(forbidden: Int[Tensor, " tokens"] | None, logits: Float[Tensor, "rows vocab"]) -> Tensor:
+def _without(forbidden: Int[Tensor, " tokens"] | None, logits: Logits) -> Logits:
     return logits if forbidden is None else logits.index_fill(1, forbidden, -torch.inf)
 
 
-def invert_cumulative(
-    weights: Float[Tensor, "rows vocab"], uniforms: Float[Tensor, " rows"]
-) -> Int[Tensor, "rows one"]:
+def invert_cumulative(weights: Logits, uniforms: Rows) -> Int[Tensor, "rows one"]:
     """The first token whose cumulative weight exceeds `uniforms` times the row's total. Its weight is never 0.
 
-    The sums are taken in float64 if the device has it, because a float32 sum over 1e5 tokens would lose the unlikely
-    ones. The sums of whole blocks tell which block the token is in, and only that one is searched token by token.
+    Sums are in float64 if the device has it, as a float32 sum over 1e5 tokens would lose the unlikely ones. Those of
+    whole blocks tell which block the token is in, and only that one is searched token by token.
     """
     dtype = torch.float32 if weights.device.type == "mps" else torch.float64
     # 1 - eps/2 is the largest number below 1. Without it, rounding to float32 could turn a uniform number into 1.
@@ -122,7 +110,7 @@ def invert_cumulative(
     return (block * _BLOCK + torch.minimum(place, last)).clamp(max=weights.shape[-1] - 1)
 
 
-def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "rows vocab"]:
+def keep_top_k(logits: Logits, k: int) -> Logits:
     """Keep the `k` most likely tokens of each row, and those tied with the last of them (Fan et al. 2018)."""
     if k >= logits.shape[-1]:
         return logits
@@ -130,11 +118,8 @@ def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "ro
     return logits.masked_fill(logits < threshold, -torch.inf)
 
 
-def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "rows vocab"]:
-    """Keep the smallest set of most likely tokens whose probability reaches `p` (Holtzman et al. 2020).
-
-    It is never empty. Among tied tokens at the border, it may take either.
-    """
+def keep_top_p(logits: Logits, p: float) -> Logits:
+    """Keep the smallest set of most likely tokens whose probability reaches `p` (Holtzman et al. 2020), never none."""
     count = min(NUCLEUS_CANDIDATES, logits.shape[-1])
     total = logits.logsumexp(dim=-1, keepdim=True)
     candidates, order = logits.topk(count, dim=-1)
@@ -149,14 +134,13 @@ def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "
     return kept.scatter_(-1, order, candidates.masked_fill(~inside, -torch.inf))
 
 
-def keep_min_p(logits: Float[Tensor, "rows vocab"], min_p: float) -> Float[Tensor, "rows vocab"]:
+def keep_min_p(logits: Logits, min_p: float) -> Logits:
     """Keep the tokens at least `min_p` times as likely as the most likely one (Nguyen et al. 2024)."""
     threshold = logits.amax(dim=-1, keepdim=True) + torch.tensor(min_p).log().item()
     return logits.masked_fill(logits < threshold, -torch.inf)
 
 
-def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -> Float[Tensor, "rows vocab"]:
-    """The logits, already divided by the temperature, after the filters of `params`: the same tensor if none is on."""
+def filter_logits(logits: Logits, params: SamplingParams) -> Logits:
     if params.top_k > 0:
         logits = keep_top_k(logits, params.top_k)
     if params.top_p < 1:
@@ -167,21 +151,16 @@ def filter_logits(logits: Float[Tensor, "rows vocab"], params: SamplingParams) -
 
 
 def end_of_sequence_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """The end-of-sequence tokens of a model's generation config and of the tokenizer."""
     declared: list[Any] = [getattr(generation, "eos_token_id", None), tokenizer.eos_token_id]
     return {id for ids in declared if ids is not None for id in ([ids] if isinstance(ids, int) else ids)}
 
 
 class StopRule:
-    """Decides whether the last token ends a completion, and gives the text of a completion.
-
-    A stop string that is itself a special token of the tokenizer (`<|im_end|>`) stops by its token id, since
-    special tokens are not part of the text.
+    """Whether the last token ends a completion, and a completion's text. A stop string that is a special token
+    (`<|im_end|>`) stops by its id, since the text has no such tokens.
     """
 
-    def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, params: SamplingParams, end_of_sequence: Iterable[int]
-    ) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, params: SamplingParams, end_of_sequence: Iterable[int]):
         special = dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
         stops = [special[text] for text in params.stop if text in special]
         self.token_ids = {*end_of_sequence, *params.stop_token_ids, *stops}
@@ -198,7 +177,6 @@ class StopRule:
         return bool(self.stop_at(last)[0] or (self.may_end_a_text(last)[0] and self.ends_a_text(token_ids)))
 
     def stop_at(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
-        """Whether each of these tokens stops a completion by itself."""
         return np.isin(last, self._stop_ids)
 
     def may_end_a_text(self, last: Int[np.ndarray, " R"]) -> Bool[np.ndarray, " R"]:
@@ -224,14 +202,11 @@ class StopRule:
         return [text[: min(its, default=None)] for text, its in zip(texts, starts, strict=True)]
 
     def _may_complete(self, token_id: int) -> bool:
-        """Whether a token alone could add the last character of a stop string.
-
-        It could if it decodes to part of a character (U+FFFD); and a decoder may strip the spaces of a single token.
-        """
+        """Whether a token alone could add the last character of a stop string. A decoder may strip its spaces."""
         if token_id not in self._can_complete:
             piece = self._decode([token_id])
             some = any(last.isspace() or last in piece for last in self._last_characters)
-            self._can_complete[token_id] = some or "\ufffd" in piece
+            self._can_complete[token_id] = some or "\ufffd" in piece  # part of a character
         return self._can_complete[token_id]
 
     def _decode(self, token_ids: Sequence[int] | Int[np.ndarray, " T"]) -> str:

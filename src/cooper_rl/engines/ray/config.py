@@ -17,20 +17,15 @@ from cooper_rl.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from cooper_rl.engines.base import Sampler
     from cooper_rl.engines.config import LearnerConfig, SamplingParams
-    from cooper_rl.engines.ray.learners import RemotePolicyLearner, RemoteRewardModelLearner, RemoteSampler
-    from cooper_rl.engines.ray.ranks import RankGroup
+    from cooper_rl.engines.ray.ranks import RankGroup, RemotePolicyLearner, RemoteRewardModelLearner, RemoteSampler
     from cooper_rl.engines.ray.session import Session
-    from cooper_rl.engines.ray.vllm_engines import RayEngines
     from cooper_rl.engines.vllm.sampler import VllmSampler
 
 SAMPLERS = Kinds("sampler", "cooper_rl.engines.ray.config", ["check", "processes", "sampler"], default="native")
-"""The kinds of `engine.samplers`."""
 
 
 @dataclass(frozen=True)
-class Resources:
-    """CPU cores and GPUs that one process reserves."""
-
+class Resources:  # of one process
     cpus: float
     gpus: float
 
@@ -40,9 +35,7 @@ class Samplers(Protocol):
 
     def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None: ...
 
-    def processes(self, on_gpus: bool) -> tuple[int, Resources]:
-        """The number of processes besides the policy's, and what each reserves in a cluster with GPUs, or without."""
-        ...
+    def processes(self, on_gpus: bool) -> tuple[int, Resources]: ...  # besides the policy's, and what each reserves
 
     def sampler(self, session: Session, policy: LearnerConfig, max_rows: int) -> Sampler: ...
 
@@ -53,14 +46,13 @@ class NativeSamplers(Config):
 
     kind: Literal["native"] = "native"
 
-    def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
-        """Nothing: they take what the policy's processes take."""
+    def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None: ...
 
     def processes(self, on_gpus: bool) -> tuple[int, Resources]:
         return 0, Resources(cpus=0, gpus=0)
 
     def sampler(self, session: Session, policy: LearnerConfig, max_rows: int) -> RemoteSampler:
-        from cooper_rl.engines.ray.learners import RemoteSampler  # noqa: PLC0415
+        from cooper_rl.engines.ray.ranks import RemoteSampler  # noqa: PLC0415
 
         return RemoteSampler(session.groups[0], policy, max_rows)
 
@@ -160,37 +152,30 @@ class ClusterEngine(Config):
             self._session = None
 
     def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RemotePolicyLearner:
-        from cooper_rl.engines.ray.learners import RemotePolicyLearner  # noqa: PLC0415
+        from cooper_rl.engines.ray.ranks import RemotePolicyLearner  # noqa: PLC0415
 
         _check_adapter(config, trainable)
         return RemotePolicyLearner(self.policy_group, config, total_steps, trainable)
 
     def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> RemoteRewardModelLearner:
-        from cooper_rl.engines.ray.learners import RemoteRewardModelLearner  # noqa: PLC0415
+        from cooper_rl.engines.ray.ranks import RemoteRewardModelLearner  # noqa: PLC0415
 
         _check_adapter(config, trainable)
         return RemoteRewardModelLearner(self.reward_model_group, config, total_steps, trainable)
 
     def sampler(self, policy: LearnerConfig, max_rows: int) -> Sampler:
-        return self.samplers.sampler(self._opened, policy, max_rows)
+        return self.samplers.sampler(self.session, policy, max_rows)
 
     @property
     def policy_group(self) -> RankGroup:
-        """The processes of the policy, its reference and the sampler."""
-        return self._opened.groups[0]
+        return self.session.groups[0]
 
     @property
     def reward_model_group(self) -> RankGroup:
-        """The processes of the reward models."""
-        return self._opened.groups[-1]
+        return self.session.groups[-1]
 
     @property
-    def engines(self) -> RayEngines | None:
-        """The vLLM engines, if they are the samplers."""
-        return self._opened.engines
-
-    @property
-    def _opened(self) -> Session:
+    def session(self) -> Session:
         if self._session is None:
             raise RuntimeError("the cluster engine is not open; call open(directory) first, and close() at the end")
         return self._session

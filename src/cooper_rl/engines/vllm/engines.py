@@ -23,15 +23,12 @@ from cooper_rl.engines.vllm import OLDEST, VllmConfig, version_numbers
 from cooper_rl.errors import InputError
 
 HEALTH_POLL_S = 1.0
-"""Seconds between two checks whether a server is back."""
 
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """A request for one completion; `params` are vLLM's SamplingParams as plain data."""
-
     prompt: list[int]
-    params: dict[str, Any]
+    params: dict[str, Any]  # vLLM's SamplingParams as plain data
 
 
 @dataclass(frozen=True)
@@ -76,10 +73,7 @@ class InferenceEngine(Protocol):
 
 
 class OfflineEngine:
-    """vLLM's offline class, `LLM`, in this process. It starts with the weights of a model folder or the hub.
-
-    Its weights are all its state, so it may be killed and restarted.
-    """
+    """vLLM's offline class, `LLM`, in this process. Its weights are all its state: it may be killed and restarted."""
 
     elsewhere = False
     restarts = 0
@@ -118,26 +112,21 @@ class OfflineEngine:
             worker_extension_cls=EXTENSION,
         )
         torch.set_num_threads = set_num_threads  # on a CPU vLLM replaces it by a function that does nothing
+        self.workers = config.tensor_parallel
         self.context: int = self._llm.model_config.max_model_len
         self.dtype: torch.dtype = self._llm.model_config.dtype
-        self.workers = config.tensor_parallel
 
     def generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
         prompts: Any = [{"prompt_token_ids": request.prompt} for request in requests]
         params = [self._params(**request.params, flat_logprobs=True) for request in requests]
-        found = [one.outputs[0] for one in self._llm.generate(prompts, params, use_tqdm=False)]
+        found: Any = [one.outputs[0] for one in self._llm.generate(prompts, params, use_tqdm=False)]
+        versions = [[span.version for span in one.weight_versions or ()] for one in found]
         return [
-            DrawnCompletion(
-                token_ids=list(one.token_ids),
-                logprobs=one.logprobs.logprobs,  # pyright: ignore - flat, with one number a token
-                finish_reason=one.finish_reason,
-                versions=[span.version for span in one.weight_versions or ()],
-            )
-            for one in found
+            DrawnCompletion(list(one.token_ids), one.logprobs.logprobs, one.finish_reason, its_own)
+            for one, its_own in zip(found, versions, strict=True)
         ]
 
-    def wait_until_back(self) -> None:
-        """Nothing: the engine lives as long as this process."""
+    def wait_until_back(self) -> None: ...  # the engine lives as long as this process
 
     def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
         takes_record = verb in ("init_weight_transfer_engine", "update_weights")
@@ -172,8 +161,7 @@ class RemoteEngine:
             served = self._call("GET", "/v1/models")["data"][0]
             version = self._call("GET", "/version")["version"]
         self.context: int = served["max_model_len"]
-        self.model: str = served["root"]
-        """The folder or name that the server was started with."""
+        self.model: str = served["root"]  # the folder or name that it was started with
         if version_numbers(version) < OLDEST:
             raise InputError(
                 f"url: the server at {url} is vLLM {version}; its weight transfer needs {OLDEST[0]}.{OLDEST[1]}"
@@ -192,10 +180,7 @@ class RemoteEngine:
         return RemoteEngine, (self._config, self._backend)  # another process opens connections of its own
 
     def check_serves(self, model: str) -> None:
-        """Raises InputError where the server has another model.
-
-        Weights of another shape would fail at the first push, and other tokens would not fail at all.
-        """
+        """Raises InputError where the server has another model: one with other tokens would not fail at all."""
         if local_folder(model) is not None and Path(self.model).is_dir():
             own, served = (load_tokenizer(path).get_vocab() for path in (model, self.model))
             if own != served:
@@ -214,12 +199,9 @@ class RemoteEngine:
             async with slots:
                 body = {"token_ids": request.prompt, "sampling_params": request.params}
                 choice = _json_of(await http.post("/inference/v1/generate", json=body))["choices"][0]
-            return DrawnCompletion(
-                token_ids=choice["token_ids"],
-                logprobs=[token["logprob"] for token in choice["logprobs"]["content"]],
-                finish_reason=choice["finish_reason"],
-                versions=[span["version"] for span in choice["weight_versions"] or ()],
-            )
+            logprobs = [token["logprob"] for token in choice["logprobs"]["content"]]
+            versions = [span["version"] for span in choice["weight_versions"] or ()]
+            return DrawnCompletion(choice["token_ids"], logprobs, choice["finish_reason"], versions)
 
         async with httpx.AsyncClient(base_url=self.url, timeout=self._config.timeout_s, limits=limits) as http:
             try:
@@ -233,7 +215,6 @@ class RemoteEngine:
         return [task.result() for task in tasks]
 
     def wait_until_back(self) -> None:
-        """Wait for a server that is being restarted. Raises EngineLost after `timeout_s`."""
         end = time.monotonic() + self._config.timeout_s
         while True:
             try:
@@ -269,7 +250,6 @@ def _json_of(response: httpx.Response) -> Any:
 
 @contextmanager
 def _refused(what: str, remedy: str) -> Iterator[None]:
-    """Say what a server does not do, why, and the remedy, where a call fails."""
     try:
         yield
     except (RuntimeError, LookupError) as error:
@@ -277,7 +257,6 @@ def _refused(what: str, remedy: str) -> Iterator[None]:
 
 
 def _check_settings(url: str, described: dict[str, Any], backend: str) -> None:
-    """Raises InputError for settings of a server under which it would draw or report something else."""
     mode = described["model_config"]["logprobs_mode"]
     if mode != "processed_logprobs":
         raise InputError(

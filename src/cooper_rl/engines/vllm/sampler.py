@@ -10,7 +10,8 @@ from uuid import uuid4
 import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, WeightSender, sample_at_once
+from cooper_rl.data.prompts import completion_limits
+from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
@@ -23,7 +24,6 @@ from cooper_rl.engines.vllm.engines import (
     RemoteEngine,
 )
 from cooper_rl.engines.vllm.weight_sync import VllmWeightSender, WeightPushError
-from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
@@ -33,14 +33,10 @@ COUNTED: tuple[str, ...] = ("engine/reconnections", "engine/failed_pushes", "tim
 Start = Callable[[str, VllmConfig, str], InferenceEngine]
 """Starts an engine, given the model, the settings and the transfer's backend."""
 Connect = Callable[[InferenceEngine, VllmConfig, str, PolicyLearner], WeightSender]
-"""Connects a learner to an engine that `Start` has returned, or to a `RemoteEngine`.
-
-Raises TypeError for a learner whose weights it cannot send, WeightPushError where the engine cannot be reached.
-"""
+"""Connects a learner to an engine. Raises TypeError for one whose weights it cannot send, and WeightPushError."""
 
 
 def connect_here(engine: InferenceEngine, config: VllmConfig, backend: str, learner: PolicyLearner) -> WeightSender:
-    """Connect a learner whose model is in this process."""
     model = getattr(learner, "model", None)
     if not isinstance(model, PreTrainedModel):
         raise TypeError(f"the vLLM sampler needs a learner with a `model` in this process, not {learner!r}")
@@ -50,10 +46,8 @@ def connect_here(engine: InferenceEngine, config: VllmConfig, backend: str, lear
 def build_sampler(
     model: str, config: VllmConfig, auto: str, start: Start = OfflineEngine, connect: Connect = connect_here
 ) -> "VllmSampler":
-    """Start an engine with a model folder or a model of the hub, or find the server at `config.url`.
-
-    `auto` is the backend that `config.transfer: auto` stands for. Raises InputError for a model, a vLLM or a server
-    that does not serve.
+    """Start an engine with a model folder or a model of the hub, or find the server at `config.url`. `auto` is the
+    backend that `config.transfer: auto` stands for. Raises InputError for what does not serve.
     """
     config.check_model(model)
     backend = auto if config.transfer == "auto" else config.transfer
@@ -72,11 +66,7 @@ def build_sampler(
 
 
 class VllmSampler:
-    """Draws with the weights of the last `sync_weights`, and with no others.
-
-    Each push gives the engine's weights a version, and every completion names the version that drew it. An engine that
-    has lost the weights is noticed at the next completion or the next `sync_weights`, which brings them back.
-    """
+    """Draws with the weights of the last `sync_weights` only: each push has a version, which every completion names."""
 
     def __init__(
         self,
@@ -86,27 +76,22 @@ class VllmSampler:
         connect: Callable[[PolicyLearner], WeightSender],
     ):
         self.tokenizer = tokenizer
-        self.version: str | None = None
-        """The version of the engine's weights; None where they are not the learner's."""
+        self.version: str | None = None  # of the engine's weights; None where they are not the learner's
         self._engine, self._end_of_sequence, self._connect = engine, end_of_sequence, connect
         self._sender: WeightSender | None = None
-        self._connected: object = None
-        """The model that `_sender` sends, or the learner where its model is in other processes."""
+        self._connected: object = None  # the model that it sends, or the learner where that is in other processes
         name = uuid4().hex[:8]  # another run's weights in the same engine have other versions
         self._versions = (f"{name}-{push}" for push in count(1))
         self._learner: PolicyLearner | None = None
         self._restarts = engine.restarts  # those until now belong to another sampler
-        self._counts: Metrics = dict.fromkeys(COUNTED, 0.0)
-        """Since the last `take_metrics`."""
+        self._counts: Metrics = dict.fromkeys(COUNTED, 0.0)  # since the last `take_metrics`
         self._thread = ThreadPoolExecutor(1, "vllm-sampler")
 
-    def sample(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
-        """See `Sampler`. vLLM applies `min_p` before the other filters.
+    def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> Samples:
+        """See `Sampler`. vLLM applies `min_p` before the other filters, and logprobs are NaN under any of them.
 
-        Log-probabilities are NaN where some tokens could not be drawn (`SamplingParams.truncations`). An engine that
-        was lost meanwhile gets its weights again, once, and draws from the beginning. Raises InputError for a prompt
-        that is empty or leaves no room, FloatingPointError for a model without finite logits, and EngineLost where the
-        engine does not come back.
+        An engine that was lost meanwhile gets its weights again, once, and draws from the beginning. Raises InputError
+        for a prompt that is empty or leaves no room, FloatingPointError for logits that are not finite, EngineLost.
         """
         try:
             return self._draw(prompts, n, params, seed)
@@ -116,13 +101,13 @@ class VllmSampler:
             self.sync_weights(self._learner)
             return self._draw(prompts, n, params, seed)
 
-    def submit(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
+    def submit(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
         """See `AheadSampler`. Where the engine is lost, the future raises EngineLost: the learner may have moved on."""
         if not self._engine.elsewhere:
             return sample_at_once(self, prompts, n, params, seed)
         return self._thread.submit(self._draw, prompts, n, params, seed)
 
-    def _draw(self, prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, seed: int) -> Samples:
+    def _draw(self, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> Samples:
         if self.version is None:
             raise RuntimeError("the engine does not hold the policy's weights: call sync_weights first")
         rule = StopRule(self.tokenizer, params, self._end_of_sequence)
@@ -137,9 +122,8 @@ class VllmSampler:
     def sync_weights(self, learner: PolicyLearner) -> None:
         """Send the learner's weights to the engine, and check that the engine has them.
 
-        A push that fails is repeated once, over a new connection. Raises TypeError for a learner whose weights cannot
-        be sent from here, and WeightPushError where the push fails again (EngineLost if the engine is elsewhere). The
-        sampler then refuses to draw until another push succeeds.
+        A push that fails is repeated once, over a new connection; then it raises WeightPushError (EngineLost if the
+        engine is elsewhere), and there is no drawing until another succeeds. Raises TypeError as `Connect` does.
         """
         start, source = time.perf_counter(), getattr(learner, "model", learner)
         for attempt in (1, 2):
@@ -179,19 +163,15 @@ class VllmSampler:
             self._disconnect()
 
     def take_metrics(self) -> Metrics:
-        """See `MeasuredSampler`: restarts, reconnections, failed pushes, and seconds of all pushes."""
         taken = {"engine/restarts": float(self._engine.restarts - self._restarts), **self._counts}
         self._restarts, self._counts = self._engine.restarts, dict.fromkeys(COUNTED, 0.0)
         return taken
 
 
 def _requests(
-    prompts: Sequence[Sequence[int]], n: int, params: SamplingParams, rule: StopRule, context: int, seed: int
+    prompts: Prompts, n: int, params: SamplingParams, rule: StopRule, context: int, seed: int
 ) -> list[CompletionRequest]:
-    """`n` requests for each prompt. Raises InputError for a prompt that is empty or fills the `context`.
-
-    Equal seeds draw equal noise in vLLM, so every completion gets a seed of its own from the step's seed and its place.
-    """
+    """`n` requests for each prompt. Raises InputError for a prompt that is empty or fills the `context`."""
     shared = {
         **params.model_dump(include={"temperature", "top_p", "top_k", "min_p"}),
         "logprobs": 0,  # of the token drawn alone
@@ -200,35 +180,27 @@ def _requests(
         "ignore_eos": True,  # `stop_token_ids` lists the tokens that end a completion
         "detokenize": bool(rule.strings),
     }
+    full = (
+        f"the engine's context is {context}: nothing could follow it. "
+        "Shorten or drop the prompt, raise max_model_len, or choose a model with a longer context"
+    )
     wanted = []
-    for index, prompt in enumerate(prompts):
-        if len(prompt) == 0:
-            raise InputError(f"prompt {index} is empty: the model needs at least one token to continue from")
-        if len(prompt) >= context:
-            raise InputError(
-                f"prompt {index} has {len(prompt)} tokens and the engine's context is {context}: nothing could follow "
-                "it. Shorten or drop the prompt, raise max_model_len, or choose a model with a longer context"
-            )
-        limit = min(params.max_tokens, context - len(prompt))
+    for index, limit in enumerate(completion_limits(prompts, params.max_tokens, context, full)):
+        prompt = [int(token) for token in prompts[index]]
         for sample in range(n):
             own = {"max_tokens": limit, "min_tokens": min(params.min_tokens, limit), "seed": _seed(seed, index, sample)}
-            wanted.append(CompletionRequest([int(token) for token in prompt], shared | own))
+            wanted.append(CompletionRequest(prompt, shared | own))
     return wanted
 
 
 def _seed(seed: int, prompt: int, sample: int) -> int:
-    """A seed of 63 bits; neighbouring seeds and places give unrelated ones."""
+    """63 bits, for each completion its own: equal seeds draw equal noise in vLLM."""
     state = np.random.SeedSequence([seed % 2**64, prompt, sample]).generate_state(1, np.uint64)
     return int(state[0] >> np.uint64(1))
 
 
 def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: StopRule) -> Samples:
-    """Convert the answers to the learner's conventions.
-
-    vLLM's `processed_logprobs` are log softmax(logits / temperature) over the tokens that may be drawn. They equal a
-    learner's where every token may be drawn; otherwise they compare with nothing, and are NaN here. Raises
-    FloatingPointError for log-probabilities that are not finite, RuntimeError for a completion that was given up.
-    """
+    """Raises FloatingPointError for log-probabilities that are not finite, RuntimeError for a completion given up."""
     given_up = next((one for one in drawn if one.finish_reason not in ("stop", "length")), None)
     if given_up is not None:
         raise RuntimeError(f"vLLM ended a completion with finish_reason {given_up.finish_reason!r}")
@@ -240,7 +212,7 @@ def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: Sto
         raise FloatingPointError("the sampled model's logits are not finite: its weights have probably diverged")
     return Samples(
         token_ids=token_ids,
-        logprobs=np.full_like(logprobs, np.nan) if params.truncations else logprobs,
+        logprobs=np.full_like(logprobs, np.nan) if params.truncations else logprobs,  # vLLM's are of what may be drawn
         stopped=np.array([stopped for _, stopped in cut], bool),
         texts=rule.texts([ids for ids, _ in cut]),
     )
@@ -249,8 +221,7 @@ def _samples(drawn: Sequence[DrawnCompletion], params: SamplingParams, rule: Sto
 def _cut(one: DrawnCompletion, params: SamplingParams, rule: StopRule) -> tuple[list[int], bool]:
     """Tokens, and whether they were stopped. vLLM ignores stop strings before `min_tokens`; here they always stop."""
     ids = list(one.token_ids)
-    if rule.strings and params.min_tokens:
-        for length in range(1, min(params.min_tokens, len(ids)) + 1):
-            if rule.reached(ids[:length]):
-                return ids[:length], True
+    early = range(1, min(params.min_tokens, len(ids)) + 1) if rule.strings else ()
+    if end := next((length for length in early if rule.reached(ids[:length])), None):
+        return ids[:end], True
     return ids, one.finish_reason == "stop"

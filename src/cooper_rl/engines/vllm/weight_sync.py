@@ -1,8 +1,5 @@
-"""Weights of a learner on their way into vLLM engines, and the backend `gloo` for CPUs.
-
-vLLM's weight-transfer API has four verbs (`init_weight_transfer_engine`, `start_weight_update`, `update_weights`,
-`finish_weight_update`) and a backend with a sending and a receiving half, which both sides look up by name. `nccl` and
-`ipc` are vLLM's own. `gloo` is ours, and importing this file registers it; a worker imports it because of `EXTENSION`.
+"""Weights of a learner on their way into vLLM engines. vLLM's weight-transfer API has four verbs, those of `_Client`,
+and backends with a sending and a receiving half: its own `nccl` and `ipc`, and our `gloo`, registered by this import.
 """
 
 # vLLM has an environment of its own, where types are not checked.
@@ -37,8 +34,7 @@ from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.engines import InferenceEngine
 
 EXTENSION = f"{__name__}.Extension"
-UNFINISHED = "unfinished "
-"""Prefix of an engine's version while its weights change, and after a push that was cut."""
+UNFINISHED = "unfinished "  # prefix of an engine's version while its weights change, and after a push that was cut
 
 
 class Extension:
@@ -50,9 +46,7 @@ class WeightPushError(RuntimeError):
 
 
 class ModelWeights(WeightSource):
-    """The weights of a Hugging Face model under their checkpoint names, gathered where they are sharded.
-
-    They are sent in `dtype`, the engine's own. A low-rank adapter (peft) is merged into the weights on the way.
+    """The weights of a Hugging Face model under their checkpoint names, in the engine's `dtype`, adapter included.
 
     All ranks of a sharded model gather each weight together. Rank 0 may stop in the middle of a pass because an engine
     died, and the others would wait for it: `finish_pass` goes through the rest.
@@ -60,11 +54,9 @@ class ModelWeights(WeightSource):
 
     def __init__(self, model: nn.Module, dtype: torch.dtype):
         self._model, self._dtype = model, dtype
-        self.begun: Iterator[tuple[str, Tensor]] | None = None
-        """The pass of a push, once it has begun."""
+        self.begun: Iterator[tuple[str, Tensor]] | None = None  # the pass of a push
 
     def metadata(self) -> list[ParamMeta]:
-        """Name, type and shape of each weight, in the order of the pass."""
         named = [(name, p) for name, p in self._model.named_parameters() if ".lora_" not in name]
         return [ParamMeta(name.replace(".base_layer.", "."), self._dtype, tuple(p.shape)) for name, p in named]
 
@@ -74,22 +66,17 @@ class ModelWeights(WeightSource):
             yield name, weight.to(self._dtype)
 
     def finish_pass(self) -> None:
-        """Gather what a failed pass has left over."""
         with suppress(Exception):  # the error of the pass says more
             for _ in self.begun or self:
                 pass
 
 
 class VllmWeightSender:
-    """The learner's end of one transfer (`WeightSender`); every rank of a sharded learner has one.
-
-    `backend` is `gloo`, `nccl` or `ipc`; the engines reach rank 0 at `config.transfer_host`. A sender whose push has
-    failed is of no more use: make another, which ends the update that the engines have begun.
+    """The learner's end of one transfer (`WeightSender`), in every rank. One whose push has failed is of no more use:
+    make another, which ends the update that the engines have begun.
     """
 
-    def __init__(
-        self, engine: InferenceEngine, config: VllmConfig, backend: str, model: nn.Module, rank: int = 0
-    ) -> None:
+    def __init__(self, engine: InferenceEngine, config: VllmConfig, backend: str, model: nn.Module, rank: int = 0):
         """Raises WeightPushError where the engines cannot be reached."""
         self._engine, self._rank = engine, rank
         self._client = _Client(engine)
@@ -113,10 +100,7 @@ class VllmWeightSender:
             raise WeightPushError(f"the engines could not be reached for their weights: {error}") from error
 
     def sync_weights(self, version: str) -> None:
-        """Send all weights as they are now; every engine reports `version` afterwards.
-
-        Raises WeightPushError where the push fails on the way, or an engine reports another version.
-        """
+        """Send all weights as they are now. Raises WeightPushError where that fails, or an engine says otherwise."""
         self._client.version, self._weights.begun = version, None
         found = [version]
         try:
@@ -188,31 +172,24 @@ class _GlooGroup:
         self._group.broadcast([tensor], options).wait(self._timeout)
 
     def destroy(self) -> None:
-        """Close the connections, so that the others stop waiting."""
-        self._group = None
+        self._group = None  # closes the connections, so that the others stop waiting
 
 
 @dataclass(kw_only=True)
 class GlooInitInfo(NCCLWeightTransferInitInfo):
-    """Address of the group, for a worker that joins it."""
-
     timeout_s: float = 600.0
 
 
-class GlooEngine(NCCLWeightTransferEngine):
-    """The receiving half, in every worker."""
-
+class GlooEngine(NCCLWeightTransferEngine):  # the receiving half, in every worker
     init_info_cls = GlooInitInfo
 
     def init_transfer_engine(self, init_info: GlooInitInfo) -> None:
-        """Join the sender's group, after leaving an earlier one."""
         self.shutdown()
         parallel, address = self.parallel_config, (init_info.master_address, init_info.master_port)
         rank = init_info.rank_offset + parallel.data_parallel_index * parallel.world_size + parallel.rank
         self.model_update_group = _GlooGroup(*address, rank, init_info.world_size, init_info.timeout_s)
 
     def receive_weights(self, update_info: NCCLWeightTransferUpdateInfo) -> None:
-        """Load each tensor as it arrives."""
         group: Any = self.model_update_group
         if group is None:
             raise RuntimeError("no group to receive weights from: the sender has to open one again")
@@ -236,8 +213,6 @@ class GlooEngine(NCCLWeightTransferEngine):
 
 @dataclass
 class GlooTrainerInitInfo(NCCLTrainerInitInfo):
-    """Address of the group, for the sender that opens it."""
-
     backend: ClassVar[str] = "gloo"
     timeout_s: float = 600.0
 
@@ -251,7 +226,6 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
     def trainer_init(
         cls, init_info: GlooTrainerInitInfo, *, client: Any, source: WeightSource | None = None
     ) -> "GlooTrainerEngine":
-        """Open the group; returns when every worker has joined."""
         engine = cls(client=client, source=source, is_sender=init_info.is_sender)
         if engine.is_sender:
             host, port, size = init_info.master_address, init_info.master_port, init_info.world_size
@@ -265,7 +239,6 @@ class GlooTrainerEngine(NCCLTrainerWeightTransferEngine):
         return engine
 
     def send_weights(self) -> None:
-        """One push: the workers receive while this side sends."""
         declared = self.source.metadata()
         if not self.is_sender:
             for _ in self.source:

@@ -1,20 +1,17 @@
-"""Sinks: places that a run's metrics go to besides its folder. Each kind of tracker has a file in this package."""
+"""Sinks: places that a run's metrics go to besides its folder."""
 
-import json
 import logging
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
-
 from cooper_rl.config.base import Config, Kinds
 from cooper_rl.errors import MissingExtraError
-from cooper_rl.persist.durable import sync_tree, write_text
+from cooper_rl.persist.durable import sync_tree
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +19,6 @@ SINKS = Kinds("sink", "cooper_rl.observe.sinks", ["check", "open"])
 """The kinds of `sinks`."""
 PAUSE_S = 60.0
 """Seconds without another attempt after a failure. A server that does not answer can hold up each attempt for long."""
-TRACKERS_FILE = "trackers.json"
-"""The file in a run's folder with the identifier of the run in every tracker."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +35,7 @@ class SinkRun:
 
 
 class Sink:
-    """An open sink. A subclass implements `metrics`, and those other methods that it has a use for.
-
-    An exception that it raises ends the run, unless its configuration says `may_fail`.
-    """
+    """A subclass implements `metrics`, and what else it needs. Its exceptions end the run unless it `may_fail`."""
 
     def metrics(self, step: int, metrics: dict[str, float]) -> None:
         """Take the metrics of a step; step 0 is the evaluation before the first one."""
@@ -89,11 +81,9 @@ class Tolerant(Sink):
     def __init__(self, config: SinkConfig, run: SinkRun, clock: Callable[[], float] = time.monotonic):
         self.failures = 0
         """Attempts to reach the sink that failed."""
-        self._name = SINKS.kind_of(config)
-        self._open = lambda: config.open(run)
+        self._name, self._open, self._clock = SINKS.kind_of(config), lambda: config.open(run), clock
         self._sink: Sink | None = None
-        self._clock = clock
-        self._pause_until = -float("inf")
+        self._pause_until = -inf
         self._unsent: list[tuple[int, dict[str, float]]] = []
         self._attempt(lambda sink: None)
 
@@ -112,7 +102,7 @@ class Tolerant(Sink):
 
     def close(self) -> None:
         """Try once more to send what is left, and close the sink."""
-        self._pause_until = -float("inf")
+        self._pause_until = -inf
         self._attempt(self._send)
         if self._sink is not None:
             self._attempt(lambda sink: sink.close())
@@ -136,75 +126,11 @@ class Tolerant(Sink):
             self.failures += 1
             self._pause_until = self._clock() + PAUSE_S
             if self.failures == 1:
-                logger.warning(
-                    "sinks: %s failed, but the run goes on and tries again; sinks/failures counts this: %s: %s",
-                    self._name,
-                    type(error).__name__,
-                    error,
-                )
-
-
-class TrackerConfig(SinkConfig):
-    """The settings that every tracker has."""
-
-    may_fail: ClassVar[bool] = True
-
-    project: str = "cooper"
-    """Project of the tracker that the run appears in."""
-    run_name: str | None = None
-    """Name of the run in the tracker. The default is the run's `name`."""
-    rollouts_every: int = Field(default=20, ge=0)
-    """Steps between tables of completions; the first step gets one too. 0 sends none."""
-    rollouts_rows: int = Field(default=64, ge=1)
-    """Most completions in a table. The rollout files in the run's folder hold all of them."""
-
-    def shown_name(self, run: SinkRun) -> str:
-        """The run's name in the tracker."""
-        return self.run_name or str(run.settings["name"])
-
-    def wants_rollouts(self, step: int) -> bool:
-        """Whether this step gets a table of completions."""
-        return self.rollouts_every > 0 and (step == 1 or step % self.rollouts_every == 0)
-
-    def table(self, step: int, rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
-        """Column names and cells of a step's first completions, without lists and mappings; None if not finite."""
-        completions = [
-            {"step": step, "problem": row["problem"], "prompt": row["prompt"], "answer": row["answer"], **completion}
-            for row in rows
-            for completion in row["completions"]
-        ][: self.rollouts_rows]
-        cells = [
-            {
-                name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in row.items()
-                if not isinstance(value, list | dict)
-            }
-            for row in completions
-        ]
-        columns = list(dict.fromkeys(name for row in cells for name in row))
-        return columns, [[row.get(name) for name in columns] for row in cells]
-
-    def tracked_id(self, run: SinkRun) -> str | None:
-        """The identifier of the run in this tracker; None for a new run."""
-        return None if run.purge_step is None else _identifiers(run).get(self._place)
-
-    def remember_id(self, run: SinkRun, identifier: str) -> None:
-        """Write the identifier to the run's folder, for a resumed run."""
-        found = _identifiers(run) | {self._place: identifier}
-        write_text(run.directory / TRACKERS_FILE, json.dumps(found, indent=1) + "\n")
-
-    @property
-    def _place(self) -> str:
-        return f"{getattr(self, 'kind')}/{self.project}"  # noqa: B009 - every tracker has a kind
-
-
-def _identifiers(run: SinkRun) -> dict[str, str]:
-    path = run.directory / TRACKERS_FILE
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+                what = f"{self._name} failed, but the run goes on and tries again; sinks/failures counts this"
+                logger.warning("sinks: %s: %s: %s", what, type(error).__name__, error)
 
 
 def is_installed(module: str) -> bool:
-    """Whether the library is installed."""
     found = find_spec(module)
     return found is not None and found.origin is not None  # without one it is a folder that a tracker writes, `wandb/`
 
@@ -229,7 +155,7 @@ class TensorBoard(SinkConfig):
 
 
 class TensorBoardSink(Sink):
-    """Writes scalars. TensorBoard hides older values in the files from the purge step on."""
+    """TensorBoard hides older values in the files from the purge step on."""
 
     def __init__(self, directory: Path, purge_step: int | None):
         from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - settings are checked without torch

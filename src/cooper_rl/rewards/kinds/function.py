@@ -6,7 +6,7 @@ import math
 import reprlib
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from cooper_rl.config.user_functions import EventLoop, gathered, is_async, load_function
+from cooper_rl.config.user_functions import UserFunction
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.base import REWARDS, RewardConfig, Scores
 
@@ -43,8 +43,7 @@ class FunctionReward:
     def __init__(self, path: str, batched: bool = False) -> None:
         self._path = path
         self._batched = batched
-        self._function = load_function(path, ("problems", "completions") if batched else ("problem", "completion"))
-        self._async = EventLoop() if is_async(self._function) else None
+        self._function = UserFunction(path, ("problems", "completions") if batched else ("problem", "completion"))
 
     def score(self, context: StepContext) -> Scores:
         """The function's values. The part and the metric are named after the function.
@@ -57,13 +56,9 @@ class FunctionReward:
         return Scores(values, {name: values}, {f"function/{name}": values.flat.mean().item()})
 
     def _values(self, context: StepContext) -> list[float]:
-        """One finite number per completion."""
         asked = [(group.problem, answer) for group in context.groups for answer in group.answers]
         calls = [([problem for problem, _ in asked], [answer for _, answer in asked])] if self._batched else asked
-        if self._async is None:
-            returned = [self._function(*one) for one in calls]
-        else:
-            returned = self._async.run(lambda: gathered(self._function, calls))
+        returned = self._function.results(calls)
         if self._batched:
             returned = self._one_for_each(returned[0], len(asked))
         return [self._number(value, problem) for value, (problem, _) in zip(returned, asked, strict=True)]

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Literal
 
 from cooper_rl.config.base import Config
@@ -34,8 +33,7 @@ _ANOTHER = re.compile(
 )
 _ANY = re.compile(rf"(?<![\w'\u2019\\])(?:{_LETTER})")
 _NEGATION = re.compile(
-    r"\b(?:not|no|neither|nor|wrong|incorrect|false|eliminate|exclude|except|reject|unlike|cannot|rule out)\b|n't\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:not|no|neither|nor|wrong|incorrect|false|eliminate|exclude|except|reject|unlike|cannot|rule out)\b|n't\b"
 )
 _REJECTED = re.compile(  # "B, not C" chooses B
     r"(?<=[\w)\]])\s*[,;(\u2014-]?\s*(?:and\s+|but\s+)?(?:not|rather than|instead of)\s+[(\[]?[A-J][)\]]?"
@@ -55,18 +53,15 @@ class ChoiceRule(Config):
     kind: Literal["choice"] = "choice"
 
     def build(self) -> ComputedRule:
-        return ComputedRule(_verdict, _objection)
+        return ComputedRule(_verdict, lambda problem: None if _reference(problem) else _NAMES_NONE)
+
+
+_NAMES_NONE = "names no option: it is neither a letter nor the text of an option in the question or the metadata"
 
 
 def _verdict(problem: Problem, text: str) -> Verdict:
     reference = _reference(problem)
     return "unparsed" if reference is None else choice_verdict(reference, text, options_of(problem))
-
-
-def _objection(problem: Problem) -> str | None:
-    if _reference(problem) is None:
-        return "names no option: it is neither a letter nor the text of an option in the question or the metadata"
-    return None
 
 
 def _reference(problem: Problem) -> "Choice | None":
@@ -86,10 +81,9 @@ class Choice:
 
 @lru_cache(maxsize=4096)
 def reference_choice(reference: str) -> Choice | None:
-    """The choice that a reference names: `B`, `(b)`, `B) apple`, `A, C`; None for everything else.
+    """The choice that a reference names: `B`, `(b)`, `B) apple`, `A, C`, whose order counts; None for everything else.
 
-    `b`, `x` and `K` are variables, and `B. Apple` (unlike `B. 12`) may be a name. The order of several letters counts,
-    because the question may ask for it.
+    `b`, `x` and `K` are variables, and `B. Apple` (unlike `B. 12`) may be a name.
     """
     text = bare_text(reference).strip(' *"')
     if single := _SINGLE.fullmatch(text):
@@ -102,12 +96,8 @@ def reference_choice(reference: str) -> Choice | None:
     return Choice(((option.group(1) or option.group(2)).upper(),), plain_text(option.group(3)))
 
 
-def choice_verdict(expected: Choice, completion: str, options: Options = MappingProxyType({})) -> Verdict:
-    """The verdict on `completion`, for which an option's text alone is an answer too.
-
-    It is `unparsed` if the completion gives neither letter nor text: a number in the box may be the text of the right
-    option.
-    """
+def choice_verdict(expected: Choice, completion: str, options: Options) -> Verdict:
+    """The verdict on `completion`, for which an option's text alone is an answer too; `unparsed` for neither."""
     answer = text_answer(completion, letters=True)
     if answer.whole is not None:
         return _free_verdict(expected, answer.whole, options)
@@ -186,14 +176,9 @@ _MARK = re.compile(r"(?<![\w.)])(?:\(\s*([A-J])\s*\)|([A-J])\s*[).:](?=\s|$)|([A
 
 
 def options_of(problem: Problem) -> Options:
-    """The options that a problem lists; empty if there are fewer than two. Metadata takes precedence over the question.
-
-    Options with equal texts and options whose text is a letter are left out, because such a text is ambiguous.
-    """
-    for field in _FIELDS:
-        if found := _listed(problem.metadata.get(field)):
-            return _distinct(found)
-    return _in_question(problem.question)
+    """The options in a problem's metadata or question, without ambiguous texts; empty if fewer than two are listed."""
+    found = next(filter(None, (_listed(problem.metadata.get(field)) for field in _FIELDS)), None)
+    return _distinct(found) if found else _in_question(problem.question)
 
 
 @lru_cache(maxsize=4096)
@@ -229,7 +214,6 @@ def _listed(value: Any) -> list[tuple[str, str]]:
 
 
 def _distinct(options: Iterable[tuple[str, str]]) -> Options:
-    """The options whose text is unambiguous; empty if there are fewer than two options."""
     plain = [(letter, plain_text(text)) for letter, text in options]
     if len(plain) < 2:
         return {}

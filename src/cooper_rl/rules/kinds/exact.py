@@ -31,11 +31,7 @@ class ExactRule(Config):
 
 
 def exact_verdict(reference: str, completion: str) -> Verdict:
-    """The verdict on `completion` against `reference`, a text as `reference_text` gives it.
-
-    The verdict is `unparsed` if the completion gives no answer, or if the reference occurs in a longer answer that
-    only a reader can assess.
-    """
+    """The verdict against a `reference_text`; `unparsed` too if only a reader can assess a longer answer."""
     answer = text_answer(completion)
     if not reference:
         return "unparsed"
@@ -95,7 +91,7 @@ def _is_same(reference: str, text: str, polar: bool = True) -> bool:
 def _is_polar(reference: str, text: str) -> bool:
     """Whether both say yes or both say no, and the text goes on to say why: "Yes, because ..."."""
     expected, polar = plain_text(reference), _POLAR.match(text.strip(" *\"'"))
-    if expected not in _AGAINST or not polar or polar.group(1).casefold() != expected:
+    if polar is None or expected not in _AGAINST or polar.group(1).casefold() != expected:
         return False
     return not _AGAINST[expected].search(polar.group(2))
 
@@ -110,5 +106,4 @@ def _difference(reference: str, text: str) -> Verdict:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text without figures, in alphabetical order."""
     return [] if re.search(r"\d", text) else sorted(re.findall(r"\w+", without_accents(text)))

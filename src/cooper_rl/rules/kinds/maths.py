@@ -26,15 +26,11 @@ class RuleVerifier(Rule):
     """Checks final answers against reference answers according to their kind. No answer can stall or crash it.
 
     Math-Verify compares mathematics by value, in `workers` processes. The verdict is `timeout` if an answer takes more
-    than `timeout_s` seconds of CPU time or more than `memory_mib` MiB; neither the load of the machine nor earlier
-    answers count. A process that is killed from outside, or silent for `wall_s` seconds of wall time (by default
-    `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
-
-    Plain numbers, options and text are decided in this process. With `text="refuse"`, `fault` rejects references that
-    are text; with `expressions`, `19 - 10` answers the reference 9. The last `cache_size` slow verdicts are cached by
-    final answer. Safe to use from several threads, and from async code through `verify_async`. `counts` has the number
-    of verdicts of each name, of the outcomes `fast`, `cached`, `answered`, `killed` (out of CPU time), `crashed` (out
-    of memory or stack) and `stalled` (lost twice), and of `lost` processes; `cpu_s` the CPU seconds of all questions.
+    than `timeout_s` seconds of CPU time or more than `memory_mib` MiB. A process that is killed from outside, or silent
+    for `wall_s` seconds of wall time (by default `WALL_S` and 20 times `timeout_s`), is replaced and asked again, once.
+    All else is decided in this process. The last `cache_size` slow verdicts are cached by final answer. `counts` has
+    the number of verdicts of each name, of the outcomes `fast`, `cached` and those of `Checked`, and of `lost`
+    processes; `cpu_s` the CPU seconds of all questions.
     """
 
     def __init__(
@@ -63,7 +59,6 @@ class RuleVerifier(Rule):
             weakref.finalize(self, process.close)
 
     def verify(self, answer: str, completion: str) -> Verdict:
-        """The verdict on `completion` against the reference `answer`."""
         return self.verify_many([(answer, completion)])[0]
 
     async def verify_async(self, answer: str, completion: str) -> Verdict:
@@ -97,10 +92,6 @@ class RuleVerifier(Rule):
             return "is text; with rule.text: refuse, only mathematics and options are accepted"
         return unverified(self.verify(problem.answer, boxed(answer)))
 
-    def self_check(self, problem: Problem) -> bool:
-        """Whether the problem's reference answer verifies against itself."""
-        return self.verify(problem.answer, rf"\boxed{{{reference_text(problem.answer)}}}") == "correct"
-
     def cpu_s_of(self, answer: str, completion: str) -> float:
         """CPU seconds that the verdict on a completion cost; 0 if no process was asked, or it has left the cache."""
         with self._lock:
@@ -108,7 +99,6 @@ class RuleVerifier(Rule):
         return 0.0 if checked is None else checked.cpu_s
 
     def close(self) -> None:
-        """End the worker processes. A later call starts them again."""
         for process in self._processes:
             process.close()
 
@@ -163,7 +153,7 @@ class MathsRule(Config):
 
 def rule_settings(rule: RuleConfig | None) -> dict[str, Any]:
     """The rule's entry in a journal: the settings that decide its verdicts, or nothing for the default `maths`."""
-    if rule is None or not isinstance(rule, Config):
+    if not isinstance(rule, Config):
         return {}
     default = (RULES.dump(MathsRule()) if isinstance(rule, MathsRule) else {}).items()
     decisive = {

@@ -1,9 +1,8 @@
 """The rule for a single number within a tolerance: measurements, estimates, rounded results."""
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -43,11 +42,7 @@ class NumericRule(Config):
         return ComputedRule(self._verdict, self._objection)
 
     def _verdict(self, problem: Problem, text: str) -> Verdict:
-        """Every candidate for the final answer must be a number within the tolerance, which is inclusive.
-
-        The verdict is `unparsed` if a candidate is not a number. A completion without a box or a statement counts if
-        its last line is only a number.
-        """
+        """Every candidate for the answer, or else the last line, must be within the tolerance, which is inclusive."""
         expected = self._expected(problem)
         final = extract_answer(text)
         if isinstance(expected, str) or not final.texts:
@@ -55,10 +50,8 @@ class NumericRule(Config):
         texts = [final.texts[0].strip().splitlines()[-1]] if final.kind == "free" else final.texts
         found = [number_in(clean(one)) for one in texts]
         close = [None if number is None else _is_close(number, *expected) for number in found]
-        if False in close:
-            return "wrong"
-        if None in close:
-            return "unparsed"
+        if not all(close):
+            return "wrong" if False in close else "unparsed"
         same = all(same_unit(reference_text(problem.answer), one) for one in texts)
         return "correct" if same and not is_retracted(final.after) else "wrong"
 
@@ -80,19 +73,13 @@ class NumericRule(Config):
         return expected, tolerance.value
 
 
-@dataclass(frozen=True)
-class Number:
-    """A value. `is_percentage` says whether a percent sign follows it."""
-
+class Number(NamedTuple):
     value: Fraction
-    is_percentage: bool = False
+    is_percentage: bool
 
 
 def number_in(text: str) -> Number | None:
-    r"""The value of a text that is a number: `12`, `1,234`, `-3/4`, `\frac{3}{4}`, `1 1/2`, `6.02e23`, `40\%`, `5 km`.
-
-    None for everything else, including several numbers and numbers of more than 60 digits.
-    """
+    r"""The value of `12`, `1,234`, `\frac{3}{4}`, `1 1/2`, `6.02e23`, `40\%`, `5 km`; None for all else."""
     text = text.strip() if text.count("$") == 1 else text.strip().replace("$", "")
     text = text[approximately.end() :] if (approximately := _APPROXIMATELY.match(text)) else text
     is_percentage = _PERCENT.search(text) is not None

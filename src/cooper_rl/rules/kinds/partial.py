@@ -19,7 +19,7 @@ class PartialRule(Config):
     """Another rule, for the problems that it can judge. On all others the verdict is `silent`."""
 
     kind: Literal["partial"] = "partial"
-    rule: Annotated[RuleConfig, RULES] = Field(default_factory=lambda: RULES.read({}))
+    rule: Annotated[RuleConfig, RULES] = Field(default_factory=lambda: RULES.read({}))  # pyright: ignore
     """The rule that judges; by default the default rule."""
     only: str | dict[str, list[Any]]
     """The problems it may judge: the values of metadata fields (`{subject: [algebra, geometry]}`; all fields must

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Literal, Self
 from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
 
-from cooper_rl.rewards.base import REWARDS, RewardConfig, Scores
+from cooper_rl import REWARDS, RewardConfig, Scores
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from cooper_rl.rewards.context import StepContext
-    from cooper_rl.rollouts import Ragged
+    from cooper_rl import Ragged, StepContext
 
 
 @REWARDS.register
