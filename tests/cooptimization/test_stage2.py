@@ -76,6 +76,17 @@ def test_a_reference_solution_that_the_rule_rejects_is_not_a_positive(verifier):
     assert make_pairs(cooptimizer(verifier), verifier, groups) == []
 
 
+def test_an_unsolved_group_without_a_solution_teaches_what_is_wrong(verifier, make_learner, encoder):
+    stage2, learner = cooptimizer(verifier, replay={"pairs_per_step": 0}), make_learner()
+    pairs = make_pairs(stage2, verifier, [make_group([WRONG, answer_text(9)])])
+    inputs = encoder.encode_all([(make_group([WRONG]).problem.question, "7", WRONG)])
+    before = learner.score(inputs).item()
+    _, metrics = stage2.update(pairs, learner, encoder)
+    assert (pairs, metrics["pairs/unpaired_negatives"]) == ([], 1)
+    assert metrics["reward_model/unpaired_loss"] > 0
+    assert learner.score(inputs).item() < before
+
+
 def test_the_assistant_is_asked_only_about_problems_with_a_positive(verifier):
     asked = []
 

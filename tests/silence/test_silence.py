@@ -22,7 +22,7 @@ from cooper_rl.rules.rule import RULES, Rule
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.assistant import other_answer
 from cooper_rl.stage2.scored import step_health, verdict_metrics
-from cooper_rl.stage2.signs import agreement
+from cooper_rl.stage2.signs import agreement, suspected
 
 
 def rule(**settings) -> Rule:
@@ -156,3 +156,33 @@ def test_a_problem_whose_reference_no_rule_can_read_may_stay(tmp_path, unverifie
         loaded = load_problems(ProblemsConfig.model_validate(data), verifier.fault)
         found = [(problem.answer, verifier.judges(problem)) for problem in loaded.problems]
     assert found == ([("2", True)] if unverified == "drop" else [("2", True), ("by induction", False)])
+
+
+class Lenient:
+    """A reward model that accepts what contains the reference, more so the longer it is, and any text with "trust"."""
+
+    def logits(self, groups):
+        rows = [
+            [len(one.text) / 10 if group.problem.answer in one.text or "trust" in one.text else -1.0 for one in row]
+            for group, row in zip(groups, [group.answers for group in groups], strict=True)
+        ]
+        return Ragged.of(rows, torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "suspects"),
+    [
+        (["keeps_score"], [[False, False, True], [False, False, True]]),
+        (["above_solution"], [[False, True, True], [False, False, True]]),
+        (["keeps_score", "above_solution"], [[False, True, True], [False, False, True]]),
+        (["several_answers", "cut_off"], None),
+    ],
+)
+def test_scores_say_what_is_wrong_where_the_rule_does_not(reasons, suspects):
+    """Of the second group, which the rule judges, only the answer that it cannot read is suspected."""
+    texts = ["7", "7, says everyone", "trust me"]
+    silent, heard = problem("poems", "7", solution="It is 7."), problem("algebra", "5", solution="5")
+    groups = [AnswerGroup(one.id, one, [Answer(text) for text in texts]) for one in (silent, heard)]
+    with rule(only={"subject": ["algebra"]}, rule={"kind": "numeric"}) as partial:
+        context = StepContext(groups, partial, {"main": Lenient()})  # pyright: ignore[reportArgumentType]
+        assert suspected(context, reasons) == suspects

@@ -11,16 +11,15 @@ from cooper_rl import REWARDS, RewardConfig, Scores
 if TYPE_CHECKING:
     from cooper_rl import StepContext
 
-SILENT = ("unparsed", "timeout")
-
-
 @REWARDS.register
 class RuleThenModel(RewardConfig):
-    """1 for `correct`, 0 for `wrong`, and the reward model's score where the rule says `unparsed` or `timeout`."""
+    """1 for `correct`, 0 for `wrong`, and the reward model's score for the verdicts that leave the answer `open`."""
 
     kind: Literal["rule_then_model"] = "rule_then_model"
     model: str = "main"
     """The reward model's name in `reward_models`."""
+    open: tuple[Literal["silent", "unparsed", "timeout"], ...] = ("silent", "unparsed", "timeout")
+    """Verdicts that the reward model decides; the others of them pay 0."""
     highest: float = Field(default=1.0, ge=0, le=1)
     """What a completion without a verdict earns at most. Below 1, an answer that the rule can read pays more than one
     that only the model accepts, so the policy has no reason to write answers that the rule cannot read."""
@@ -33,7 +32,7 @@ class RuleThenModel(RewardConfig):
 
         The metric `rule_then_model/silent` is the share of completions that the model decides.
         """
-        silent = context.ragged([verdict in SILENT for row in context.verdicts for verdict in row]).flat
+        silent = context.ragged([verdict in self.open for row in context.verdicts for verdict in row]).flat
         scores = self.highest * context.probabilities(self.model).flat
         rewards = context.ragged(scores.where(silent, context.correct.flat.to(scores.dtype)))
         parts = {"rule": context.correct, **context.model_parts(self.model)}

@@ -10,6 +10,7 @@ from cooper_rl.stage2.assistant import AssistantConfig
 
 NegativeOrigin = Literal["assistant", "on_policy", "swapped_reference"]
 PositiveOrigin = Literal["rollout", "reference_solution", "repaired"]
+Unread = Literal["several_answers", "cut_off", "keeps_score", "above_solution"]
 TieOrigin = Literal["two_right", "irrelevant_question"]
 Weighting = Literal["equal", "misranked", "overpaid"]
 
@@ -28,9 +29,11 @@ class OnPolicyConfig(Config):
     trust_unparsed: bool = False
     """Whether a completion in which the rule finds no answer counts as wrong. Off by default, because the rule may
     also fail to find a right answer of unusual form. A completion without any letter or digit is always a negative."""
-    unread: tuple[Literal["several_answers", "cut_off"], ...] = ("several_answers", "cut_off")
-    """Why a completion is wrong that the rule does not judge, because it cannot read it or is silent on its problem: it
-    gives more answers than the reference has, or it was cut at the length limit."""
+    unread: tuple[Unread, ...] = ("several_answers", "cut_off")
+    """Why a completion is wrong that the rule does not judge, because it cannot read it or is silent on its problem. It
+    gives more answers than the reference has (`several_answers`), was cut at the length limit (`cut_off`), is accepted
+    under the reference of another problem of the step too (`keeps_score`), or scores higher than the data set's
+    solution (`above_solution`)."""
     agree_with: tuple[str, ...] = ()
     """Names of further reward models (`reward_models`), such as a frozen copy of the start. A completion that all of
     them and the learning model score above 1/2 is not a negative, since the rule has probably missed a right answer.

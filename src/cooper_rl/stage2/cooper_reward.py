@@ -24,6 +24,7 @@ from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
 from cooper_rl.stage2.scored import OpenStep, ProbeSet, Scored, ScoredGroup, Updated
+from cooper_rl.stage2.signs import suspected
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
@@ -281,7 +282,8 @@ class CooperReward:
             if names := self.config.cooptimization.on_policy.agree_with:  # what all accept, whatever the rule says
                 asked = [context.logits(name).flat > 0 for name in (context.model_names[0], *names)]
                 trusted = [list(map(bool, row)) for row in context.ragged(torch.stack(asked).all(dim=0)).rows()]
-            stage2 = self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number, trusted)
+            suspects = suspected(context, self.config.cooptimization.on_policy.unread)
+            stage2 = self._cooptimizer.start(context.groups, context.verdicts, logits, opened.number, trusted, suspects)
             opened.stage2.append(stage2)
         opened.add_call(scored)
         for one in groups:

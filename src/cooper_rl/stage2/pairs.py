@@ -54,6 +54,8 @@ class Judged:
     logits: Sequence[float]
     trusted: Sequence[bool] | None = None
     """Answers that are never on-policy negatives (`OnPolicyConfig.agree_with`)."""
+    suspects: Sequence[bool] | None = None
+    """Answers whose scores say that they are wrong (`OnPolicyConfig.unread`)."""
 
     @cached_property
     def texts(self) -> list[str]:
@@ -78,6 +80,8 @@ class Contribution:
     """Chooses what other groups are combined with."""
     origin: PositiveOrigin = "rollout"
     on_policy: list[Pair] = field(default_factory=list)
+    unpaired: list[str] = field(default_factory=list)
+    """Wrong completions of a group that has no positive."""
     requests: list[RewriteRequest] = field(default_factory=list)
     """For wrong versions, then for repairs."""
 
@@ -129,23 +133,24 @@ def choose_on_policy_negatives(
     negative if it is also a positive, if the rule accepts it anywhere in the group, or if it is `trusted`.
     """
 
-    def is_wrong(answer: Answer, verdict: str) -> bool:
+    def is_wrong(answer: Answer, verdict: str, suspect: bool) -> bool:
         if verdict in ("unparsed", "silent"):
             several = "several_answers" in config.unread and gives_several(answer.text, judged.group.problem.answer)
             cut_off = "cut_off" in config.unread and not answer.stopped
             trusted = config.trust_unparsed and verdict == "unparsed"
-            return several or cut_off or trusted or not has_content(answer.text)
+            return several or cut_off or trusted or suspect or not has_content(answer.text)
         return verdict == "wrong"
 
-    trusted = judged.trusted or [False] * len(judged.texts)
-    rows = list(zip(judged.group.answers, judged.texts, judged.verdicts, judged.logits, trusted, strict=True))
-    excluded = {*positives, *(text for _, text, verdict, _, known in rows if verdict == "correct" or known)}
+    none = [False] * len(judged.texts)
+    marks = (judged.trusted or none, judged.suspects or none)
+    rows = list(zip(judged.group.answers, judged.texts, judged.verdicts, judged.logits, *marks, strict=True))
+    excluded = {*positives, *(text for _, text, verdict, _, known, _ in rows if verdict == "correct" or known)}
     if config.order == "random":
         rng.shuffle(rows)
     else:
         rows.sort(key=lambda row: -row[3] if isfinite(row[3]) else inf)
     rows.sort(key=lambda row: not row[0].stopped)  # stable sort: keeps the order within each kind
-    texts = [text for answer, text, verdict, _, _ in rows if is_wrong(answer, verdict)]
+    texts = [text for answer, text, verdict, _, _, suspect in rows if is_wrong(answer, verdict, suspect)]
     return [text for text in dict.fromkeys(texts) if text not in excluded][:count]
 
 

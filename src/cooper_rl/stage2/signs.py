@@ -13,6 +13,7 @@ from cooper_rl.rules.plain_text import plain_text
 if TYPE_CHECKING:
     from cooper_rl.rewards.context import StepContext
     from cooper_rl.rollouts import AnswerGroup
+    from cooper_rl.stage2.config import Unread
 
 PROBED = 2
 """Accepted answers of a group that are scored again under another reference."""
@@ -30,7 +31,11 @@ def signs_without_verdict(context: StepContext) -> Metrics:
     if not any(silent):
         return {}
     metrics: Metrics = {}
-    kept = _kept_when_swapped(context) if context.model_names else [[] for _ in silent]
+    kept: Sequence[Sequence[bool]] = [[] for _ in silent]
+    if context.model_names:
+        logits = context.logits(context.model_names[0]).rows()
+        accepted = [[place for place, logit in enumerate(own) if logit > 0] for own in logits]
+        kept = _kept(context, "probed", [places[:PROBED] for places in accepted])
     for where, chosen in (("heard", False), ("silent", True)):
         groups = [group for group, own in zip(context.groups, silent, strict=True) if own == chosen]
         if groups:
@@ -47,18 +52,51 @@ def agreement(group: AnswerGroup) -> float:
     return stated.most_common(1)[0][1] / len(group.answers)
 
 
-def _kept_when_swapped(context: StepContext) -> Sequence[Sequence[bool]]:
-    """For each group, whether its probed answers are accepted under the reference of another problem."""
+def suspected(context: StepContext, reasons: Sequence[Unread]) -> Sequence[Sequence[bool]] | None:
+    """The answers without a verdict whose scores say that they are wrong, for the `reasons` that look at scores.
+
+    None if there is no such reason, or the step has no such answer.
+    """
+    unjudged = [[verdict in ("silent", "unparsed") for verdict in row] for row in context.verdicts]
+    if not {"keeps_score", "above_solution"} & set(reasons) or not any(map(any, unjudged)):
+        return None
+    name = context.model_names[0]
+    logits = context.logits(name).rows()
+    found = [[False] * len(row) for row in unjudged]
+    if "above_solution" in reasons:
+        solutions = [
+            [group.problem.solution] if group.problem.solution and any(row) else []
+            for group, row in zip(context.groups, unjudged, strict=True)
+        ]
+        for row, own, best in zip(
+            found, logits, context.logits_of(name, "own solution", solutions).rows(), strict=True
+        ):
+            row[:] = [bool(best) and logit > best[0] for logit in own]
+    if "keeps_score" in reasons:
+        accepted = [
+            [place for place, logit in enumerate(own) if logit > 0 and row[place]]
+            for own, row in zip(logits, unjudged, strict=True)
+        ]
+        for row, places, kept in zip(found, accepted, _kept(context, "unjudged", accepted), strict=True):
+            for place, is_kept in zip(places, kept, strict=False):
+                row[place] |= is_kept
+    return [[one and known for one, known in zip(*rows, strict=True)] for rows in zip(found, unjudged, strict=True)]
+
+
+def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> Sequence[Sequence[bool]]:
+    """For the `chosen` answers of each group, whether they are accepted under the reference of another problem.
+
+    The context keeps their scores under the name `what`.
+    """
     name = context.model_names[0]
     references = [group.problem.answer for group in context.groups]
     plain = list(map(plain_text, references))
     texts, swapped = [], []
-    for place, (group, logits) in enumerate(zip(context.groups, context.logits(name).rows(), strict=True)):
+    for place, (group, picked) in enumerate(zip(context.groups, chosen, strict=True)):
         others = (references[(place + step) % len(plain)] for step in range(1, len(plain)))
         other = next((one for one in others if plain_text(one) != plain[place]), None)
-        accepted = [answer.text for answer, logit in zip(group.answers, logits, strict=True) if logit > 0]
-        texts.append([] if other is None else accepted[:PROBED])
+        texts.append([] if other is None else [group.answers[index].text for index in picked])
         swapped.append(references[place] if other is None else other)
     if not any(texts):
         return texts
-    return [[logit > 0 for logit in row] for row in context.logits_of(name, "swapped", texts, swapped).rows()]
+    return [[logit > 0 for logit in row] for row in context.logits_of(name, f"swapped {what}", texts, swapped).rows()]

@@ -61,6 +61,7 @@ class Cooptimizer:
         self._seed = seed
         self._replay_choices = Random(f"replay {seed}")
         self._pair_metrics: Metrics = {}
+        self._unpaired: list[LabelledCompletion] = []
         self._steps_without_pairs = 0
 
     def start(
@@ -70,18 +71,21 @@ class Cooptimizer:
         rm_logits: Sequence[Sequence[float]],
         step: int,
         trusted: Sequence[Sequence[bool]] | None = None,
+        suspects: Sequence[Sequence[bool]] | None = None,
     ) -> Stage2:
         """Choose positives and on-policy negatives, submit the assistant's requests, and return at once.
 
         `verdicts[p][i]` is the rule's verdict (a `Verdict`) on answer i of group p.
         `rm_logits[p][i]` is the reward model's logit, with the weights before the step's update. An answer that is
-        `trusted[p][i]` is never an on-policy negative. The choice for a group depends only on the seed, the step and
-        the group, not on the order of the groups.
+        `trusted[p][i]` is never an on-policy negative; one that the rule does not judge is, if `suspects[p][i]`. The
+        choice for a group depends only on the seed, the step and the group, not on the order of the groups.
         """
         config, choices = self.config, list[Random]()
         work: list[Contribution] = []
         wanted = config.pairs_per_problem if "rollout" in config.positives else 0
-        rows = [Judged(*row) for row in zip(groups, verdicts, rm_logits, trusted or [None] * len(groups), strict=True)]
+        none = [None] * len(groups)
+        given = zip(groups, verdicts, rm_logits, trusted or none, suspects or none, strict=True)
+        rows = [Judged(*row) for row in given]
         for row in sorted(rows, key=lambda row: (row.group.problem.id, row.group.id)):
             key = f"{self._seed} {step} {row.group.problem.id}"
             choices.append(Random(f"pairs {key}"))
@@ -91,6 +95,9 @@ class Cooptimizer:
         for one, rng in zip(work, choices, strict=True):
             if one.positives:
                 self._choose(one, rng)
+            elif "on_policy" in config.negatives:
+                count = config.pairs_per_problem
+                one.unpaired = choose_on_policy_negatives(one.judged, (), count, config.on_policy, rng)
             if "repaired" in config.positives:  # of wrong completions, chosen as on-policy negatives are
                 rng = Random(f"repairs {self._seed} {step} {one.problem.id}")
                 wrong = choose_on_policy_negatives(one.judged, (), config.pairs_per_problem, config.on_policy, rng)
@@ -143,6 +150,11 @@ class Cooptimizer:
         for made in ties:
             pairs += made(self._verifier)
         pairs = list(dict.fromkeys(pairs))
+        self._unpaired = [
+            LabelledCompletion(work.problem.question, work.problem.answer, text, 0.0)
+            for work, _ in done
+            for text in work.unpaired
+        ]
         self._steps_without_pairs = 0 if pairs else self._steps_without_pairs + 1
         self._pair_metrics = self._metrics(solved, len(done), pairs, counts)
         return pairs
@@ -160,6 +172,7 @@ class Cooptimizer:
             learner,
             encoder,
             self.config,
+            unpaired=self._unpaired,
             sample_pairs=lambda: self._buffer.sample(replay.pairs_per_step),
             sample_labelled=lambda: self._replay_choices.sample(
                 self._labelled, min(replay.labelled_per_step, len(self._labelled))
@@ -197,6 +210,7 @@ class Cooptimizer:
             "pairs/reference_solution_positives": sum(one.origin == "reference_solution" for one in solved),
             "pairs/count": len(pairs),
             "pairs/steps_without": self._steps_without_pairs,
+            "pairs/unpaired_negatives": len(self._unpaired),
         }
         repaired = sum(pair.positive_origin == "repaired" for pair in pairs)
         of_origin = Counter(pair.negative_origin for pair in pairs if pair.positive_origin != "repaired")

@@ -15,7 +15,7 @@ from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.errors import InputError
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairLoss, RewardLoss
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairLoss, PairwiseLoss, RewardLoss
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair
@@ -34,11 +34,13 @@ def update_reward_model(
     config: CooptimizationConfig,
     sample_pairs: Callable[[], Sequence[Pair]] = tuple,
     sample_labelled: Callable[[], Sequence[LabelledCompletion]] = tuple,
+    unpaired: Sequence[LabelledCompletion] = (),
 ) -> tuple[list[Pair], Metrics]:
     """Run `config.epochs` updates, each on all `pairs` and a fresh draw of past pairs and labelled completions.
 
     With equal weighting, every pair of an update, new or past, has the same weight in the pairwise loss: 1 / (number of
-    pairs). Ties have a mean of their own. Returns metrics and the pairs with their logits before and after; a logit
+    pairs). `unpaired` are wrong completions without a right one: each has the weight of a pair's negative in the loss's
+    anchor. Ties have a mean of their own. Returns metrics and the pairs with their logits before and after; a logit
     before the update is computed only if the pair does not have it yet. Loss and optimizer metrics are those of the
     last update, and its loss metrics are those of all its rows, whether or not `config.skip_gradient_share` left some
     out of the backward pass. With `config.pairs_scored_after`, the other pairs have no logits after the update.
@@ -57,6 +59,9 @@ def update_reward_model(
         metrics |= {"pairs/replayed": float(len(past))}
         replayed = list(zip(past, *encode_pairs(past, encoder), strict=True))
         parts = _parts(encoded + replayed, sample_labelled(), encoder, config)
+        if unpaired and isinstance(config.loss, PairwiseLoss):
+            weight = config.loss.anchor / 2 / (len(encoded) + len(replayed) + len(unpaired))
+            parts.append(Part("unpaired_", _labelled_batch(unpaired, weight, encoder), BinaryCrossEntropyLoss()))
         metrics |= _one_update(learner, parts, known, config.skip_gradient_share)
         known = {}
     measured = list(range(len(pairs)))
@@ -113,14 +118,14 @@ def _parts(
     if ties and config.tie_weight:
         add("tie_", ties, [1.0] * len(ties), config.tie_weight, load_added("designs", "tie_loss")())
     if labelled:
-        share = config.replay.labelled_weight / len(labelled)
-        batch = LabelledBatch(
-            token_ids=encoder.encode_all([(row.question, row.answer, row.completion) for row in labelled]),
-            labels=[row.label for row in labelled],
-            weights=[share] * len(labelled),
-        )
+        batch = _labelled_batch(labelled, config.replay.labelled_weight / len(labelled), encoder)
         parts.append(Part("labelled_", batch, BinaryCrossEntropyLoss()))
     return parts
+
+
+def _labelled_batch(rows: Sequence[LabelledCompletion], weight: float, encoder: RewardModelInput) -> LabelledBatch:
+    token_ids = encoder.encode_all([(row.question, row.answer, row.completion) for row in rows])
+    return LabelledBatch(token_ids, [row.label for row in rows], [weight] * len(rows))
 
 
 def encode_pairs(pairs: Sequence[Pair], encoder: RewardModelInput) -> tuple[list[list[int]], list[list[int]]]:
