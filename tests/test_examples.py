@@ -9,9 +9,17 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+QUICK = ("load_run", "reward", "rule", "score_and_update", "tiny_run")
+"""Those that `make test` runs; the others are slow tests."""
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[] if path.stem in QUICK else pytest.mark.slow)
+        for path in sorted(EXAMPLES.glob("*.py"))
+    ],
+)
 def test_an_example_runs_and_its_part_is_used(path, tmp_path):
     ended = subprocess.run(
         [sys.executable, path],

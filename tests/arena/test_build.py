@@ -3,6 +3,7 @@
 import json
 from random import Random
 
+import pytest
 from safetensors.torch import load_file
 
 from cooper_lab.arithmetic.build_models import build
@@ -27,6 +28,7 @@ SMALL_RM = VerifyRMConfig(
 )
 
 
+@pytest.mark.slow
 def test_the_same_seed_builds_the_same_artefacts_and_reports_on_the_way(tmp_path):
     phases = []
     for name in ("first", "again"):
