@@ -180,7 +180,7 @@ class Lenient:
 )
 def test_scores_say_what_is_wrong_where_the_rule_does_not(reasons, suspects):
     """Of the second group, which the rule judges, only the answer that it cannot read is suspected."""
-    texts = ["7", "7, says everyone", "trust me"]
+    texts = ["7", "7, says everyone", "just trust me"]
     silent, heard = problem("poems", "7", solution="It is 7."), problem("algebra", "5", solution="5")
     groups = [AnswerGroup(one.id, one, [Answer(text) for text in texts]) for one in (silent, heard)]
     with rule(only={"subject": ["algebra"]}, rule={"kind": "numeric"}) as partial:
