@@ -27,7 +27,7 @@ TINY: dict[str, Any] = {
     "policy": {"model": str(ASSETS / "policy")},
     "problems": PROBLEMS,
     "test_problems": {**PROBLEMS, "split": "test", "limit": 4},
-    "more_test_problems": {"two": {**PROBLEMS, "split": "test", "limit": 2}},
+    "more_test_problems": {"two": {**PROBLEMS, "split": "test", "limit": 4}},
     "evaluation": {"every": 1, "k": 1},
     "rollout": {"n": 4, "max_tokens": 48},
     "cooptimization": {
@@ -54,6 +54,11 @@ RUNS: dict[str, dict[str, Any]] = {
         "problems": {"source": "PROBLEMS", "rule_field": "rule", "gold": None},
         "shaping": [{"kind": "par", "references": "accepted"}, {"kind": "gate"}],
         "cooptimization": {"negatives": ["on_policy"], "assistant": None},
+    },
+    "silent": {
+        "reward_model": MODEL,
+        "rule": {"kind": "partial", "only": "cooper_lab.arena.silence:is_drawn"},
+        "cooptimization": {"positives": ["rollout"], "negatives": ["on_policy"], "assistant": None},
     },
     "several_models": {
         "reward_models": {"main": {**MODEL, "learns": True}, "second": MODEL},

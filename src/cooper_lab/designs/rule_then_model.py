@@ -11,6 +11,7 @@ from cooper_rl import REWARDS, RewardConfig, Scores
 if TYPE_CHECKING:
     from cooper_rl import StepContext
 
+
 @REWARDS.register
 class RuleThenModel(RewardConfig):
     """1 for `correct`, 0 for `wrong`, and the reward model's score for the verdicts that leave the answer `open`."""
