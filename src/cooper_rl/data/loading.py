@@ -11,6 +11,7 @@ from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.mappings import READY_MADE, BadValue, Mapping, map_row
 from cooper_rl.data.problem import Problem, location
 from cooper_rl.data.readers import read_file, read_hub
+from cooper_rl.data.reasoning_gym import reasoning_gym_problems
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -122,7 +123,10 @@ def _problems_of(config: ProblemsConfig, bad_rows: list[str], answers_required: 
     split = config.split or "train"
     if config.kind == "made":
         count = config.skip + (config.limit or MADE_COUNT)
-        made = load_added("problems", config.source)(split, count, config.seed)  # reports unknown splits
+        if config.tasks is not None:
+            made = reasoning_gym_problems(config.tasks, split, count, config.seed)
+        else:
+            made = load_added("problems", config.source)(split, count, config.seed)  # reports unknown splits
         yield from (replace(problem, rule=config.rule) for problem in made)
         return
     if config.kind == "file":
