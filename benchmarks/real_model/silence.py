@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -173,7 +174,7 @@ def table(runs: Sequence[RunRecord]) -> None:
     )
     print("|---" * 9 + "|")
     for one in runs:
-        ends = [accuracy(one, f"test/gold_avg{part}") for part in ("_heard", "_silent", "")]
+        ends = [accuracy(one, part) for part in ("_heard", "_silent", "")]
         means = [first_and_last(one, name) for name in ("reward/mean", "reward_model/rule_agreement")]
         alarm = next((str(event["step"]) for event in one.events if event["metric"] == HACKING), "none")
         seconds = mean(value for _, value in one.series("time/step")) if one.step else 0.0
@@ -186,20 +187,22 @@ def table(runs: Sequence[RunRecord]) -> None:
         print(f"| {name} | {' | '.join(found.get(task, '–') for task in names)} |")
 
 
-def accuracy(one: RunRecord, name: str) -> str:
-    """First, best and last value, and the 95 % interval of the last, as if all test problems were of this part."""
-    values = [value for _, value in one.series(name)]
+def accuracy(one: RunRecord, part: str) -> str:
+    """First, best and last gold on a part of the test problems, and the 95 % interval of the last."""
+    values = [value for _, value in one.series(f"test/gold_avg{part}")]
     if not values:
         return "–"
-    low, high = wilson_interval(values[-1], test_problems(one, name))
+    low, high = wilson_interval(values[-1], test_problems()[part])
     return f"{values[0]:.2f}, {max(values):.2f}, **{values[-1]:.2f}** ({low:.2f} to {high:.2f})"
 
 
-def test_problems(one: RunRecord, name: str) -> int:
-    """How many test problems an accuracy is of."""
-    found = read_problems(ProblemsConfig.model_validate(one.config["test_problems"])).problems
-    heard = sum(problem.metadata["task"] in one.config["rule"]["only"]["task"] for problem in found)
-    return {"_heard": heard, "_silent": len(found) - heard}.get(name.removeprefix("test/gold_avg"), len(found))
+@cache
+def test_problems() -> dict[str, int]:
+    """How many test problems there are, by the end of a metric's name."""
+    config = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
+    found = read_problems(ProblemsConfig.model_validate(config["test_problems"])).problems
+    heard = sum(problem.metadata["task"] in config["rule"]["only"]["task"] for problem in found)
+    return {"": len(found), "_heard": heard, "_silent": len(found) - heard}
 
 
 def first_and_last(one: RunRecord, name: str) -> str:

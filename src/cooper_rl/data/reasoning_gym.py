@@ -104,7 +104,7 @@ def dataset(name: str, settings: Mapping[str, Any], seed: int = 0) -> Any:
 @cache
 def _package() -> ModuleType:
     try:
-        import reasoning_gym  # noqa: PLC0415
+        import reasoning_gym  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - optional
     except ImportError as error:
         raise MissingExtraError(
             "problems.source: reasoning_gym needs the extra `reasoning-gym`: pip install reasoning-gym"
