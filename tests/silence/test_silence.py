@@ -106,6 +106,25 @@ def test_a_reward_that_rises_where_the_rule_is_silent_is_no_sign(silent):
 
 
 @pytest.mark.parametrize(
+    ("metric", "change", "sign"),
+    [
+        ("rollout/agreement_silent", -0.02, "rollout/agreement_silent"),
+        ("reward_model/kept_when_swapped_silent", 0.03, "1 - reward_model/kept_when_swapped_silent"),
+        ("rollout/agreement_silent", 0.02, None),
+        ("reward_model/kept_when_swapped_silent", -0.02, None),
+    ],
+)
+def test_a_hack_where_the_rule_is_silent_is_seen_without_a_verdict(metric, change, sign):
+    """The reward rises on the silent problems only; what the rule judges stays as it is."""
+    alarm, seen = HackingAlarm(), []
+    for step in range(20):
+        metrics = {"reward/mean_heard": 0.6, "reward_model/mean_heard": 0.6, "rule/accuracy": 0.6}
+        metrics |= {"reward/mean_silent": 0.5 + 0.02 * step, metric: 0.5 + change * step}
+        seen += alarm.observe(metrics)
+    assert {one.partition(" fell")[0] for one in seen} == ({sign} if sign else set())
+
+
+@pytest.mark.parametrize(
     ("right", "text", "other"),
     [
         ("work answer: twelve", "work answer: nine", True),
