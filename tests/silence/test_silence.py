@@ -15,6 +15,7 @@ from cooper_rl.observe.hacking_alarm import HackingAlarm
 from cooper_rl.observe.record import unverified_advantage
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
+from cooper_rl.rewards.kinds.earned import EarnedConfig
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.extraction import gives_several
 from cooper_rl.rules.kinds.maths import MathsRule
@@ -205,3 +206,16 @@ def test_scores_say_what_is_wrong_where_the_rule_does_not(reasons, suspects):
     with rule(only={"subject": ["algebra"]}, rule={"kind": "numeric"}) as partial:
         context = StepContext(groups, partial, {"main": Lenient()})  # pyright: ignore[reportArgumentType]
         assert suspected(context, reasons) == suspects
+
+
+@pytest.mark.parametrize(("subjects", "paid"), [(["algebra"], 0.0), ([], 1.0)])
+def test_trust_is_earned_where_the_rule_speaks_unless_it_never_does(subjects, paid):
+    """The model accepts what the rule calls wrong, and a poem."""
+    groups = [AnswerGroup(one, problem(one), [Answer("trust me, 8"), Answer("8")]) for one in ("algebra", "poems")]
+    with rule(only={"subject": subjects}, rule={"kind": "numeric"}) as partial:
+        context = StepContext(groups, partial, {"main": Lenient()})  # pyright: ignore[reportArgumentType]
+        scores = EarnedConfig().build().score(context)
+    assert scores.metrics == {"earned/weight": paid}
+    assert scores.rewards.rows()[1] == pytest.approx(
+        [paid * value for value in context.probabilities("main").rows()[1]]
+    )
