@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from cooper_rl.build import assemble
 from cooper_rl.checkpoint_content import check_kind, export_models, restore_state, save_state
-from cooper_rl.engines.base import EngineLost, Metrics
+from cooper_rl.engines.base import Described, EngineLost, Metrics
 from cooper_rl.engines.clock import Clock
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
@@ -124,6 +124,10 @@ class CooperTrainer:
                 raise
 
     def _run(self, on_step: OnStep) -> None:
+        rewards = {f"reward model {name}": model.learner for name, model in self.parts.reward.models.items()}
+        for name, learner in {"policy": self.parts.policy, **rewards}.items():
+            if isinstance(learner, Described):
+                logger.info("%s: %s", name, learner.describe())
         if self.completed_steps == 0:
             encoder, first = self.parts.prompt_encoder, self.parts.stream.first
             logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))

@@ -26,8 +26,10 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
 from cooper_rl.engines.local import adapter, packing
 from cooper_rl.engines.local.adapter import adapter_off
+from cooper_rl.engines.local.attention import Kernel, choose_kernel, enable_packing, packed_hidden_states
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_to_train
+from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
 from cooper_rl.errors import InputError
@@ -85,10 +87,35 @@ class TorchLearner:
         if self.device.type == "cpu":
             keep_freed_memory()
             use_fast_linear(self.model, config.cpu_kernels)
-        self._packs = config.packing and packing.enable_packing(self.model)
+        self._packs = config.packing and enable_packing(self.model)
         if trainable and config.gradient_checkpointing:
             _enable_checkpointing(self.model)
         self._plain_head = self._has_plain_head()
+        self.settle(config, self.device)
+        if self.bfloat16 and self.device.type == "cuda":
+            halve_frozen(self.model)
+
+    def settle(self, config: LearnerConfig, device: torch.device) -> None:
+        """Choose for this device what `config` leaves open. Raises InputError for attention that cannot run here."""
+        self.config, self.device = config, device
+        self.bfloat16 = in_bfloat16(config.autocast, device)
+        self.attention: Kernel = "sdpa"
+        if self._packs and self._plain_head:
+            how = (device, self.bfloat16, self.trainable)
+            self.attention = choose_kernel(config.attention, self.model.config, *how)
+        elif config.attention in ("flash", "flex"):
+            raise InputError(
+                f"attention: {config.attention} takes causal models with full attention and a plain head, and not this "
+                f"{type(self.model).__name__}; leave out attention"
+            )
+        allow_tf32(device)
+
+    def describe(self) -> str:
+        """What was chosen for the device, for a person."""
+        gpu = f" ({torch.cuda.get_device_name(self.device)})" if self.device.type == "cuda" else ""
+        products = "bfloat16" if self.bfloat16 else "TF32" if gpu else "float32"
+        packed = "over packed rows" if self._packs and self._plain_head else "over padded rows"
+        return f"{self.device}{gpu}, products in {products}, attention {self.attention} {packed}"
 
     def _has_plain_head(self) -> bool:
         """Whether the logits are just a linear head applied to the last hidden states."""
@@ -100,9 +127,10 @@ class TorchLearner:
         if not isinstance(head, nn.Linear):
             return False
         tokens_1T = torch.tensor([tokens], device=self.model.device)
-        hidden_1TH = self.model.base_model(tokens_1T, use_cache=False).last_hidden_state
-        logits = self.model(tokens_1T, use_cache=False).logits
-        return torch.allclose(head(hidden_1TH[:, at]), logits, rtol=1e-4, atol=1e-4)
+        with exact_float32():
+            hidden_1TH = self.model.base_model(tokens_1T, use_cache=False).last_hidden_state
+            logits = self.model(tokens_1T, use_cache=False).logits
+            return torch.allclose(head(hidden_1TH[:, at]), logits, rtol=1e-4, atol=1e-4)
 
     @property
     def learning_rate(self) -> float:
@@ -202,7 +230,7 @@ class TorchLearner:
         """
         if self._packs and self._plain_head:
             packed = packing.pack_rows(token_ids, self.device)
-            return packing.packed_hidden_states(self.model, packed), packed.places
+            return packed_hidden_states(self.model, packed, self.attention), packed.places
         tokens_BL = packing.pad_tokens(token_ids, 0, self.device)
         places_BL = torch.arange(tokens_BL.numel(), device=self.device).view_as(tokens_BL)
         if not self._plain_head:
@@ -240,7 +268,7 @@ class TorchLearner:
                 layer.training = False
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.config.autocast == "bfloat16")
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.bfloat16)
 
     @torch.no_grad()
     def _restore_weights(self, directory: Path) -> None:
@@ -255,11 +283,13 @@ class TorchLearner:
             adapter.own(tensor).copy_(values[name][adapter.own_rows(tensor)] if tensor.ndim else values[name])
 
 
-LOGITS_PER_CHUNK = 2**24  # 64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model
-
-
 class TorchPolicyLearner(TorchLearner):
     """A causal language model that implements `PolicyLearner`. Log-probabilities do not depend on the batch."""
+
+    def describe(self) -> str:
+        head: Any = self.model.get_output_embeddings()
+        chunk = largest_chunk(self.device) // head.weight.shape[0] if self._plain_head else 0
+        return super().describe() + (f", log-probabilities of {chunk:,} tokens at a time" if chunk else "")
 
     def _has_plain_head(self) -> bool:
         # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
@@ -326,16 +356,16 @@ def token_logprobs(
     head: nn.Linear,
     targets: Int[Tensor, " N"],
     temperature: float = 1.0,
-    logits_per_chunk: int = LOGITS_PER_CHUNK,
+    logits_per_chunk: int | None = None,
 ) -> Float[Tensor, " N"]:
     """log softmax(head(hidden) / temperature)[target] in nats, at least in float32. With more than `logits_per_chunk`
-    logits in total, those of each chunk are recomputed in the backward pass.
+    (None: `largest_chunk` of the device) in total, those of each chunk are recomputed in the backward pass.
     """
 
     def logprobs(hidden: Tensor, targets: Tensor) -> Tensor:
         return gather_logprobs(head(hidden), targets, temperature)
 
-    rows = max(1, logits_per_chunk // head.weight.shape[0])
+    rows = max(1, (logits_per_chunk or largest_chunk(hidden.device)) // head.weight.shape[0])
     if len(hidden) <= rows:
         return logprobs(hidden, targets)
     chunks = zip(hidden.split(rows), targets.split(rows), strict=True)
