@@ -129,6 +129,33 @@ def test_a_learner_says_where_and_how_it_computes(make_policy):
     )
 
 
+def _steps(learner: TorchPolicyLearner, number: int) -> None:
+    for step in range(number):
+        tokens = torch.arange(10 * step, 10 * step + 10, device=learner.device)[None] % 64
+        learner.model(tokens).logits.logsumexp(-1).sum().backward()
+        learner.optim_step()
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_cuda)])
+def test_moments_away_from_the_device_learn_the_same_also_over_a_checkpoint(make_policy, tmp_path, device):
+    learners = {}
+    for offload in (False, True):
+        config = LearnerConfig(model="", device=device, optimizer_offload=offload, learning_rate=1e-2)
+        learners[offload] = TorchPolicyLearner(make_policy(), config, 10)
+        _steps(learners[offload], 3)
+        learners[offload].save(tmp_path / str(offload))
+    resumed = TorchPolicyLearner(make_policy(), config, 10)
+    resumed.load(tmp_path / "False")
+    for learner in (*learners.values(), resumed):
+        learner.steps = 3
+        _steps(learner, 2)
+    moments = [value for state in resumed.optimizer.state.values() for value in state.values() if value.ndim]
+    assert {value.device.type for value in moments} == {"cpu"}
+    expected = learners[False].model.state_dict()
+    for learner in (learners[True], resumed):
+        assert all(torch.equal(value, expected[name]) for name, value in learner.model.state_dict().items())
+
+
 @needs_cuda
 def test_on_a_gpu_bfloat16_is_the_default_and_frozen_weights_are_halved(make_policy):
     learner = TorchPolicyLearner(make_policy(), LearnerConfig(model="", device="cuda"), 1, trainable=False)

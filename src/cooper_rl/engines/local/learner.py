@@ -144,7 +144,11 @@ class TorchLearner:
             group["lr"] = learning_rate
         grad_norm = adapter.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
         if bool(torch.isfinite(grad_norm) & self.losses_finite):
+            if self.config.optimizer_offload:
+                _fetch_moments(optimizer)
             optimizer.step()
+            if self.config.optimizer_offload:
+                _offload_moments(optimizer)
         else:
             self.skipped_updates += 1
             logger.warning("update %d skipped: gradient norm %s", self.steps, grad_norm.item())
@@ -192,6 +196,8 @@ class TorchLearner:
             raise InputError(f"{directory}: no {_FOLDER} in this folder; it is not a checkpoint of a learner")
         if self.trainable:
             _restore_moments(parts, self.model, self._get_optimizer())
+            if self.config.optimizer_offload:
+                _offload_moments(self._get_optimizer())
         counters = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         if self.base_fingerprint is None:
             self._restore_weights(directory)
@@ -479,6 +485,24 @@ def _disk_errors(directory: Path) -> Iterator[None]:
         if isinstance(error, SafetensorError) or type(error) is Exception:
             raise OSError(f"{directory}: {error}") from error
         raise
+
+
+def _offload_moments(optimizer: Optimizer) -> None:
+    """Move AdamW's moments into the machine's memory: of a sharded model those of this process, as plain tensors."""
+    for state in optimizer.state.values():
+        for key, value in state.items():
+            if value.ndim:  # not its count of steps
+                rows = adapter.own(value)
+                # From pinned memory a copy to a GPU is several times faster.
+                state[key] = torch.empty_like(rows, device="cpu", pin_memory=rows.is_cuda).copy_(rows)
+
+
+def _fetch_moments(optimizer: Optimizer) -> None:
+    for parameter, state in optimizer.state.items():
+        for key, value in state.items():
+            if value.ndim:
+                rows = adapter.own(value).to(adapter.own(parameter).device, non_blocking=True)
+                state[key] = adapter.like(parameter, rows)
 
 
 def _restore_moments(paths: list[Path], model: nn.Module, optimizer: Optimizer) -> None:
