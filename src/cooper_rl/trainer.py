@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from cooper_rl.build import assemble
 from cooper_rl.checkpoint_content import check_kind, export_models, restore_state, save_state
-from cooper_rl.engines.base import Described, EngineLost, Metrics
+from cooper_rl.engines.base import Described, EngineLost, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
@@ -217,6 +217,8 @@ class CooperTrainer:
             parts.sampler.sync_weights(parts.policy)
             for test_set in parts.test_sets:
                 metrics |= test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
+            if isinstance(parts.sampler, RestingSampler):
+                parts.sampler.rest()
         return metrics | clock.parts()
 
     def save_checkpoint(self, metrics: Metrics | None = None) -> Path:

@@ -188,6 +188,14 @@ class MeasuredSampler(Protocol):
 
 
 @runtime_checkable
+class RestingSampler(Protocol):
+    """A sampler that can give its memory to the learners between draws."""
+
+    def rest(self) -> None:
+        """Nothing is drawn until the next `sync_weights`."""
+
+
+@runtime_checkable
 class Described(Protocol):
     """A learner that says where and how it computes."""
 

@@ -85,6 +85,9 @@ class LearnerConfig(Config):
     """Kernel of attention over packed rows: FlashAttention (`flash`, needs the package flash_attn, a GPU and bfloat16),
     PyTorch's FlexAttention (`flex`; on a CPU without training) or PyTorch's SDPA (`sdpa`). `auto` takes on a GPU the
     first of these that is installed and passes a short trial, elsewhere `sdpa`. Rows that are not packed: `sdpa`."""
+    fused_logprobs: bool = False
+    """Compute log-probabilities by Liger's fused linear cross-entropy (the extra `liger`, on a GPU), which keeps no
+    logits, in place of chunks by PyTorch. For a policy."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
     autocast: Autocast = "auto"

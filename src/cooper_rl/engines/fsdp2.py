@@ -35,6 +35,9 @@ from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.losses.reward_model import RewardLoss
 from cooper_rl.rollouts import Column, offsets_of
 
+_CHOSEN_LATER = {"device": "cpu", "autocast": "off", "attention": "auto", "fused_logprobs": False}
+"""What a learner chooses for its device, which is the CPU while it is loaded."""
+
 OpenSender = Callable[[PreTrainedModel, int], WeightSender]  # given the sharded model and the process's number
 
 
@@ -51,7 +54,7 @@ class ShardedLearner:
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
         """Load the model on the CPU, because a device need not hold all of it, and shard it."""
-        on_cpu = config.model_copy(update={"device": "cpu", "autocast": "off", "attention": "auto"})
+        on_cpu = config.model_copy(update=_CHOSEN_LATER)
         return cls(cls.local.from_config(on_cpu, total_steps, trainable), config)
 
     def __init__(self, learner: TorchLearner, config: LearnerConfig) -> None:

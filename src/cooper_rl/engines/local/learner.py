@@ -5,8 +5,10 @@ folder `trainer_state`: counters, and AdamW's moments by parameter name, in one 
 import json
 import logging
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -32,7 +34,7 @@ from cooper_rl.engines.local.models import load_to_train
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
-from cooper_rl.errors import InputError
+from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
 from cooper_rl.losses.reward_model import PairLoss, RewardLoss, RewardLossOutputs, bce_loss
 from cooper_rl.rollouts import Column, offsets_of
@@ -108,6 +110,8 @@ class TorchLearner:
                 f"attention: {config.attention} takes causal models with full attention and a plain head, and not this "
                 f"{type(self.model).__name__}; leave out attention"
             )
+        if config.fused_logprobs and not self.scores:
+            check_fused(device, self._plain_head)
         allow_tf32(device)
 
     def describe(self) -> str:
@@ -294,8 +298,10 @@ class TorchPolicyLearner(TorchLearner):
 
     def describe(self) -> str:
         head: Any = self.model.get_output_embeddings()
-        chunk = largest_chunk(self.device) // head.weight.shape[0] if self._plain_head else 0
-        return super().describe() + (f", log-probabilities of {chunk:,} tokens at a time" if chunk else "")
+        if not self._plain_head:
+            return super().describe()
+        chunk = f"of {largest_chunk(self.device) // head.weight.shape[0]:,} tokens at a time"
+        return f"{super().describe()}, log-probabilities {'by Liger' if self.config.fused_logprobs else chunk}"
 
     def _has_plain_head(self) -> bool:
         # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
@@ -345,7 +351,8 @@ class TorchPolicyLearner(TorchLearner):
         predicts_BL = length_mask(totals_B, width) & ~length_mask(totals_B - lengths_B, width)
         states = states.index_select(0, places_BL[predicts_BL])
         if self._plain_head:
-            flat = token_logprobs(states, self.model.get_output_embeddings(), targets_N, temperature)  # pyright: ignore[reportArgumentType]
+            compute = fused_logprobs if self.config.fused_logprobs else token_logprobs
+            flat = compute(states, self.model.get_output_embeddings(), targets_N, temperature)  # pyright: ignore[reportArgumentType]
         else:
             flat = gather_logprobs(states, targets_N, temperature)
         return flat, length_mask(lengths_B, int(lengths.max()))
@@ -376,6 +383,38 @@ def token_logprobs(
         return logprobs(hidden, targets)
     chunks = zip(hidden.split(rows), targets.split(rows), strict=True)
     return torch.cat([checkpoint(logprobs, *chunk, use_reentrant=False) for chunk in chunks])  # pyright: ignore[reportArgumentType]
+
+
+def fused_logprobs(
+    hidden: Float[Tensor, "N H"], head: nn.Linear, targets: Int[Tensor, " N"], temperature: float = 1.0
+) -> Float[Tensor, " N"]:
+    """`token_logprobs` by Liger's kernels, which recompute logits in the backward pass too."""
+    from liger_kernel.transformers.functional import (  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
+        liger_fused_linear_cross_entropy,
+    )
+
+    hidden = hidden if temperature == 1 else hidden / temperature
+    how = {"bias": head.bias, "reduction": "none", "accum_dtype": torch.float32}
+    return -liger_fused_linear_cross_entropy(hidden, head.weight, targets, **how)
+
+
+LIGER = (0, 8, 2)  # the first with right gradients for losses that weigh tokens (linkedin/Liger-Kernel, PR 1298)
+
+
+def check_fused(device: torch.device, plain_head: bool) -> None:
+    """Raises MissingExtraError without a Liger that serves, and InputError where its kernels do not run."""
+    try:
+        found = tuple(int(number) for number in re.findall(r"\d+", version("liger-kernel"))[:3])
+    except PackageNotFoundError:
+        found = ()
+    if found < LIGER:
+        wanted = ".".join(map(str, LIGER))
+        raise MissingExtraError(
+            f"fused_logprobs: needs Liger {wanted} or later (the extra `liger`): pip install 'liger-kernel>={wanted}'"
+        )
+    if device.type != "cuda" or not plain_head:
+        where = "a model with a plain linear head" if device.type == "cuda" else "a GPU"
+        raise InputError(f"fused_logprobs: Liger's kernels need {where}; leave it out")
 
 
 def gather_logprobs(logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0) -> Tensor:
