@@ -50,18 +50,23 @@ def test_a_cpu_computes_in_float32_unless_it_is_told_otherwise(make_policy):
 
 def test_tf32_is_for_gpus_and_off_in_comparisons():
     rows = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
-    before, plain = torch.backends.cuda.matmul.allow_tf32, rows @ rows
+    products, plain = torch.backends.cuda.matmul, rows @ rows
     try:
         allow_tf32(CPU)
-        assert torch.backends.cuda.matmul.allow_tf32 == before
+        assert not products.allow_tf32
         allow_tf32(torch.device("cuda"))
-        assert torch.backends.cuda.matmul.allow_tf32
+        assert products.allow_tf32
         with exact_float32():
-            assert not torch.backends.cuda.matmul.allow_tf32
-        assert torch.backends.cuda.matmul.allow_tf32
+            assert not products.allow_tf32
+        assert products.allow_tf32
         assert torch.equal(rows @ rows, plain)  # the CPU's products stay as they are
+        products.allow_tf32 = False
+        products.fp32_precision = "tf32"  # as a library does that uses PyTorch's newer switch alone
+        with exact_float32():
+            assert products.fp32_precision == "ieee"
+        assert products.fp32_precision == "tf32"
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+        products.allow_tf32 = False
 
 
 def under_autocast(model: nn.Module, tokens: torch.Tensor) -> torch.Tensor:

@@ -21,6 +21,7 @@ def allow_tf32(device: torch.device) -> None:
     """On a GPU, compute float32 products in TF32 from now on: 10 bits of mantissa, eight times the speed on an A100.
 
     The older of PyTorch's two switches sets both, leaves the CPU alone, and works beside libraries that read either.
+    Reading it fails where a library has set the newer one alone.
     """
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = True
@@ -29,12 +30,16 @@ def allow_tf32(device: torch.device) -> None:
 @contextmanager
 def exact_float32() -> Iterator[None]:
     """Float32 products without TF32 meanwhile, for comparisons."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
+    products = torch.backends.cuda.matmul
+    before = products.fp32_precision
+    products.allow_tf32 = False
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+        if before == "tf32":
+            products.allow_tf32 = True
+        else:
+            products.fp32_precision = before
 
 
 def halve_frozen(model: nn.Module) -> None:
