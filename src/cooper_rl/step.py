@@ -10,7 +10,15 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import EngineConfig, LongLived
-from cooper_rl.engines.base import AheadSampler, MeasuredSampler, Metrics, PolicyLearner, Sampler, sample_at_once
+from cooper_rl.engines.base import (
+    AheadSampler,
+    MeasuredSampler,
+    Metrics,
+    PolicyLearner,
+    RestingSampler,
+    Sampler,
+    sample_at_once,
+)
 from cooper_rl.engines.clock import Clock
 from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
@@ -158,6 +166,8 @@ class RolloutSource:
             rollouts = self._draw(seed, step - 1).result()
         if ahead:
             self._pending = self._draw(seed + 1, step - 1, ahead=True)
+        if isinstance(self._sampler, RestingSampler):
+            self._sampler.rest()
         return rollouts
 
     def _draw(self, seed: int, version: int, ahead: bool = False) -> Pending:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from cooper_rl.build import assemble
 from cooper_rl.checkpoint_content import check_kind, export_models, restore_state, save_state
-from cooper_rl.engines.base import EngineLost, Metrics
+from cooper_rl.engines.base import Described, EngineLost, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
@@ -124,6 +124,10 @@ class CooperTrainer:
                 raise
 
     def _run(self, on_step: OnStep) -> None:
+        rewards = {f"reward model {name}": model.learner for name, model in self.parts.reward.models.items()}
+        for name, learner in {"policy": self.parts.policy, **rewards}.items():
+            if isinstance(learner, Described):
+                logger.info("%s: %s", name, learner.describe())
         if self.completed_steps == 0:
             encoder, first = self.parts.prompt_encoder, self.parts.stream.first
             logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
@@ -213,6 +217,8 @@ class CooperTrainer:
             parts.sampler.sync_weights(parts.policy)
             for test_set in parts.test_sets:
                 metrics |= test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
+            if isinstance(parts.sampler, RestingSampler):
+                parts.sampler.rest()
         return metrics | clock.parts()
 
     def save_checkpoint(self, metrics: Metrics | None = None) -> Path:

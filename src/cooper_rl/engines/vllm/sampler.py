@@ -126,6 +126,7 @@ class VllmSampler:
         engine is elsewhere), and there is no drawing until another succeeds. Raises TypeError as `Connect` does.
         """
         start, source = time.perf_counter(), getattr(learner, "model", learner)
+        self._engine.wake_up("weights")  # its cache follows when the copies for the transfer are gone
         for attempt in (1, 2):
             self._reconnect_where_lost()
             self.version, version = None, next(self._versions)
@@ -143,8 +144,14 @@ class VllmSampler:
                     raise EngineLost(str(error)) from error
                 logger.warning("a hand-over of weights failed and is made again: %s", error)
                 self._counts["engine/failed_pushes"] += 1
+        self._engine.wake_up("kv_cache")
         self.version, self._learner = version, learner
         self._counts["time/push_weights"] += time.perf_counter() - start
+
+    def rest(self) -> None:
+        """See `RestingSampler`."""
+        if self._engine.sleep():
+            self.version = None
 
     def _disconnect(self) -> None:
         if self._sender is not None:
