@@ -42,7 +42,7 @@ def _head(study: Study) -> list[str]:
             "real problems" if study.data is not None else "the embedded arithmetic world, in place of the five sets"
         )
         lines += [
-            f"**This is the tiny scale: a policy of 0.7 M parameters, six steps, few problems of {where}. It shows "
+            f"**This is the tiny scale: a policy of 0.7 M parameters, six steps, few problems: {where}. It shows "
             "that every stage runs. Its figures say nothing about the paper or about Cooper.**",
             "",
         ]

@@ -22,6 +22,8 @@ class Layout:
     sampler_kind: SamplerKind = "native"
     lag: int = 0
     """Steps that sampling runs ahead of learning; above 0 only with samplers of their own."""
+    reserved: float = 0.0
+    """Share of a learner's memory that vLLM holds for itself all the time, its weights included; 0: what is left."""
 
     def __post_init__(self) -> None:
         if self.policy < 1:
@@ -106,6 +108,9 @@ def layout_of(engine: Any) -> Layout:
     """Of a configuration's engine: one device, or as many as the engine has processes (`policy_ranks`, `samplers`)."""
     ranks, reward_model = getattr(engine, "policy_ranks", 1), getattr(engine, "reward_model_ranks", 0)
     samplers: Any = getattr(engine, "samplers", None)
+    if getattr(engine, "kind", "") == "vllm":
+        reserved = 0.0 if getattr(engine, "sleep", False) else engine.gpu_memory_utilization
+        return Layout(ranks, tensor_parallel=engine.tensor_parallel, sampler_kind="vllm", reserved=reserved)
     if getattr(samplers, "kind", "native") == "native":
         return Layout(policy=ranks, reward_model=reward_model)
     tensor_parallel = samplers.tensor_parallel
@@ -145,7 +150,7 @@ def learning(
         shape=shape_of(config.model, reward_model, config.lora if trains else None, stands_for),
         tokens_per_microbatch=config.tokens_per_microbatch,
         checkpointing=config.gradient_checkpointing,
-        bfloat16=config.autocast == "bfloat16",
+        bfloat16=config.autocast != "off",
         trains=trains,
         reference=reference,
         four_bit=config.lora is not None and config.lora.load_in_4bit,
