@@ -32,7 +32,7 @@ def test_every_arm_is_measured_after_it_is_trained_and_verifyrm_comes_first(tmp_
     study = Study("llama-3.2-1b", ARMS, tmp_path)
     stages = stages_of(study, "local", ())
     names = [stage.name for stage in stages]
-    assert names[:4] == ["verifyrm", "evaluate/base", "train/rule", "evaluate/rule"]
+    assert names[:4] == ["evaluate/base", "verifyrm", "train/rule", "evaluate/rule"]
     assert names[-1] == "evaluate/cooper"
     assert "verifyrm" not in [
         one.name for one in stages_of(Study("qwen2.5-1.5b", ("base", "rule"), tmp_path), "local", ())
@@ -42,7 +42,7 @@ def test_every_arm_is_measured_after_it_is_trained_and_verifyrm_comes_first(tmp_
     assert kinds["paper"].cooptimization.negatives == ("assistant",)
     assert kinds["cooper"].cooptimization.epochs == 2
     assert kinds["cooper"].cooptimization.assistant == kinds["paper"].cooptimization.assistant
-    assert list(stages[1].settings["sets"]) == list(LABELS)
+    assert list(stages[0].settings["sets"]) == list(LABELS)
     assert all(config.test_problems.format == "math500" and not config.more_test_problems for config in kinds.values())
 
 

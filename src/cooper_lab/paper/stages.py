@@ -82,27 +82,33 @@ def stages_of(study: Study, engine: str, verifyrm_settings: tuple[str, ...]) -> 
 
     `engine` draws the completions of the measurements.
     """
+    engine_from(engine)
     found = []
     if study.scale == "tiny" and study.data is not None:
         found.append(Stage("models", study, {"context": TINY_CONTEXT}))
+    if "base" in study.arms:  # first: it needs nothing but the model, and shows at once whether that can be had
+        found.append(_evaluation(study, "base", study.settings("rule")["policy"]["model"], engine))
     if study.needs_verifyrm:
         config = study.verifyrm_config(verifyrm_settings).model_dump(mode="json")
         rows = str(study.labelled or (PUBLIC_ROWS if study.scale == "full" else "embedded"))
         found.append(Stage("verifyrm", study, {"rows": rows, "config": config}))
-    engine_from(engine)
-    for arm in study.arms:
-        if arm == "base":
-            policy = study.settings("rule")["policy"]["model"]
-        else:
-            settings = study.settings(arm)
-            build_config(settings)
-            found.append(Stage(f"train/{arm}", study, json.loads(json.dumps(settings))))
-            policy = str(Path(settings["output_dir"]) / arm)
-        measured = {"policy": policy, "sets": study.test_sets(), "k": study.k, "engine": engine}
-        measured["sampling"] = study.sampling().model_dump(mode="json")
-        measured["rule"] = study.config("rule").rule.model_dump(mode="json")
-        found.append(Stage(f"evaluate/{arm}", study, json.loads(json.dumps(measured))))
+    for arm in study.trained:
+        settings = study.settings(arm)
+        build_config(settings)
+        found.append(Stage(f"train/{arm}", study, _as_json(settings)))
+        found.append(_evaluation(study, arm, str(Path(settings["output_dir"]) / arm), engine))
     return found
+
+
+def _evaluation(study: Study, arm: str, policy: str, engine: str) -> Stage:
+    """`policy` is a model or, of a trained arm, the folder of its run."""
+    how = {"k": study.k, "engine": engine, "sampling": study.sampling().model_dump(mode="json")}
+    how["rule"] = study.config("rule").rule.model_dump(mode="json")
+    return Stage(f"evaluate/{arm}", study, _as_json({"policy": policy, "sets": study.test_sets(), **how}))
+
+
+def _as_json(settings: dict[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(settings))
 
 
 def run_stages(stages: list[Stage], on_done: Callable[[Stage, float], None]) -> bool:
