@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 DEFAULTS = {"k": 8, "temperature": 0.7, "top_p": 0.95, "max_tokens": 512, "batch_size": 16, "seed": 0, "rule": None}
 """What is not set, of a model that lies in no run."""
-WITH_VLLM = {"gpu_memory_utilization": 0.9}
-"""Nothing else lives on the device of an evaluation."""
+VLLM_SHARE = 0.9
+"""Of a GPU's memory, for the vLLM engines of an evaluation: nothing else lives there."""
 PROBLEMS_WITH_VLLM = 256
 """Sampled at once: vLLM divides them itself."""
 OR_RUN = "By default the run's, or else"
@@ -78,7 +78,7 @@ def evaluate_model(
 
     given = {"k": k, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "batch_size": batch_size}
     given |= {"seed": seed, "threads": threads, "rule": rule_from(rule) if rule else None}
-    drawn_by = engine_from(engine)
+    drawn_by = engine_from(engine, models=1 if against is None else 2)
     usual: dict[str, Any] = _settings_of(of_run) if of_run else DEFAULTS
     if drawn_by.kind == "vllm" and batch_size is None:
         usual = usual | {"batch_size": PROBLEMS_WITH_VLLM}
@@ -128,8 +128,11 @@ def evaluate_model(
         say(f"completions: {out}")
 
 
-def engine_from(text: str) -> Any:
-    """The engine that `--engine` names or describes. Raises InputError, also for one that only trains."""
+def engine_from(text: str, models: int = 1) -> Any:
+    """The engine that `--engine` names or describes. Raises InputError, also for one that only trains.
+
+    So many `models` get an engine each, one after the other; vLLM holds its memory until the process ends.
+    """
     from cooper_rl.evaluation.config import EvaluationEngine
 
     try:
@@ -138,7 +141,7 @@ def engine_from(text: str) -> Any:
         raise InputError(f"--engine {text!r}: {error}") from error
     values = values if isinstance(values, dict) else {"kind": text.strip()}
     if values.get("kind") == "vllm":
-        values = WITH_VLLM | values
+        values = {"gpu_memory_utilization": VLLM_SHARE / models} | values
     engine: Any = check_settings(EvaluationEngine, Settings({"engine": values}, "--engine")).engine
     if engine.kind != "local" and not hasattr(engine, "sampler_of_folder"):
         raise InputError(f"--engine: kind {engine.kind} evaluates only inside its own runs; use local or vllm")
