@@ -229,6 +229,18 @@ def test_precision_counts_and_the_native_sampler_is_never_faster_than_vllm():
         assert parts(native, H100).generation >= parts(setup, H100).generation
 
 
+def test_vllm_beside_a_learner_holds_its_share_and_asleep_only_where_it_is_larger():
+    config = load_config(CONFIGS / "qwen2.5-1.5b-paper.yaml")
+    layout = replace(layout_of(config.engine), reserved=0.12, asleep=False)
+    judge = "Qwen/Qwen2.5-Math-1.5B-Instruct"
+    awake, asleep = (
+        shares(setup_of(config, replace(layout, asleep=sleeps), 150, None, judge), H100)[0] for sleeps in (False, True)
+    )
+    assert awake.held["vLLM, reserved"] == 0.12 * H100.memory
+    assert asleep.held["vLLM (activations are less)"] == 0.12 * H100.memory
+    assert awake.total - asleep.total == pytest.approx(awake.held["activations"])
+
+
 def test_the_whole_run_has_its_evaluations_disk_and_assistant():
     config = load_config(CONFIGS / "qwen2.5-1.5b-paper.yaml")
     setup = setup_of(config, layout_of(config.engine), 150, None, "Qwen/Qwen2.5-Math-1.5B-Instruct")

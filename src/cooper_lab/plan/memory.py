@@ -85,7 +85,7 @@ def shares(setup: Setup, device: Device) -> list[Share]:
         # One model computes at a time: the larger of the two needs of the moment counts.
         learner = _together(learner, reward)
     if layout.reserved:
-        learner = learner | {"vLLM, reserved": layout.reserved * device.memory}
+        learner = _with_reserved(learner, layout.reserved * device.memory, layout.asleep)
     elif not layout.sampler:
         learner = _with_sampler(learner, sampler, setup, device)
     found.append(Share("policy", layout.policy, learner, usable))
@@ -140,6 +140,16 @@ def _together(one: dict[str, float], other: dict[str, float]) -> dict[str, float
     most = max(held.get("activations", 0.0) for held in (one, other))
     states = {name: held for name, held in (one | other).items() if name != "activations"}
     return states | {"activations": most}
+
+
+def _with_reserved(learner: dict[str, float], reserved: float, asleep: bool) -> dict[str, float]:
+    """vLLM's share beside a learner. Asleep, it is not there while there are activations."""
+    if not asleep:
+        return learner | {"vLLM, reserved": reserved}
+    if reserved <= learner["activations"]:
+        return learner
+    states = {name: held for name, held in learner.items() if name != "activations"}
+    return states | {"vLLM (activations are less)": reserved}
 
 
 def _with_sampler(learner: dict[str, float], weights: float, setup: Setup, device: Device) -> dict[str, float]:

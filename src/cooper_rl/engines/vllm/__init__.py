@@ -123,7 +123,8 @@ class VllmEngine(LearnsHere, VllmConfig):
             raise InputError("engine.url: nobody knows which weights a server holds; leave it out, to start an engine")
         if adapter_base(model) is not None:
             raise InputError(f"{model}: holds an adapter, and vLLM is given whole models here; use cooper export")
-        sampler = self.sampler(LearnerConfig(model=model), max_rows=0)
+        awake = self.model_copy(update={"sleep": False})  # no learner would bring the weights back
+        sampler = awake.sampler(LearnerConfig(model=model), max_rows=0)
         sampler.keep_first_weights()
         return sampler
 
