@@ -43,7 +43,9 @@ def test_every_arm_is_measured_after_it_is_trained_and_verifyrm_comes_first(tmp_
     assert kinds["cooper"].cooptimization.epochs == 2
     assert kinds["cooper"].cooptimization.assistant == kinds["paper"].cooptimization.assistant
     assert list(stages[0].settings["sets"]) == list(LABELS)
-    assert all(config.test_problems.format == "math500" and not config.more_test_problems for config in kinds.values())
+    for config in kinds.values():
+        assert config.test_problems is not None
+        assert (config.test_problems.format, config.more_test_problems) == ("math500", {})
 
 
 def test_the_page_shows_the_papers_figures_and_which_of_ours_are_empty(tmp_path):
@@ -129,7 +131,7 @@ def test_the_tiny_scale_fills_the_table_and_goes_on_where_it_stopped(tmp_path, m
     page = (folder / "paper.md").read_text()
     assert "fills the empty rows" not in page
     assert "Its figures say nothing about the paper" in page
-    assert json.loads((folder / "stages" / "verifyrm.json").read_text())["held_out"]["accuracy"] > 0.5
+    assert json.loads((folder / "stages" / "verifyrm.json").read_text())["rows"]["train"] > 1000
 
 
 @pytest.mark.slow

@@ -176,7 +176,7 @@ def training_rows(study: Study) -> list[LabelledCompletion]:
     kept = [row for row in rows if len(row.question) + len(row.answer) + len(row.completion) <= most]
     if not kept:
         raise InputError(f"VerifyRM's {len(rows)} rows all have more than {most} characters")
-    return kept[:TINY_ROWS] if study.scale == "tiny" else kept
+    return kept[: TINY_ROWS["embedded" if study.data is None else "real"]] if study.scale == "tiny" else kept
 
 
 def _public_rows() -> Iterator[LabelledCompletion]:
@@ -220,7 +220,11 @@ def _evaluate(stage: Stage) -> dict[str, Any]:
         policy = given["policy"] if stage.arm == "base" else str(last_policy(Path(given["policy"])))
         run, engine = study.config("rule"), engine_from(given["engine"])
         params, at_once = SamplingParams(**given["sampling"]), 256 if engine.kind == "vllm" else 32
-        rows = {"max_rows": run.rollout.max_rows or 256, "autocast": run.policy.autocast, "threads": run.threads}
+        rows: dict[str, Any] = {
+            "max_rows": run.rollout.max_rows or 256,
+            "autocast": run.policy.autocast,
+            "threads": run.threads,
+        }
         with FolderEvaluator(policy, engine, run.rule, **rows) as evaluator:
             for name in waiting:
                 data = record_from(ProblemsConfig, given["sets"][name])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
@@ -24,7 +24,6 @@ MODELS = {"qwen2.5-1.5b": "Qwen/Qwen2.5-1.5B-Instruct", "llama-3.2-1b": "meta-ll
 VERIFYRM_BASE = "Qwen/Qwen2.5-Math-1.5B-Instruct"
 ARMS = tuple(ROWS)
 NEED_VERIFYRM = ("static", "paper", "cooper")
-Scale = Literal["full", "tiny"]
 
 FILES = {
     "train": ("gsm8k_train.jsonl", "gsm8k"),
@@ -90,7 +89,8 @@ TINY_VERIFYRM: dict[str, Any] = {
     "evaluate_every": 20,
     "threads": 1,
 }
-TINY_ROWS = 400
+TINY_ROWS = {"embedded": 1600, "real": 400}
+"""Most rows that the tiny VerifyRM is trained on."""
 TINY_CONTEXT = 2048
 """Characters of a real problem and its answer that the tiny model is given a context for; its own is 256."""
 PLAIN = {"template": "{question}\n", "too_long": "skip"}
@@ -103,7 +103,8 @@ class Study:
     model: str
     arms: tuple[str, ...]
     folder: Path
-    scale: Scale = "full"
+    scale: str = "full"
+    """`full` or `tiny`."""
     data: Path | None = None
     """Folder of problems in files (`FILES`), instead of the hub or, at the tiny scale, the embedded world."""
     labelled: Path | None = None
