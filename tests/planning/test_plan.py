@@ -245,6 +245,7 @@ def test_the_whole_run_has_its_evaluations_disk_and_assistant():
     config = load_config(CONFIGS / "qwen2.5-1.5b-paper.yaml")
     setup = setup_of(config, layout_of(config.engine), 150, None, "Qwen/Qwen2.5-Math-1.5B-Instruct")
     run = whole_run_of(config)
+    assert setup.reward_model is not None
     assert (run.evaluations, run.evaluated, run.checkpoints) == (4, 8 * 3881, 2)
     learned, measured = hours(setup, run, H100, FAST)
     assert learned == pytest.approx(180 * parts(setup, H100).lag_0 / 3600)
