@@ -176,7 +176,7 @@ def training_rows(study: Study) -> list[LabelledCompletion]:
     kept = [row for row in rows if len(row.question) + len(row.answer) + len(row.completion) <= most]
     if not kept:
         raise InputError(f"VerifyRM's {len(rows)} rows all have more than {most} characters")
-    return kept[: TINY_ROWS["embedded" if study.data is None else "real"]] if study.scale == "tiny" else kept
+    return kept[:TINY_ROWS] if study.scale == "tiny" else kept
 
 
 def _public_rows() -> Iterator[LabelledCompletion]:

@@ -79,9 +79,9 @@ TINY: dict[str, Any] = {
 }
 """Over the protocol: the embedded world's policy of 0.7 M parameters, for minutes on one core."""
 TINY_VERIFYRM: dict[str, Any] = {
-    "model": str(ASSETS / "policy"),
-    "learning_rate": 1e-3,
-    "epochs": 2.0,
+    "model": str(ASSETS / "reward_model"),  # trained further: from the policy it would take thousands of updates
+    "learning_rate": 3e-4,
+    "epochs": 1.0,
     "batch_size": 32,
     "max_input_tokens": 160,
     "autocast": "off",
@@ -89,7 +89,7 @@ TINY_VERIFYRM: dict[str, Any] = {
     "evaluate_every": 20,
     "threads": 1,
 }
-TINY_ROWS = {"embedded": 1600, "real": 400}
+TINY_ROWS = 400
 """Most rows that the tiny VerifyRM is trained on."""
 TINY_CONTEXT = 2048
 """Characters of a real problem and its answer that the tiny model is given a context for; its own is 256."""
