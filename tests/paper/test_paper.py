@@ -12,7 +12,7 @@ from cooper_lab.paper.page import write_page
 from cooper_lab.paper.published import LABELS, TABLE, mean
 from cooper_lab.paper.stages import Stage, stages_of
 from cooper_lab.paper.study import ARMS, FILES, MODELS, Study, protocol, wrong_number
-from cooper_rl import InputError, build_config, load_config, read_labelled
+from cooper_rl import InputError, build_config, load_config, read_file
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -142,8 +142,10 @@ def test_the_tiny_scale_runs_on_real_problems_and_rows(tmp_path, monkeypatch):
     problems.mkdir()
     for name, _ in FILES.values():
         shutil.copy(DATA / "problems" / name, problems)
-    rows = DATA / "labelled" / "real_completions.parquet"
-    assert len(read_labelled(rows)) > 10_000
+    rows = tmp_path / "rows.jsonl"
+    real = [row.fields for row in read_file(DATA / "labelled" / "real_completions.parquet")]
+    usable = [one for one in real if one["question"] and one["reference_answer"]]
+    rows.write_text("".join(json.dumps(one) + "\n" for one in usable), encoding="utf-8")
     _run(monkeypatch, scale="tiny", arms="base,paper", data=problems, labelled=rows, output_dir=folder)
     measured = json.loads((folder / "stages" / "evaluate-paper.json").read_text())["sets"]
     assert {one["problems"] for one in measured.values()} == {4}

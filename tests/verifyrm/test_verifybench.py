@@ -46,7 +46,7 @@ def test_what_is_published_stands_beside_ours(cache, tmp_path):
     rows = {
         name: (published, ours) for name, published, ours in beside_published([Path(HUB)], result, {"rule": "rule"})
     }
-    assert rows["VerifyRM-1.5B"] == ["89.42", ""]
+    assert rows["VerifyRM-1.5B"] == ("89.42", "")
     assert rows["Math-Verify"][0] == "79.93"
     assert rows["Math-Verify"][1].startswith("rule 100.00 [")
     assert beside_published([Path(f"{HUB}-Hard")], result, {"rule": "rule"}) == []

@@ -131,7 +131,12 @@ def run_stage(stage: Stage) -> float | None:
     again = stage.started_path.exists()
     write_text(stage.started_path, json.dumps({"settings": stage.settings}) + "\n")
     start = time.monotonic()
-    found = {"models": _models, "verifyrm": _verifyrm, "train": _train, "evaluate": _evaluate}[stage.kind](stage)
+    try:
+        found = {"models": _models, "verifyrm": _verifyrm, "train": _train, "evaluate": _evaluate}[stage.kind](stage)
+    except InputError:
+        if not again:  # what is put right may be other settings
+            stage.started_path.unlink()
+        raise
     if found is None:
         return None
     seconds = round(time.monotonic() - start, 1)
