@@ -15,7 +15,7 @@ from cooper_rl.config.base import Config
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines import ENGINES
 from cooper_rl.engines.local import LearnsHere
-from cooper_rl.engines.model_folder import local_folder
+from cooper_rl.engines.model_folder import adapter_base, local_folder
 from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -121,6 +121,22 @@ class VllmEngine(LearnsHere, VllmConfig):
         if config.sleep is None:
             config = config.model_copy(update={"sleep": here})
         return build_sampler(policy.model, config, "ipc" if here else "nccl")
+
+    def sampler_of_folder(self, model: str) -> VllmSampler:
+        """A sampler that draws with the weights in a folder or on the hub, as they are.
+
+        Raises InputError for a `url`, for a folder with an adapter, and as `check_model`.
+        """
+        from cooper_rl.engines.config import LearnerConfig  # noqa: PLC0415
+
+        if self.url is not None:
+            raise InputError("engine.url: nobody knows which weights a server holds; leave it out, to start an engine")
+        if adapter_base(model) is not None:
+            raise InputError(f"{model}: holds an adapter, and vLLM is given whole models here; use cooper export")
+        awake = self.model_copy(update={"sleep": False})  # no learner would bring the weights back
+        sampler = awake.sampler(LearnerConfig(model=model), max_rows=0)
+        sampler.keep_first_weights()
+        return sampler
 
 
 def check_version(for_server: bool = False) -> str:

@@ -10,7 +10,7 @@ from uuid import uuid4
 import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.data.prompts import completion_limits
+from cooper_rl.data.prompts import completion_limits, prompt_room
 from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
@@ -28,6 +28,8 @@ from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
 
+FIRST_WEIGHTS = "default"
+"""The version that vLLM gives to the weights it starts with."""
 COUNTED: tuple[str, ...] = ("engine/reconnections", "engine/failed_pushes", "time/push_weights")
 
 Start = Callable[[str, VllmConfig, str], InferenceEngine]
@@ -96,8 +98,9 @@ class VllmSampler:
         try:
             return self._draw(prompts, n, params, seed)
         except EngineLost as lost:
+            if self._learner is None:  # its first weights are not ours to send
+                raise
             logger.warning("engine lost while it drew, it gets its weights again: %s", lost)
-            assert self._learner is not None
             self.sync_weights(self._learner)
             return self._draw(prompts, n, params, seed)
 
@@ -118,6 +121,14 @@ class VllmSampler:
                 "restarted, or somebody else has changed its weights"
             )
         return _samples(drawn, params, rule)
+
+    def keep_first_weights(self) -> None:
+        """Draw with the weights that the engine started with; no learner has sent others."""
+        self.version = FIRST_WEIGHTS
+
+    def room(self, max_tokens: int) -> int | None:
+        """Most tokens that a prompt may have if `max_tokens` must fit after it; see `prompt_room`."""
+        return prompt_room(self._engine.context, max_tokens)
 
     def sync_weights(self, learner: PolicyLearner) -> None:
         """Send the learner's weights to the engine, and check that the engine has them.
