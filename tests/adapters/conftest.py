@@ -77,7 +77,7 @@ def seen(service, tmp_path_factory):
     """The answers that the service has scored in the step under way, from its journal."""
 
     def seen() -> list[Answer]:
-        (folder,) = tmp_path_factory.getbasetemp().glob("served*/state/journals")
+        (folder,) = tmp_path_factory.getbasetemp().glob("served[0-9]*/state/journals")
         lines = sorted(folder.glob("*.jsonl"))[-1].read_text(encoding="utf-8").splitlines()
         scored = [record for record in map(json.loads, lines) if record["kind"] == "scored"]
         groups = [one["group"] for record in scored for one in record["groups"]]

@@ -18,14 +18,15 @@ class CooperTask:
 
         Raises InputError if the data lack question, answer or split.
         """
-        row, where = {**task.model_dump(), **trace.info}, f"the data of task {task.name or task.idx}"
+        row, where = task.model_dump(), f"the data of task {task.name or task.idx}"
         problem, train = read_row(row, where)
         nodes = trace.branches[-1].nodes if trace.branches else []
         first = next((i for i, node in enumerate(nodes) if node.sampled), len(nodes))
         run = [node.message for node in nodes[first:]]
         completion = run if len(run) > 1 else trace.last_reply
         stopped = not trace.is_truncated
-        group = single(problem, completion, stopped, id=trace.id, verdict=columns().verdict_in(row, where))
+        verdict = columns().verdict_in({**row, **trace.info}, where)
+        group = single(problem, completion, stopped, id=trace.id, verdict=verdict)
         scored = await async_client().score([group], train=train, partial=True)
         trace.record_metric("cooper_version", float(scored.version))
         return scored.rewards[0][0]

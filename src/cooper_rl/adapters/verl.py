@@ -28,12 +28,11 @@ class CooperRewardManager(RewardManagerBase):
         fields = item.non_tensor_batch
         if "global_steps" not in fields or "uid" not in fields:
             raise InputError("verl did not say which step and group an answer belongs to; set trainer.use_v1=True")
-        left = fields.get("tool_extra_fields") or {}  # what the agent loop left, such as a verdict
-        row = {**left, **fields.get("extra_info", {}), "answer": fields["reward_model"]["ground_truth"]}
+        row = {**fields.get("extra_info", {}), "answer": fields.get("reward_model", {}).get("ground_truth")}
         where = f"extra_info of {fields['data_source']}"
         problem, train = read_row(row, where)
         completion, stopped = await self.loop.run_in_executor(None, self._read, item)
-        verdict = columns().verdict_in(row, where)
+        verdict = columns().verdict_in({**row, **fields.get("tool_extra_fields", {})}, where)
         # `uid` is new in every step, and `session_id` counts the samples of its prompt.
         group = single(problem, completion, stopped, str(fields["uid"]), str(fields.get("session_id", 0)), verdict)
         step = int(fields["global_steps"])
