@@ -66,7 +66,7 @@ def _problems(data: ProblemsConfig, config: RunConfig, verifier: Verifier) -> li
     verifier.check(problems)
     if waiting := next(filter(verifier.needs_verdicts, problems), None):
         raise InputError(
-            f"{location(waiting)}: its rule is `outside`, but nobody judges what this loop draws; name another rule, or "
-            "let your trainer bring the verdicts (docs/trainers.md)"
+            f"{location(waiting)}: its rule is `outside`, but nobody judges what this loop draws; name another rule, "
+            "or let your trainer bring the verdicts (docs/trainers.md)"
         )
     return problems

@@ -44,19 +44,26 @@ class HackingAlarm:
             _Sign("1 - rule/unparsed", WINDOW, margin=0.12, excused_by_accuracy=True),
             _Sign("reward/group_spread", WINDOW, margin=None, excused_by_accuracy=True),
         ]
+        # Where the rule is silent: a policy that learns agrees with itself, and is not paid under another reference.
+        self._silent_reward = _Average(WINDOW)
+        self._silent_signs = [
+            _Sign("rollout/agreement_silent", WINDOW, margin=0.06),
+            _Sign("1 - reward_model/kept_when_swapped_silent", WINDOW, margin=0.12),
+        ]
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> list[str]:
         """Take in the metrics of a step. Returns a sentence for each sign that is seen now.
 
         A step without the two metrics above does not count, nor does one that is not later than the last that did.
         Where the rule is silent on some answers, rewards and scores are those of the answers that it judges: what it
-        says of these tells nothing about the others.
+        says of these tells nothing about the others, which have signs of their own.
         """
 
         def heard(name: str) -> float:
             return metrics.get(f"{name}_heard", metrics.get(name, nan))
 
-        if step > self._last and isfinite(heard("reward/mean")) and "rule/accuracy" in metrics:
+        later = step > self._last
+        if later and isfinite(heard("reward/mean")) and "rule/accuracy" in metrics:
             self._last = step
             self._reward.add(heard("reward/mean"))
             self._accuracy.add(metrics["rule/accuracy"])
@@ -69,31 +76,45 @@ class HackingAlarm:
             for sign in self._signs:
                 if isfinite(value := values.get(sign.name, nan)):
                     sign.observe(value, self._reward, self._accuracy)
-        signs = [sign.seen for sign in self._signs if sign.seen]
-        if not signs or self.since is None:
-            self.since = step if signs else None
-        return signs
+        if later and isfinite(silent_reward := metrics.get("reward/mean_silent", nan)):
+            self._last = step
+            self._silent_reward.add(silent_reward)
+            kept = "reward_model/kept_when_swapped_silent"
+            values = {**metrics, f"1 - {kept}": 1 - metrics.get(kept, nan)}
+            for sign in self._silent_signs:
+                if isfinite(value := values.get(sign.name, nan)):
+                    sign.observe(value, self._silent_reward, self._silent_reward)
+        seen = [sign.seen for sign in self._all_signs if sign.seen]
+        if not seen or self.since is None:
+            self.since = step if seen else None
+        return seen
 
     def state(self) -> dict[str, Any]:
         """As JSON values, for a checkpoint."""
-        averages = [self._reward, self._accuracy, *(sign.average for sign in self._signs)]
-        signs = [[sign.best if isfinite(sign.best[0]) else None, sign.seen, sign.strength] for sign in self._signs]
-        return {"last": self._last, "since": self.since, "averages": [one.state() for one in averages], "signs": signs}
+        averages = [one.state() for one in self._averages]
+        signs = [[sign.best if isfinite(sign.best[0]) else None, sign.seen, sign.strength] for sign in self._all_signs]
+        return {"last": self._last, "since": self.since, "averages": averages, "signs": signs}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state` returned."""
         self._last, self.since = state["last"], state["since"]
-        averages = [self._reward, self._accuracy, *(sign.average for sign in self._signs)]
-        for average, own in zip(averages, state["averages"], strict=True):
+        for average, own in zip(self._averages, state["averages"], strict=True):
             average.restore(own)
-        for sign, own in zip(self._signs, state["signs"], strict=True):
-            best, sign.seen, sign.strength = own
-            sign.best = sign.best if best is None else best
+        for sign, (best, seen, strength) in zip(self._all_signs, state["signs"], strict=True):
+            sign.best, sign.seen, sign.strength = sign.best if best is None else best, seen, strength
+
+    @property
+    def _all_signs(self) -> "list[_Sign]":
+        return [*self._signs, *self._silent_signs]
+
+    @property
+    def _averages(self) -> "list[_Average]":
+        return [self._reward, self._accuracy, self._silent_reward, *(sign.average for sign in self._all_signs)]
 
     @property
     def strengths(self) -> dict[str, float]:
         """By sign, its fall at the last step in units of the fall that sets the alarm off, from 0 to `STRONGEST`."""
-        return {sign.name: sign.strength for sign in self._signs}
+        return {sign.name: sign.strength for sign in [*self._signs, *self._silent_signs]}
 
 
 class _Average:

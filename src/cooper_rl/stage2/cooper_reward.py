@@ -25,7 +25,7 @@ from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
 from cooper_rl.stage2.scored import OpenStep, ProbeSet, Scored, ScoredGroup, Updated, step_health
-from cooper_rl.stage2.signs import suspected
+from cooper_rl.stage2.signs import signs_without_verdict, suspected
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
@@ -205,7 +205,7 @@ class CooperReward:
             cut_off = [not answer.stopped for one in groups for answer in one.group.answers]
             scores = Scores(rewards, parts)
             share = {"rollout/cut_off_rate": sum(cut_off) / len(cut_off)}
-            return reward_metrics(scores) | step_health(context, scores) | share
+            return reward_metrics(scores) | step_health(context, scores) | signs_without_verdict(context) | share
 
     def learns_first(self, scored: Scored) -> bool:
         """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""
