@@ -27,8 +27,8 @@ def log(callback: HackingCallback, rows, history) -> TrainerControl:
 def test_it_warns_once_and_can_stop(caplog):
     history = []
     callback = HackingCallback("rewards/exact/mean", stop=True)
-    assert not log(callback, HACKED[:7], history).should_training_stop
-    assert log(callback, HACKED[7:], history).should_training_stop
+    assert not log(callback, HACKED[:6], history).should_training_stop
+    assert log(callback, HACKED[6:], history).should_training_stop
     assert "rule/accuracy fell" in callback.signs[0]
     (said,) = [record.message for record in caplog.records if "signs of reward hacking" in record.message]
     first = next(row["step"] for row in history if row["watch/reward_hacking"])
@@ -71,5 +71,5 @@ def test_it_reads_what_the_trainer_logs_of_any_reward(tiny_models, tmp_path):
     assert [row["watch/reward_hacking"] for row in rows] == [0, 0]
     read = cooper._read(rows[-1])
     assert read["reward/mean"] == rows[-1]["cooper/reward/mean"]
-    assert {"rule/accuracy", "reward_model/rule_agreement", "rollout/cut_off_rate"} <= read.keys()
+    assert {"rule/accuracy", "reward_model/mean", "rollout/cut_off_rate"} <= read.keys()
     assert other._read(rows[-1])["rule/accuracy"] == rows[-1]["rewards/ends/mean"]

@@ -7,12 +7,12 @@ import pytest
 from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, InputError, Problem
 
 OUTSIDE = {"rule": {"kind": "outside"}, "cooptimization": {"negatives": ["on_policy"]}}
-WRONG = {"kind": "corrupter", "function": "test_outside:worse"}
+WRONG = {"kind": "corrupter", "function": "test_outside_verdicts:worse"}
 
 
 def worse(problem: Problem, completion_text: str, attempt: int, seed: int) -> str:
     assert "<tool" not in completion_text
-    return completion_text.replace("19", "21") + "\n<tool>"
+    return "<tool>\n" + completion_text.replace("19", "21")
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ def test_the_rule_reads_the_reply_and_the_model_reads_the_run(make):
     assert {pair.positive for pair in pairs} == {right.transcript, "answer: 19"}
     assert {pair.negative for pair in pairs if pair.negative_origin == "on_policy"} == {wrong.transcript}
     rewritten = {pair.positive: pair.negative for pair in pairs if pair.negative_origin == "assistant"}
-    assert rewritten[right.transcript] == f"{run}answer: 21\n[tool]"
-    assert rewritten["answer: 19"] == "answer: 21\n<tool>"
+    assert rewritten[right.transcript] == f"{run}[tool]\nanswer: 21"
+    assert rewritten["answer: 19"] == "<tool>\nanswer: 21"
     assert any(pair.negative_answer and pair.positive == right.transcript for pair in pairs)
 
 
