@@ -24,7 +24,7 @@ from cooper_rl.data.text import fenced, normalise
 from cooper_rl.errors import InputError
 
 LONGEST_RESULT = 2000
-"""Characters of a tool's result that are kept: its beginning and its end."""
+"""Characters that are kept of what a tool or a user says: its beginning and its end."""
 _CUT = "\n[...]\n"
 _TURN = "<assistant>\n"
 _FORGED = re.compile(r"<\s*/?\s*(?:assistant|user|tool|tool_call)\s*>", re.IGNORECASE)
@@ -46,8 +46,8 @@ class ToolCall(TypedDict):
 
 
 class ChatTurn(TypedDict):
-    """One message after the prompt: of the `assistant` (the policy), a `tool` (anything it did not write) or a `user`.
-    A tool's result is at most `LONGEST_RESULT` characters long."""
+    """One message after the prompt: of the `assistant` (the policy), a `tool` or a `user`. What the policy did not write
+    is at most `LONGEST_RESULT` characters long."""
 
     role: str
     content: str
@@ -70,9 +70,9 @@ def turns_of(messages: Iterable[Any]) -> list[ChatTurn]:
                 calls, content = [one for one in found if one], _CALL.sub("", content).strip()
             turns.append({"role": "assistant", "content": content, "tool_calls": calls})
         elif role in _TOOLS or (turns and (turns[-1]["role"] == "tool" or turns[-1]["tool_calls"])):
-            turns += [_result(one) for one in _RESULT.findall(content) or [content]]
+            turns += [_outside("tool", one) for one in _RESULT.findall(content) or [content]]
         elif role in ("user", "system", "developer"):
-            turns.append({"role": "user", "content": content, "tool_calls": []})
+            turns.append(_outside("user", content))
         else:
             raise InputError(f"messages: role {fields.get('role')!r} is not known; there are assistant, tool and user")
     return turns
@@ -152,11 +152,11 @@ def _text(content: Any) -> str:
     return "".join(part if isinstance(part, str) else str(part.get("text") or "") for part in content)
 
 
-def _result(content: str) -> ChatTurn:
+def _outside(role: str, content: str) -> ChatTurn:
     if len(content) > LONGEST_RESULT:
         half = (LONGEST_RESULT - len(_CUT)) // 2
         content = content[:half] + _CUT + content[-half:]
-    return {"role": "tool", "content": content, "tool_calls": []}
+    return {"role": role, "content": content, "tool_calls": []}
 
 
 def _call(given: Any) -> ToolCall:
