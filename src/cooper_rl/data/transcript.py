@@ -46,8 +46,8 @@ class ToolCall(TypedDict):
 
 
 class ChatTurn(TypedDict):
-    """One message after the prompt: of the `assistant` (the policy), a `tool` or a `user`. What the policy did not write
-    is at most `LONGEST_RESULT` characters long."""
+    """One message after the prompt, of the `assistant` (the policy), a `tool` or a `user`. What the policy did not
+    write is at most `LONGEST_RESULT` characters long."""
 
     role: str
     content: str
