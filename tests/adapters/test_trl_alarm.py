@@ -70,6 +70,6 @@ def test_it_reads_what_the_trainer_logs_of_any_reward(tiny_models, tmp_path):
     rows = [row for row in trainer.state.log_history if "reward" in row]
     assert [row["watch/reward_hacking"] for row in rows] == [0, 0]
     read = cooper._read(rows[-1])
-    assert read["reward/mean"] == rows[-1]["cooper/reward/mean"]
+    assert read["reward/mean"] == rows[-1]["reward"]
     assert {"rule/accuracy", "reward_model/mean", "rollout/cut_off_rate"} <= read.keys()
     assert other._read(rows[-1])["rule/accuracy"] == rows[-1]["rewards/ends/mean"]

@@ -185,4 +185,4 @@ class HackingCallback(TrainerCallback):
         own = f"{GRPOReward.NAME}/"
         found = {name.removeprefix(own): value for name, value in logs.items() if name.startswith(own)}
         given = {name: logs[theirs] for name, theirs in self._names.items() if theirs in logs}
-        return {name: value for name, value in (given | found).items() if isinstance(value, int | float)}
+        return {name: value for name, value in (found | given).items() if isinstance(value, int | float)}
