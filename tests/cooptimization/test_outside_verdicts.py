@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, InputError, Problem
+from cooper_rl import Answer, AnswerGroup, CooperReward, CooperRewardConfig, InputError, Problem, build_config
+from cooper_rl.inputs import read_inputs
 
 OUTSIDE = {"rule": {"kind": "outside"}, "cooptimization": {"negatives": ["on_policy"]}}
 WRONG = {"kind": "corrupter", "function": "test_outside_verdicts:worse"}
@@ -121,3 +122,11 @@ def test_a_checkpoint_and_a_repeat_know_the_run(make):
     assert again.rewards == first.rewards
     with pytest.raises(InputError, match="other content"):
         reward.score([AnswerGroup("g", Problem("p", "?", "19"), [run_of(19, "wrong"), run_of(20, "wrong")])])
+
+
+def test_a_run_of_our_own_loop_has_nobody_who_could_judge(tiny_models):
+    problems = {"source": "arithmetic", "limit": 4}
+    settings = {"policy": {"model": str(tiny_models / "policy")}, "problems": problems, "kind": "cooper", **OUTSIDE}
+    settings["reward_model"] = {"model": str(tiny_models / "reward_model")}
+    with pytest.raises(InputError, match="its rule is `outside`, but nobody judges what this loop draws"):
+        read_inputs(build_config(settings))
