@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 from uuid import uuid4
@@ -13,6 +13,7 @@ from cooper_rl.adapters.rows import Columns
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.rule import UserVerdict
 from cooper_rl.service.client import AsyncRewardClient, RewardClient
 
 URL, TOKEN, RUN, COLUMNS = "COOPER_URL", "COOPER_TOKEN", "COOPER_RUN", "COOPER_COLUMNS"
@@ -66,9 +67,17 @@ def read_row(row: Mapping[str, Any], where: str) -> tuple[Problem, bool]:
     return problem, row["split"] == "train"
 
 
-def single(problem: Problem, text: str, stopped: bool, group: str | None = None, id: str | None = None) -> AnswerGroup:
-    """One answer as part of a group, by default its problem's, with a unique id."""
-    return AnswerGroup(group or problem.id, problem, [Answer(text, stopped, id or uuid4().hex)])
+def single(
+    problem: Problem,
+    completion: str | Iterable[Any],
+    stopped: bool,
+    group: str | None = None,
+    id: str | None = None,
+    verdict: UserVerdict | None = None,
+) -> AnswerGroup:
+    """One answer, a text or messages, as part of a group, by default its problem's, with a unique id."""
+    answer = Answer.of(completion, stopped, id=id or uuid4().hex, verdict=verdict)
+    return AnswerGroup(group or problem.id, problem, [answer])
 
 
 def end_step() -> None:

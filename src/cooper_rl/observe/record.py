@@ -119,6 +119,7 @@ class Recorder:
             completions = [
                 {
                     "text": completion.text,
+                    **({} if completion.messages is None else {"transcript": completion.transcript}),
                     "tokens": completion.tokens,
                     "stop_reason": "stop" if completion.stopped else "length",
                     "version": int(next(drawn_by)),

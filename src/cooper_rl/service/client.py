@@ -59,7 +59,7 @@ class Call:
 def score_call(
     groups: Sequence[AnswerGroup], step: int | None, train: bool, run: str | None, partial: bool, commit: str | None
 ) -> Call:
-    completions = [[asdict(answer) for answer in one.answers] for one in groups]
+    completions = [[answer.record() for answer in one.answers] for one in groups]
     given = [
         {"id": one.id, "problem": asdict(one.problem), "completions": answers, "partial": partial}
         for one, answers in zip(groups, completions, strict=True)
