@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
-from cooper_rl.cli.console import say, show_table
+from cooper_rl.cli.console import say, stdout
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.observe.run_record import RunRecord
+
+
+COLUMNS = ("run", "state", "step", "accuracy", "measured by", "reward", "KL", "started", "duration")
+LEAVE_OUT = ("measured by", "started", "KL", "duration")
+"""The columns that a narrow terminal does without, the first of them first."""
 
 
 class Order(StrEnum):
@@ -70,7 +75,7 @@ def watch(
     from cooper_rl.observe.run_record import read_record, status_of
     from cooper_rl.observe.terminal import screen
 
-    terminal = Console()
+    terminal = stdout()
     record = read_record(run)
     if not once and terminal.is_terminal:
         try:
@@ -127,13 +132,31 @@ def _print(rows: list[dict[str, Any]], folder: Path) -> None:
     if not rows:
         say(f"{folder}: no runs")
         return
-    header = ["run", "state", "step", "accuracy", "measured by", "reward", "KL", "started", "duration"]
-    cells = []
+    columns: dict[str, list[str | Text]] = {name: [] for name in COLUMNS}
     for row in rows:
         name, state = Text(printable(row["run"])), Text(row["state"], style=STATE_STYLES[row["state"]])
         figures = {key: "" if row[key] is None else f"{row[key]:.3f}" for key in ("accuracy", "reward", "kl")}
         measured = figures["accuracy"], row["accuracy_metric"] or "", figures["reward"], figures["kl"]
         started = "" if row["started"] is None else f"{row['started'].astimezone():%Y-%m-%d %H:%M}"
         duration = str(timedelta(seconds=round(row["duration"])))
-        cells.append((name, state, f"{row['step']}/{row['steps'] or '?'}", *measured, started, duration))
-    show_table(header, cells, Console())
+        cells = (name, state, f"{row['step']}/{row['steps'] or '?'}", *measured, started, duration)
+        for column, cell in zip(columns.values(), cells, strict=True):
+            column.append(cell)
+    _print_what_fits(columns)
+
+
+def _print_what_fits(columns: dict[str, list[str | Text]]) -> None:
+    """Print the columns as a table, on a terminal without those that it has no room for."""
+    out, left_out = stdout(), []
+    while True:
+        table = Table(*columns, box=None, padding=(0, 2, 0, 0))
+        for cells in zip(*columns.values(), strict=True):
+            table.add_row(*cells)
+        needed = out.measure(table, options=out.options.update(max_width=10**4)).maximum
+        if needed <= out.width or not out.is_terminal or len(left_out) == len(LEAVE_OUT):
+            break
+        left_out.append(LEAVE_OUT[len(left_out)])
+        del columns[left_out[-1]]
+    (out if out.is_terminal else stdout(width=max(needed, out.width))).print(table)
+    if left_out:
+        say(f"left out for want of room: {', '.join(left_out)}; widen the terminal, or use --json")

@@ -11,6 +11,8 @@ from cooper_rl.data.mappings import text_of
 from cooper_rl.data.readers import Row, read_file
 from cooper_rl.errors import InputError
 
+LISTED_ROWS = 20
+"""Most bad rows in one message."""
 LABELLED_FIELDS = ("question", "reference_answer", "completion", "label")
 T = TypeVar("T")
 _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0}
@@ -48,8 +50,18 @@ def read_labelled(path: str | Path) -> list[LabelledCompletion]:
 
 
 def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str]) -> list[T]:
-    """What `read` makes of every row of a file. Raises InputError for a file without rows."""
-    rows = [read(row) for row in read_file(Path(path))]
+    """What `read` makes of every row of a file. Raises InputError for no rows, and for the first bad ones."""
+    rows: list[T] = []
+    faults: list[InputError] = []
+    for row in read_file(Path(path), faults.append):
+        try:
+            rows.append(read(row))
+        except InputError as error:
+            faults.append(error)
+        if len(faults) >= LISTED_ROWS:
+            break
+    if faults:
+        raise InputError("\n".join(map(str, faults))) from faults[0]
     if not rows:
         raise InputError(f"{path}: holds no rows; each row needs {', '.join(needed)}")
     return rows

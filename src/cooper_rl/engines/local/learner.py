@@ -30,6 +30,7 @@ from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_to_train
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
+from cooper_rl.engines.progress import BrokenOff, tell
 from cooper_rl.errors import InputError
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
 from cooper_rl.losses.reward_model import PairLoss, RewardLoss, RewardLossOutputs, bce_loss
@@ -212,13 +213,17 @@ class TorchLearner:
     def _backward(self, inputs: Sequence[Column], loss_of: Callable[[list[int]], Any], count: int) -> Metrics:
         """Accumulate the gradient of `loss_of` each micro-batch's rows. Metrics are `loss` and means over `count`."""
         sums: dict[str, Tensor] = {}
-        for rows in self.microbatches(*inputs):
-            with self._training_pass():
-                output = loss_of(rows)
-            self.losses_finite &= torch.isfinite(output.loss.detach())
-            output.loss.backward()
-            for name, value in {"loss": output.loss, **output.metric_sums}.items():
-                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
+        try:
+            for rows in told(self.microbatches(*inputs), "gradients"):
+                with self._training_pass():
+                    output = loss_of(rows)
+                self.losses_finite &= torch.isfinite(output.loss.detach())
+                output.loss.backward()
+                for name, value in {"loss": output.loss, **output.metric_sums}.items():
+                    sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
+        except BrokenOff:
+            self._clear_gradients()
+            raise
         return {name: value.item() / (1 if name == "loss" else max(1, count)) for name, value in sums.items()}
 
     @contextmanager
@@ -255,6 +260,15 @@ class TorchLearner:
             adapter.own(tensor).copy_(values[name][adapter.own_rows(tensor)] if tensor.ndim else values[name])
 
 
+def told(batches: Sequence[list[int]], what: str) -> Iterator[list[int]]:
+    """The micro-batches one after the other, while it is told how many of their rows are done."""
+    done, rows = 0, sum(map(len, batches))
+    for batch in batches:
+        tell(done, rows, "rows", what)
+        yield batch
+        done += len(batch)
+
+
 LOGITS_PER_CHUNK = 2**24  # 64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model
 
 
@@ -286,7 +300,7 @@ class TorchPolicyLearner(TorchLearner):
         places = Column(np.arange(lengths.sum()), offsets_of(lengths))
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
         with nullcontext() if adapter else adapter_off(self.model):
-            for rows in self.microbatches(token_ids):
+            for rows in told(self.microbatches(token_ids), "log-probabilities"):
                 with torch.no_grad(), self._autocast():
                     chosen = [token_ids[i] for i in rows]
                     flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
@@ -390,7 +404,7 @@ class TorchRewardModelLearner(TorchLearner):
         """Logits, float32, on the CPU."""
         scores = torch.zeros(len(token_ids))
         column = Column.of(token_ids)
-        for rows in self.microbatches(column):
+        for rows in told(self.microbatches(column), "scores"):
             with torch.no_grad(), self._autocast():
                 scores[rows] = self.run(self._logits, [column[i] for i in rows]).float().cpu()
         return scores
