@@ -126,18 +126,13 @@ class CooperTrainer:
         before and returns; a resumed run repeats the step. A step whose update has begun is finished, unless a
         checkpoint of the one before is there already. A second interrupt ends the process at once.
         """
-        lines = ProgressLines(self.config.name, TRAINING_METRICS)
-        listener = Listener(lambda at: self._told(at, lines if on_step is None else None), self._weights_change)
-        with (
-            stop_on_signal(self.request_stop),
-            log_to_stderr() if on_step is None else nullcontext(),
-            listening(listener),
-        ):
-            on_step = on_step or self._log_progress(lines)
+        lines, alone = ProgressLines(self.config.name, TRAINING_METRICS), on_step is None
+        listener = Listener(lambda at: self._told(at, lines if alone else None), self._weights_change)
+        with stop_on_signal(self.request_stop), log_to_stderr() if alone else nullcontext(), listening(listener):
             try:
                 while True:
                     try:
-                        return self._run(on_step)
+                        return self._run(on_step or (lambda step, metrics: self._log(step, metrics, lines)))
                     except EngineLost as lost:
                         self._recover(lost)
             except BaseException as error:
@@ -150,6 +145,10 @@ class CooperTrainer:
         if lines is not None and (line := lines.line_within(at)):
             logger.info("%s", line)
 
+    def _log(self, step: int, metrics: Metrics, lines: ProgressLines) -> None:
+        if line := lines.line(step, self.config.steps, metrics):
+            logger.info("%s", line)
+
     def _weights_change(self) -> None:
         self._changed = True
 
@@ -157,7 +156,7 @@ class CooperTrainer:
         try:
             self._steps(on_step)
         except BrokenOff:
-            logger.warning("broken off after step %d; a resumed run goes on from there", self.completed_steps)
+            logger.warning("broken off; a resumed run goes on after step %d", self.completed_steps)
         # A fault that the run could not roll back from must not reach a checkpoint.
         in_a_fault = self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
         if self._saved_steps < self.completed_steps and not in_a_fault:
@@ -202,17 +201,11 @@ class CooperTrainer:
             self.parts = assemble(self.config)
             if not self._restore():
                 self.completed_steps = self._saved_steps = 0
+                self._unmeasured = None
                 seed_random_state(self.config.seed)
             self._open_record(resume=True)
         except EngineLost as again:  # a process can also die while it starts
             self._recover(again)
-
-    def _log_progress(self, lines: ProgressLines) -> OnStep:
-        def log(step: int, metrics: Metrics) -> None:
-            if line := lines.line(step, self.config.steps, metrics):
-                logger.info("%s", line)
-
-        return log
 
     def close(self) -> None:
         """Close the run's files, and end the processes and connections that it has."""

@@ -38,20 +38,14 @@ class GRPOReward:
     """
 
     __name__ = "cooper"  # under which TRL logs the reward
+    log_all = False
+    """Whether TRL's log gets every metric of docs/metrics.md, and not only those in `LOGGED`."""
 
     def __init__(
-        self,
-        scorer: Scorer | None,
-        columns: Columns | None = None,
-        resume_from: str | Path | None = None,
-        log_all: bool = False,
+        self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
     ) -> None:
-        """Only the first process needs a `scorer`. `resume_from` is TRL's checkpoint if it is not in `output_dir`.
-
-        TRL's log gets the metrics in `LOGGED`, or with `log_all` every metric of docs/metrics.md.
-        """
+        """Only the first process needs a `scorer`. `resume_from` is TRL's checkpoint if it is not in `output_dir`."""
         self.scorer, self.columns, self.resume_from = scorer, columns or Columns(), resume_from
-        self.log_all = log_all
         self.callback = GRPOCallback(self)
         self.learned: Metrics = {}
         """The metrics of the last update."""
@@ -60,15 +54,11 @@ class GRPOReward:
 
     @classmethod
     def from_config(
-        cls,
-        config: CooperRewardConfig,
-        columns: Columns | None = None,
-        total_steps: int | None = None,
-        log_all: bool = False,
+        cls, config: CooperRewardConfig, columns: Columns | None = None, total_steps: int | None = None
     ) -> Self:
         """Load the reward, with several processes only in the first. For `total_steps` see `CooperReward`."""
         first = int(os.environ.get("RANK", "0")) == 0  # what launchers set, before anything has started
-        return cls(CooperReward.from_config(config, total_steps) if first else None, columns, log_all=log_all)
+        return cls(CooperReward.from_config(config, total_steps) if first else None, columns)
 
     def __call__(
         self,

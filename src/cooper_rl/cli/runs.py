@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from cooper_rl.cli.console import say, stdout
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("run", "state", "step", "accuracy", "measured by", "reward", "KL", "started", "duration")
-LEAVE_OUT = ("measured by", "started", "KL", "duration")
-"""The columns that a narrow terminal does without, the first of them first."""
+LEFT_OUT = ("measured by", "KL", "started")
+"""The columns that a terminal does without if it has fewer than so many:"""
+ROOM = 120
 
 
 class Order(StrEnum):
@@ -132,7 +133,11 @@ def _print(rows: list[dict[str, Any]], folder: Path) -> None:
     if not rows:
         say(f"{folder}: no runs")
         return
-    columns: dict[str, list[str | Text]] = {name: [] for name in COLUMNS}
+    out = stdout()
+    narrow = out.is_terminal and out.width < ROOM
+    left_out = LEFT_OUT if narrow else ()
+    shown = [place for place, name in enumerate(COLUMNS) if name not in left_out]
+    table = Table(*(Column(COLUMNS[place], no_wrap=place > 0) for place in shown), box=None, padding=(0, 2, 0, 0))
     for row in rows:
         name, state = Text(printable(row["run"])), Text(row["state"], style=STATE_STYLES[row["state"]])
         figures = {key: "" if row[key] is None else f"{row[key]:.3f}" for key in ("accuracy", "reward", "kl")}
@@ -140,23 +145,7 @@ def _print(rows: list[dict[str, Any]], folder: Path) -> None:
         started = "" if row["started"] is None else f"{row['started'].astimezone():%Y-%m-%d %H:%M}"
         duration = str(timedelta(seconds=round(row["duration"])))
         cells = (name, state, f"{row['step']}/{row['steps'] or '?'}", *measured, started, duration)
-        for column, cell in zip(columns.values(), cells, strict=True):
-            column.append(cell)
-    _print_what_fits(columns)
-
-
-def _print_what_fits(columns: dict[str, list[str | Text]]) -> None:
-    """Print the columns as a table, on a terminal without those that it has no room for."""
-    out, left_out = stdout(), []
-    while True:
-        table = Table(*columns, box=None, padding=(0, 2, 0, 0))
-        for cells in zip(*columns.values(), strict=True):
-            table.add_row(*cells)
-        needed = out.measure(table, options=out.options.update(max_width=10**4)).maximum
-        if needed <= out.width or not out.is_terminal or len(left_out) == len(LEAVE_OUT):
-            break
-        left_out.append(LEAVE_OUT[len(left_out)])
-        del columns[left_out[-1]]
-    (out if out.is_terminal else stdout(width=max(needed, out.width))).print(table)
-    if left_out:
+        table.add_row(*(cells[place] for place in shown))
+    (out if out.is_terminal else stdout(width=10**3)).print(table)
+    if narrow:
         say(f"left out for want of room: {', '.join(left_out)}; widen the terminal, or use --json")

@@ -170,19 +170,19 @@ def fitted(config: VerifyRMConfig, rows: int) -> tuple[VerifyRMConfig, int]:
         return max(1, round(config.epochs * rows / size))
 
     def free(name: str, value: int) -> int:
-        return getattr(config, name) if name in config.model_fields_set else value
+        default: int = getattr(config, name)
+        return default if name in config.model_fields_set else min(default, value)
 
-    size, changed = config.batch_size, {}
-    if updates(size) < FEW_UPDATES:
-        size = free("batch_size", min(size, max(8, int(config.epochs * rows / FEW_UPDATES))))
-        warmup = free("warmup_steps", min(config.warmup_steps, updates(size) // 10))
-        every = free("evaluate_every", min(config.evaluate_every, max(1, updates(size) // 5)))
-        fits = {"batch_size": size, "warmup_steps": warmup, "evaluate_every": every}
-        changed = {name: value for name, value in fits.items() if value != getattr(config, name)}
-    if changed:
-        told = ", ".join(f"{name} {value} instead of {getattr(config, name)}" for name, value in changed.items())
-        logger.info("%d training rows are few, so: %s; a setting of your own is kept", rows, told)
-    config, count = config.model_copy(update=changed), updates(size)
+    if updates(config.batch_size) < FEW_UPDATES:
+        size = free("batch_size", max(8, int(config.epochs * rows / FEW_UPDATES)))
+        warmup, every = updates(size) // 10, max(1, updates(size) // 5)
+        fits = {"batch_size": size, "warmup_steps": free("warmup_steps", warmup)}
+        fits["evaluate_every"] = free("evaluate_every", every)
+        changed = [name for name, value in fits.items() if value != getattr(config, name)]
+        told = ", ".join(f"{name} {fits[name]} instead of {getattr(config, name)}" for name in changed)
+        logger.info("%d training rows are few, so: %s; a setting of your own is kept", rows, told or "as you set it")
+        config = config.model_copy(update=fits)
+    count = updates(config.batch_size)
     if 2 * config.warmup_steps >= count:
         logger.warning("warmup_steps: %d of %d updates; use fewer, or more epochs", config.warmup_steps, count)
     if config.evaluate_every >= count:
