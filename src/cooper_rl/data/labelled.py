@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from cooper_rl.data.mappings import text_of
-from cooper_rl.data.readers import Row, read_file
+from cooper_rl.data.readers import LISTED_ROWS, Row, read_file
 from cooper_rl.errors import InputError
 
-LISTED_ROWS = 20
-"""Most bad rows in one message."""
 LABELLED_FIELDS = ("question", "reference_answer", "completion", "label")
 T = TypeVar("T")
 _LABELS = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0}
@@ -50,7 +48,7 @@ def read_labelled(path: str | Path) -> list[LabelledCompletion]:
 
 
 def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str]) -> list[T]:
-    """What `read` makes of every row of a file. Raises InputError for no rows, and for the first bad ones."""
+    """What `read` makes of every row of a file. Raises InputError for no rows, and for bad ones."""
     rows: list[T] = []
     faults: list[InputError] = []
     for row in read_file(Path(path), faults.append):
@@ -58,10 +56,9 @@ def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str])
             rows.append(read(row))
         except InputError as error:
             faults.append(error)
-        if len(faults) >= LISTED_ROWS:
-            break
     if faults:
-        raise InputError("\n".join(map(str, faults))) from faults[0]
+        more = [f"… and {len(faults) - LISTED_ROWS} more"] if len(faults) > LISTED_ROWS else []
+        raise InputError("\n".join([*map(str, faults[:LISTED_ROWS]), *more])) from faults[0]
     if not rows:
         raise InputError(f"{path}: holds no rows; each row needs {', '.join(needed)}")
     return rows

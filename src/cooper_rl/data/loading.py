@@ -8,10 +8,9 @@ from random import Random
 
 from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.data.labelled import LISTED_ROWS
 from cooper_rl.data.mappings import READY_MADE, BadValue, Mapping, map_row
 from cooper_rl.data.problem import Problem, location
-from cooper_rl.data.readers import read_file, read_hub
+from cooper_rl.data.readers import LISTED_ROWS, read_file, read_hub
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)

@@ -25,6 +25,9 @@ class Row:
     """The record's key in files of the shape `{"Problem_1": {...}}`."""
 
 
+LISTED_ROWS = 20
+"""Most bad rows in one message."""
+
 Bad = Callable[[InputError], None]
 
 
@@ -170,8 +173,8 @@ def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
     except (OSError, ValueError, DatasetsError) as error:
         raise InputError(
             f"problems.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
-            "a loadable Hugging Face data set: "
-            f"{error if silent is None else f'it is not in the cache, and the hub cannot be reached ({silent})'}"
+            f"a loadable Hugging Face data set: {error}"
+            f"{'' if silent is None else f'; the hub cannot be reached: {silent}'}"
         ) from error
     for number, fields in enumerate(dataset, start=1):
         yield Row(f"{name}/{split}:row {number}", dict(fields))
@@ -183,7 +186,7 @@ def _offline() -> Iterator[None]:
     import datasets  # noqa: PLC0415 - an extra
     import huggingface_hub  # noqa: PLC0415
 
-    places = [huggingface_hub.constants, datasets.config]
+    places: list[Any] = [huggingface_hub.constants, datasets.config]
     before = [place.HF_HUB_OFFLINE for place in places]
     for place in places:
         place.HF_HUB_OFFLINE = True

@@ -149,7 +149,7 @@ class Pace:
 
     def describe(self, at: Progress) -> str:
         """`step 2  sampling  5,120 of at most 131,072 tokens  12/256 completions  48/s  at most 0:43:44 left`."""
-        now, work = self.clock(), (at.parts, at.total, at.unit)
+        now, work = self.clock(), (at.parts, at.unit, "" if at.ceiling else at.note)
         if work != self._work or at.done < self._last:
             self._work, self._since = work, (at.done, now)
         self._last = at.done

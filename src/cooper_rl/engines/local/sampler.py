@@ -59,9 +59,10 @@ class Drafts:
 
     def tell(self) -> None:
         """Tell how many tokens are drawn, of the most that there can be, and how many completions are done."""
-        done = int((~self.open(np.arange(len(self)))).sum())
-        note = f"{done}/{len(self)} completions"
-        tell(int(self._lengths.sum()), int(self.limit.sum()), "tokens", note, ceiling=True)
+        is_open = self.open(np.arange(len(self)))
+        most = np.where(is_open, self.limit, self._lengths).sum()
+        note = f"{len(self) - is_open.sum()}/{len(self)} completions"
+        tell(int(self._lengths.sum()), int(most), "tokens", note, ceiling=True)
 
     def samples(self, rule: StopRule) -> Samples:
         drawn = np.arange(self._token_ids.shape[1]) < self._lengths[:, None]
