@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -180,7 +181,7 @@ class RolloutSource:
 
     def mark(self) -> Callable[[], None]:
         """A call that takes the source back to where it is now, for a step that is broken off."""
-        stream, pending = self._stream.state(), self._pending
+        stream, pending = deepcopy(self._stream.state()), self._pending
 
         def back() -> None:
             self._stream.restore(stream)
