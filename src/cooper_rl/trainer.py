@@ -12,6 +12,7 @@ from cooper_rl.build import assemble
 from cooper_rl.checkpoint_content import check_kind, export_models, restore_state, save_state
 from cooper_rl.engines.base import Described, EngineLost, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
+from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
 from cooper_rl.observe.record import Recorder, check_folder, record_session
@@ -22,11 +23,12 @@ from cooper_rl.observe.terminal import (
     best_example,
     describe_example,
     describe_prompt,
+    describe_size,
     log_to_stderr,
 )
 from cooper_rl.observe.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
-from cooper_rl.persist.exact_resume import seed_random_state
+from cooper_rl.persist.exact_resume import random_state, restore_random_state, seed_random_state
 from cooper_rl.persist.folder_lock import FolderLock, stop_on_signal
 from cooper_rl.persist.model_cards import write_model_cards
 from cooper_rl.run_config import RunConfig
@@ -63,6 +65,8 @@ class CooperTrainer:
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
         self._failed_checkpoints = 0
         self._lost_after: list[int] = []  # steps
+        self._changed = False  # whether the step under way has begun to change weights
+        self._unmeasured: Metrics | None = None  # those of the last step until its evaluations are done
         seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
@@ -95,7 +99,17 @@ class CooperTrainer:
         # Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
         # run that rolled back samples something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
-        done = cooper_step(self.config, self.parts, step, seed)
+        take_back, random = self.parts.rollouts.mark(), random_state()
+        try:
+            with part(f"step {step}"):
+                done = cooper_step(self.config, self.parts, step, seed)
+        except BrokenOff:  # everything is as it was before the step, unless weights have changed
+            take_back()
+            self.parts.reward.forget_step()
+            restore_random_state(random)
+            raise
+        finally:
+            self._changed = False
         decode, verify_s = self.parts.prompt_encoder.decode, self.parts.reward.verifier.cpu_s_of
         rollouts = self.recorder.step(step, done, decode, verify_s)
         if step == 1 and (example := best_example(rollouts)):
@@ -108,22 +122,53 @@ class CooperTrainer:
 
         `on_step` is called with the number and metrics of every step. Without it the progress goes to the log, and to
         standard error if the program has not set up logging. Watch rules may roll the run back or end it early
-        (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` finishes the step, writes a checkpoint and returns. A
-        second interrupt ends the process at once.
+        (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` breaks the step off, writes a checkpoint of the one
+        before and returns; a resumed run repeats the step. A step whose update has begun is finished, unless a
+        checkpoint of the one before is there already. A second interrupt ends the process at once.
         """
-        with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
-            on_step = on_step or self._log_progress()
+        lines, alone = ProgressLines(self.config.name, TRAINING_METRICS), on_step is None
+        listener = Listener(lambda at: self._told(at, lines if alone else None), self._weights_change)
+        with stop_on_signal(self.request_stop), log_to_stderr() if alone else nullcontext(), listening(listener):
             try:
                 while True:
                     try:
-                        return self._run(on_step)
+                        return self._run(on_step or (lambda step, metrics: self._log(step, metrics, lines)))
                     except EngineLost as lost:
                         self._recover(lost)
             except BaseException as error:
                 self.recorder.died(error)
                 raise
 
+    def _told(self, at: Progress, lines: ProgressLines | None) -> None:
+        if self._stop.is_set() and (not self._changed or self._saved_steps == self.completed_steps):
+            raise BrokenOff
+        if lines is not None and (line := lines.line_within(at)):
+            logger.info("%s", line)
+
+    def _log(self, step: int, metrics: Metrics, lines: ProgressLines) -> None:
+        if line := lines.line(step, self.config.steps, metrics):
+            logger.info("%s", line)
+
+    def _weights_change(self) -> None:
+        self._changed = True
+
     def _run(self, on_step: OnStep) -> None:
+        try:
+            self._steps(on_step)
+        except BrokenOff:
+            logger.warning("broken off; a resumed run goes on after step %d", self.completed_steps)
+        # A fault that the run could not roll back from must not reach a checkpoint.
+        in_a_fault = self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
+        if self._saved_steps < self.completed_steps and not in_a_fault:
+            self._last_checkpoint()
+        if self._saved_steps == self.config.steps and self.config.has_adapters:
+            self._export()
+
+    def _steps(self, on_step: OnStep) -> None:
+        """All steps up to the last, or until something asks for the end. Raises BrokenOff inside of one."""
+        logger.info(
+            "%s", describe_size(self.config, self.completed_steps, [len(t.problems) for t in self.parts.test_sets])
+        )
         rewards = {f"reward model {name}": model.learner for name, model in self.parts.reward.models.items()}
         for name, learner in {"policy": self.parts.policy, **rewards}.items():
             if isinstance(learner, Described):
@@ -133,7 +178,7 @@ class CooperTrainer:
             logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
             if metrics := self._measure(at_start=True):
                 self._record(0, metrics, on_step)
-        while self.completed_steps < self.config.steps and not self._stop.is_set():
+        while (self._unmeasured is not None or self.completed_steps < self.config.steps) and not self._stop.is_set():
             metrics = self._step_and_measure()
             metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
             metrics["engine/recoveries"] = float(len(self._lost_after))
@@ -148,12 +193,6 @@ class CooperTrainer:
             wanted = self._due(self.config.checkpoint.every) or self._checkpoints.is_best(metrics)
             if wanted and not self.watch.in_doubt:  # not while a rule that rolls back sees a fault
                 self._try_checkpoint(metrics)
-        # A fault that the run could not roll back from must not reach a checkpoint.
-        in_a_fault = self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
-        if self._saved_steps < self.completed_steps and not in_a_fault:
-            self._last_checkpoint()
-        if self._saved_steps == self.config.steps and self.config.has_adapters:
-            self._export()
 
     def _recover(self, lost: EngineLost) -> None:
         """Build all parts anew and go on from the newest checkpoint; raises EngineLost where that has not helped."""
@@ -166,19 +205,11 @@ class CooperTrainer:
             self.parts = assemble(self.config)
             if not self._restore():
                 self.completed_steps = self._saved_steps = 0
+                self._unmeasured = None
                 seed_random_state(self.config.seed)
             self._open_record(resume=True)
         except EngineLost as again:  # a process can also die while it starts
             self._recover(again)
-
-    def _log_progress(self) -> OnStep:
-        lines = ProgressLines(self.config.name, TRAINING_METRICS)
-
-        def log(step: int, metrics: Metrics) -> None:
-            if line := lines.line(step, self.config.steps, metrics):
-                logger.info("%s", line)
-
-        return log
 
     def close(self) -> None:
         """Close the run's files, and end the processes and connections that it has."""
@@ -196,13 +227,14 @@ class CooperTrainer:
         self.close()
 
     def request_stop(self) -> None:
-        """Ask `fit` to finish the current step, write a checkpoint and return."""
+        """Ask `fit` to end as on an interrupt."""
         self._stop.set()
 
     @property
     def interrupted(self) -> bool:
         """Whether `fit` returned before the last step because a signal or a caller asked it to stop."""
-        return self._stop.is_set() and not self._finished and self.stopped_by is None
+        unfinished = not self._finished or self._unmeasured is not None
+        return self._stop.is_set() and unfinished and self.stopped_by is None
 
     def evaluate(self) -> Metrics:
         """Accuracy on the test problems according to the rule and, where the problems have it, to gold.
@@ -233,7 +265,7 @@ class CooperTrainer:
         def write(folder: Path) -> dict[str, Any]:
             state = save_state(self.config, self.parts, folder)
             write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, folder)
-            return state
+            return state if self._unmeasured is None else state | {"unmeasured": self._unmeasured}
 
         folder = self._checkpoints.save(self.completed_steps, write, metrics)
         self._saved_steps = self.completed_steps
@@ -254,7 +286,7 @@ class CooperTrainer:
         except OSError as error:
             raise InputError(
                 f"{self.directory}: the checkpoint of step {self.completed_steps} could not be written: {error}; "
-                "make room on the disk and continue from the previous checkpoint with --resume"
+                "make room on the disk and continue from the previous checkpoint with resume=True (the option --resume)"
             ) from error
 
     def _export(self) -> None:
@@ -276,11 +308,13 @@ class CooperTrainer:
         if self._back_to()[-1:] == [state["step"]]:  # groups that led to a fault are not learned from again
             self.parts.rollouts.forget()
         self.completed_steps = self._saved_steps = state["step"]
+        self._unmeasured = state.get("unmeasured")
         logger.info("resuming after step %d from %s", self.completed_steps, folder)
         return True
 
     def _open_record(self, resume: bool) -> None:
-        self.recorder = Recorder(self.directory, self.config, resume_at=self.completed_steps if resume else None)
+        resume_at, measured = self.completed_steps if resume else None, self._unmeasured is None
+        self.recorder = Recorder(self.directory, self.config, resume_at, measured)
         self.watch = Watch(self.config.watch_rules, seen=read_metrics(self.directory))
         self._rollbacks = self._back_to()
 
@@ -304,15 +338,18 @@ class CooperTrainer:
         return self.completed_steps == self.config.steps
 
     def _step_and_measure(self) -> Metrics:
-        step = self.completed_steps + 1
-        metrics: Metrics = {"rollout/non_finite_logits": 0.0}
+        step = self.completed_steps + (self._unmeasured is None)
+        metrics: Metrics = self._unmeasured or {"rollout/non_finite_logits": 0.0}
         try:
-            metrics |= self.step()
+            if self._unmeasured is None:
+                metrics |= self.step()
+                self._unmeasured = metrics
             metrics |= self._measure()
         except FloatingPointError as error:  # a diverged policy cannot be sampled, neither in training nor evaluation
             logger.error("step %d: %s", step, error)
             metrics["rollout/non_finite_logits"] = 1.0
             self.completed_steps = step
+        self._unmeasured = None
         return metrics
 
     def _record(self, step: int, metrics: Metrics, on_step: OnStep) -> list[Firing]:

@@ -16,8 +16,10 @@ from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.rule import UserVerdict
 from cooper_rl.service.client import AsyncRewardClient, RewardClient
 
-URL, TOKEN, RUN, COLUMNS = "COOPER_URL", "COOPER_TOKEN", "COOPER_RUN", "COOPER_COLUMNS"
-"""Environment variables: the service, its token, the run's name, and other names of columns as a JSON object."""
+URL, RUN, COLUMNS = "COOPER_URL", "COOPER_RUN", "COOPER_COLUMNS"
+"""Environment variables: the service, the run's name, and other names of columns as a JSON object. The service's token
+is in COOPER_TOKEN.
+"""
 
 _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRewardClient] = WeakKeyDictionary()
 
@@ -25,21 +27,21 @@ _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRewardClient] = Weak
 @cache
 def client() -> RewardClient:
     """The service's client of this process. Raises InputError if COOPER_URL is not set."""
-    return RewardClient(*_address(), run=os.environ.get(RUN))
+    return RewardClient(_address(), run=os.environ.get(RUN))
 
 
 def async_client() -> AsyncRewardClient:
     """The same for asynchronous code, one per event loop, because connections belong to their loop."""
     loop = asyncio.get_running_loop()
     if loop not in _of_loop:
-        _of_loop[loop] = AsyncRewardClient(*_address(), run=os.environ.get(RUN))
+        _of_loop[loop] = AsyncRewardClient(_address(), run=os.environ.get(RUN))
     return _of_loop[loop]
 
 
-def _address() -> tuple[str, str | None]:
+def _address() -> str:
     if not os.environ.get(URL):
         raise InputError(f"environment variable {URL} is not set; start `cooper serve` and put its address there")
-    return os.environ[URL], os.environ.get(TOKEN)
+    return os.environ[URL]
 
 
 @cache

@@ -21,6 +21,15 @@ from cooper_rl.stage2.reward_config import CooperRewardConfig
 logger = logging.getLogger(__name__)
 Scorer = CooperReward | RewardClient
 
+LOGGED = frozenset(
+    {
+        *("reward/mean", "rule/accuracy", "rule/unparsed", "gold/accuracy", "reward_model/rule_agreement"),
+        *("reward_model/false_accept_rate", "reward_model/loss", "reward_model/pair_accuracy_before", "pairs/count"),
+        *("version", "scored_by_version", "time/score", "time/update"),
+    }
+)
+"""The metrics that are logged, as far as there are any, unless all are."""
+
 
 class GRPOReward:
     """`GRPOTrainer(reward_funcs=[reward], callbacks=[reward.callback], …)`.
@@ -32,6 +41,8 @@ class GRPOReward:
     """
 
     NAME = __name__ = "cooper"  # under which TRL logs the reward; a class has a `__name__` of its own
+    log_all = False
+    """Whether TRL's log gets every metric of docs/metrics.md, and not only those in `LOGGED`."""
 
     def __init__(
         self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
@@ -81,9 +92,13 @@ class GRPOReward:
         size = args.num_generations if model.training else args.num_generations_eval or args.num_generations
         rows = gathered(own, args.world_size)
         rewards, metrics = on_first(lambda: self._score(rows, size, step), args.process_index, args.world_size)
-        for name, value in metrics.items() if args.process_index == 0 else ():
-            log_metric(f"{self.__name__}/{name}", value)
+        for name, value in self.logged(metrics).items() if args.process_index == 0 else ():
+            log_metric(name, value)
         return [*rewards[args.process_index * len(own) :][: len(own)]]
+
+    def logged(self, metrics: Metrics) -> Metrics:
+        """What TRL's log gets of these metrics, under its names."""
+        return {f"{self.__name__}/{name}": value for name, value in metrics.items() if self.log_all or name in LOGGED}
 
     def update(self) -> None:
         """Train the reward model on the answers scored since the last update, if there are any."""
@@ -137,7 +152,7 @@ class GRPOCallback(TrainerCallback):
     def on_log(self, args, state, control, logs=None, **kwargs):
         """Put the update's metrics into their own step's row; `log_metric` gives them to trackers one step late."""
         if logs is not None and "loss" in logs:
-            found = {f"{self.reward.__name__}/{name}": value for name, value in self.reward.learned.items()}
+            found = self.reward.logged(self.reward.learned)
             logs |= found
             state.log_history[-1] |= found
 

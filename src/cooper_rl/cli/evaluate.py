@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from cooper_rl.cli.console import RULE_HELP, counter, record_from, rule_from, say, show_table, warn
+from cooper_rl.cli.console import RULE_HELP, counter, record_from, rule_from, say, show_table, stdout, warn
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.errors import InputError
@@ -154,10 +153,10 @@ def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: i
         for labeller, result in results.items()
         for measure, one in ((f"avg@{k}", result.avg_at_k), (f"pass@{k}", result.pass_at[k]))
     ]
-    show_table(["labels", "measure", "value", "95 % interval"], rows, Console())
+    show_table(["labels", "measure", "value", "95 % interval"], rows, stdout())
     result, total = results["rule"], len(results["rule"].records)
     cut_off, share = round(result.truncated * total), f"{100 * result.truncated:.0f} %"
-    Console().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions ({share})", highlight=False)
+    stdout().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions ({share})", highlight=False)
     if 2 * cut_off > total:
         warn(
             "most completions were cut off at the token limit, so few of them can be right; "
@@ -176,7 +175,7 @@ def _print_difference(
         interval = f"{gain.low:+.4f} to {gain.high:+.4f}"
         rows.append((labeller, f"avg@{result.k}", f"{other.mean:.4f}", f"{gain.mean:+.4f}", interval))
     header = ["labels", "measure", against, "difference", "95 % interval"]
-    show_table(header, rows, Console(), title="on the same problems")
+    show_table(header, rows, stdout(), title="on the same problems")
 
 
 def _run_of(model: str) -> Path | None:

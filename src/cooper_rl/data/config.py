@@ -77,8 +77,8 @@ class ProblemsConfig(Config):
     seed: int = 0
     """Seed of a made world."""
     max_bad_rows: int | float = Field(default=0.1, ge=0)
-    """Most bad rows (empty fields, answers that do not verify against themselves) that a run accepts. An integer is a
-    count, a float a fraction of all rows."""
+    """Most bad rows (lines that cannot be read, missing or empty fields, answers that do not verify against themselves)
+    that a run accepts. An integer is a count, a float a fraction of all rows."""
     unverified: Literal["drop", "silent"] = "drop"
     """What becomes of a problem whose reference answer does not verify against itself. `drop` counts it as a bad row;
     `silent` keeps it, with the rule silent on it: the reward model pays for it, and reads the reference."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import httpx
 
 
+TOKEN = "COOPER_TOKEN"
+"""The environment variable with the service's token, where none is given."""
 POINTER = "reward_service.json"
 """The file that `save` writes into a trainer's checkpoint; it names the server's checkpoint."""
 POLL_S = 20.0
@@ -130,12 +133,13 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
     def __init__(
         self, url: str, token: str | None = None, *, run: str | None = None, timeout_s: float = 600, early_s: float = 30
     ) -> None:
-        """`token` is the server's. `run` names the training run: a server trains for one run and refuses others.
+        """`token` is the server's, by default that in the environment variable COOPER_TOKEN. `run` names the training
+        run: a server trains for one run and refuses others.
 
         A request is retried for `timeout_s` seconds while the server is unreachable or busy (429, 502 to 504), and for
         `early_s` seconds while the previous step is not committed (425).
         """
-        self.url, self.run, self._token = url.rstrip("/"), run, token
+        self.url, self.run, self._token = url.rstrip("/"), run, token or os.environ.get(TOKEN)
         self._timeout_s, self._early_s = timeout_s, early_s
         self._opened: Any = None
 

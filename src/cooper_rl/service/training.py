@@ -74,7 +74,11 @@ def full(error: OSError) -> Refusal:
     return Refusal(507, f"{why}; free some space there and send the request again")
 
 
-GONE_BACK = "if the trainer has gone back, restore a checkpoint first (POST /v1/restore)"
+GONE_BACK = (
+    "for a new run, start another server with a folder of its own (cooper serve … serve.folder=NEW); to go on with "
+    "this one, resume the trainer from its checkpoint, which restores the server's (TRL: resume_from_checkpoint; "
+    "otherwise RewardClient.load(FOLDER) or POST /v1/restore)"
+)
 STEPS_REMEMBERED = 16
 """Steps whose results a client can still ask for."""
 

@@ -229,6 +229,11 @@ class CooperReward:
         metrics = {f"{name}_after": value for name, value in of_models.items()}
         return updated, replace(found, version=updated.version, metrics=metrics)
 
+    def forget_step(self) -> None:
+        """Drop the step under way, so that it can be scored again."""
+        with self._lock:
+            self.open_step = None
+
     def save(self, folder: str | Path) -> None:
         """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.
 

@@ -34,6 +34,7 @@ from cooper_rl.engines.local.models import load_to_train
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
+from cooper_rl.engines.progress import BrokenOff, tell
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
 from cooper_rl.losses.reward_model import PairLoss, RewardLoss, RewardLossOutputs, bce_loss
@@ -250,13 +251,17 @@ class TorchLearner:
     def _backward(self, inputs: Sequence[Column], loss_of: Callable[[list[int]], Any], count: int) -> Metrics:
         """Accumulate the gradient of `loss_of` each micro-batch's rows. Metrics are `loss` and means over `count`."""
         sums: dict[str, Tensor] = {}
-        for rows in self.microbatches(*inputs):
-            with self._training_pass():
-                output = loss_of(rows)
-            self.losses_finite &= torch.isfinite(output.loss.detach())
-            output.loss.backward()
-            for name, value in {"loss": output.loss, **output.metric_sums}.items():
-                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
+        try:
+            for rows in told(self.microbatches(*inputs), "gradients"):
+                with self._training_pass():
+                    output = loss_of(rows)
+                self.losses_finite &= torch.isfinite(output.loss.detach())
+                output.loss.backward()
+                for name, value in {"loss": output.loss, **output.metric_sums}.items():
+                    sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
+        except BrokenOff:
+            self._clear_gradients()
+            raise
         return {name: value.item() / (1 if name == "loss" else max(1, count)) for name, value in sums.items()}
 
     @contextmanager
@@ -291,6 +296,15 @@ class TorchLearner:
             if name not in values or values[name].shape != tensor.shape:
                 raise InputError(f"{directory}: no weight {name!r} of shape {tuple(tensor.shape)} in this folder")
             adapter.own(tensor).copy_(values[name][adapter.own_rows(tensor)] if tensor.ndim else values[name])
+
+
+def told(batches: Sequence[list[int]], what: str) -> Iterator[list[int]]:
+    """The micro-batches one after the other, while it is told how many of their rows are done."""
+    done, rows = 0, sum(map(len, batches))
+    for batch in batches:
+        tell(done, rows, "rows", what)
+        yield batch
+        done += len(batch)
 
 
 class TorchPolicyLearner(TorchLearner):
@@ -328,7 +342,7 @@ class TorchPolicyLearner(TorchLearner):
         places = Column(np.arange(lengths.sum()), offsets_of(lengths))
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
         with nullcontext() if adapter else adapter_off(self.model):
-            for rows in self.microbatches(token_ids):
+            for rows in told(self.microbatches(token_ids), "log-probabilities"):
                 with torch.no_grad(), self._autocast():
                     chosen = [token_ids[i] for i in rows]
                     flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
@@ -465,7 +479,7 @@ class TorchRewardModelLearner(TorchLearner):
         """Logits, float32, on the CPU."""
         scores = torch.zeros(len(token_ids))
         column = Column.of(token_ids)
-        for rows in self.microbatches(column):
+        for rows in told(self.microbatches(column), "scores"):
             with torch.no_grad(), self._autocast():
                 scores[rows] = self.run(self._logits, [column[i] for i in rows]).float().cpu()
         return scores

@@ -24,6 +24,7 @@ from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.numerics import allow_tf32, halve_frozen, in_bfloat16
 from cooper_rl.engines.local.sampling import RowNoise, StopRule, draw_tokens, end_of_sequence_ids
+from cooper_rl.engines.progress import tell
 from cooper_rl.rollouts import Column, Samples, offsets_of
 
 
@@ -56,6 +57,13 @@ class Drafts:
         for i in np.flatnonzero(rule.may_end_a_text(token_ids) & ~stopped):
             stopped[i] = rule.ends_a_text(self._token_ids[rows[i], : places[i] + 1])
         self._stopped[rows] = stopped
+
+    def tell(self) -> None:
+        """Tell how many tokens are drawn, of the most that there can be, and how many completions are done."""
+        is_open = self.open(np.arange(len(self)))
+        most = np.where(is_open, self.limit, self._lengths).sum()
+        note = f"{len(self) - is_open.sum()}/{len(self)} completions"
+        tell(int(self._lengths.sum()), int(most), "tokens", note, ceiling=True)
 
     def samples(self, rule: StopRule) -> Samples:
         drawn = np.arange(self._token_ids.shape[1]) < self._lengths[:, None]
@@ -235,6 +243,7 @@ def complete(queue: Int[np.ndarray, " B"], job: DecodingJob, max_rows: int) -> N
             queue = queue[count:]
         for wave in under_way:
             wave.draw()
+        job.drafts.tell()
         under_way = [wave for wave in under_way if len(wave)]
         logits = DecodingBatch.step_together([wave.batch for wave in under_way], [wave.tokens for wave in under_way])
         for wave, its_own in zip(under_way, logits, strict=True):
