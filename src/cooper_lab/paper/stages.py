@@ -103,7 +103,7 @@ def stages_of(study: Study, engine: str, verifyrm_settings: tuple[str, ...]) -> 
 def _evaluation(study: Study, arm: str, policy: str, engine: str) -> Stage:
     """`policy` is a model or, of a trained arm, the folder of its run."""
     how = {"k": study.k, "engine": engine, "sampling": study.sampling().model_dump(mode="json")}
-    how["rule"] = study.config("rule").rule.model_dump(mode="json")
+    how["rule"] = study.config("rule").model_dump(mode="json")["rule"]
     return Stage(f"evaluate/{arm}", study, _as_json({"policy": policy, "sets": study.test_sets(), **how}))
 
 

@@ -178,7 +178,7 @@ class HackingCallback(TrainerCallback):
         """See again what the steps before a resume have logged."""
         self.alarm = HackingAlarm()
         for row in state.log_history:
-            self.alarm.observe(row["step"], self._read(row))
+            self.alarm.observe(int(row["step"]), self._read(row))
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         """Raises InputError if TRL logs a reward but not the accuracy."""

@@ -183,8 +183,10 @@ def choose_kernel(
             raise InputError(f"attention: {wanted} computes another thing than sdpa on {device}: {error:.2g}; use auto")
         return wanted
     if device.type == "cuda":
-        flash = ("flash",) if bfloat16 and find_spec("flash_attn") else ()
-        for kernel in (*flash, *(("flex",) if find_spec("triton") else ())):
+        needs: dict[Kernel, str] = {"flash": "flash_attn", "flex": "triton"}
+        for kernel, package in needs.items():
+            if not find_spec(package) or (kernel == "flash" and not bfloat16):
+                continue
             try:
                 if (error := kernel_error(kernel, model, device, bfloat16, learns)) <= AGREES:
                     return kernel
