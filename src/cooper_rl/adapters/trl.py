@@ -23,8 +23,15 @@ Scorer = CooperReward | RewardClient
 
 LOGGED = frozenset(
     {
-        *("reward/mean", "rule/accuracy", "rule/unparsed", "gold/accuracy", "reward_model/rule_agreement"),
-        *("reward_model/false_accept_rate", "reward_model/loss", "reward_model/pair_accuracy_before", "pairs/count"),
+        *("reward/mean", "rule/accuracy", "rule/unparsed", "gold/accuracy"),
+        *(
+            "reward_model/mean",
+            "reward_model/rule_agreement",
+            "reward_model/false_accept_rate",
+            "reward_model/loss",
+            "reward_model/pair_accuracy_before",
+            "pairs/count",
+        ),
         *("version", "scored_by_version", "time/score", "time/update"),
     }
 )
