@@ -49,8 +49,9 @@ def drawn(heads: int, key_heads: int, tokens: int, dtype: torch.dtype = torch.fl
 @pytest.mark.parametrize("kernel", ["sdpa", "flash", "flex"])
 def test_packed_rows_are_attended_as_each_row_alone(kernel, heads):
     packed = pack_rows(ROWS, CPU)
-    q, k, v = (x.requires_grad_(kernel != "flex") for x in drawn(*heads, packed.token_ids.shape[1]))
-    make: Any = KERNELS[kernel] if kernel != "flash" else partial(FlashAttention, attend=plain_varlen)  # pyright: ignore
+    q, k, v = (x.requires_grad_(kernel != "flex") for x in drawn(heads[0], heads[1], packed.token_ids.shape[1]))
+    flash: Any = FlashAttention
+    make: Any = KERNELS[kernel] if kernel != "flash" else partial(flash, attend=plain_varlen)
     found = make(packed, torch.float64)(q, k, v, None)
     for row, places in zip(ROWS, packed.places, strict=True):
         at = places[: len(row)]
