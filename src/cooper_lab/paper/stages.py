@@ -160,12 +160,10 @@ def _verifyrm(stage: Stage) -> dict[str, Any]:
     from cooper_rl import VerifyRMConfig, train_verifyrm  # noqa: PLC0415 - in the stage's own process
 
     rows = training_rows(stage.study)
-    aside, folder = stage.study.folder / "verifyrm.partial", Path(stage.study.verifyrm_folder)
-    for one in (aside, folder):
-        shutil.rmtree(one, ignore_errors=True)
+    folder = Path(stage.study.verifyrm_folder)
+    shutil.rmtree(folder, ignore_errors=True)
     with progress("verifyrm", 0, [("loss", "loss"), ("held_out_accuracy", "held-out accuracy")]) as advance:
-        result = train_verifyrm(record_from(VerifyRMConfig, stage.settings["config"]), rows, aside, advance)
-    aside.rename(folder)
+        result = train_verifyrm(record_from(VerifyRMConfig, stage.settings["config"]), rows, folder, advance)
     return {"rows": result["rows"], "held_out": result["held_out"]}
 
 

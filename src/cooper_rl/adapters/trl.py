@@ -32,6 +32,8 @@ LOGGED = frozenset(
             "reward_model/pair_accuracy_before",
             "pairs/count",
         ),
+        *("reward/mean_heard", "reward/mean_silent", "reward_model/mean_heard", "rollout/agreement_silent"),
+        *("reward_model/kept_when_swapped_silent",),  # these tell the alarm of problems on which the rule is silent
         *("version", "scored_by_version", "time/score", "time/update"),
     }
 )
