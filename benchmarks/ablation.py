@@ -36,7 +36,7 @@ ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def settings_of(row: str, output_dir: Path, seed: int) -> dict[str, Any]:
     preset, cooptimization = ABLATIONS[row]
-    changes = {"preset": preset, "cooptimization": cooptimization}
+    changes = {"preset": preset, "cooptimization": cooptimization, "rule": {"kind": "maths"}}  # judges every problem
     settings = arm_settings("cooper", output_dir / f"seed-{seed}", seed, changes)
     return merge(settings, {"name": row.replace(" + ", "+").replace(" - ", "-").replace(" ", "_")})
 

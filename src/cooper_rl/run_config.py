@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config, Places, mapping_of
+from cooper_rl.config.base import Config, Places, mapping_of, merge
 from cooper_rl.config.user_functions import load_added
 from cooper_rl.config_checking import Settings, check_settings, read_settings
 from cooper_rl.data.config import ProblemsConfig
@@ -17,7 +17,7 @@ from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.shaping import check_effect
-from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
+from cooper_rl.stage2.reward_config import TRUSTED, CooperRewardConfig, RewardModelConfig
 
 
 class RolloutConfig(SamplingParams):
@@ -114,6 +114,8 @@ class RunConfig(CooperRewardConfig):
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
         """Preset, short forms, and `algorithm.overlong: {kind: penalise}`, which stands for a shaping."""
         settings, places = super().expand(settings)
+        if settings.get("kind") == "cooper" and settings.get("preset", "cooper") == "cooper":
+            settings = merge({"algorithm": TRUSTED}, settings)
         algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())
         overlong = mapping_of(mapping_of(algorithm).get("overlong"))
         if overlong.get("kind") != "penalise" or not isinstance(shaping, list | tuple):

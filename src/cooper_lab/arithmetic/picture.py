@@ -9,7 +9,7 @@ from cooper_rl import curves_figure, read_runs, write_report
 
 LABELS = {"rule": "rule", "static": "static reward model", "paper": "Cooper, paper preset", "cooper": "Cooper"}
 COLOURS = {"rule": "#7a828e", "static": "#d9480f", "paper": "#2f7ed8", "cooper": "#2b8a3e"}
-TITLE = "Reward hacking, and its cure"
+TITLE = "A rule that is silent on two problems in three"
 CURVES = {"test/gold_avg": "Gold accuracy on held-out problems", "reward/mean": "Training reward"}
 FIVE_SEEDS = (
     "This is one seed. Over seeds 0 to 4 Cooper ended at 0.90 on average and the rule at 0.88: Cooper was ahead on "
@@ -33,7 +33,8 @@ def draw(output_dir: Path) -> Path:
     (output_dir / "picture.svg").write_text(figure_svg(figure), encoding="utf-8")
     accuracy = json.loads((output_dir / "summary.json").read_text(encoding="utf-8"))["reward_model_accuracy"]
     about = (
-        "One small policy learns arithmetic from four different rewards. Gold is the true label and only measures. At "
-        f"the start the reward model is right on {100 * accuracy:.1f} % of held-out completions."
+        "One small policy learns arithmetic from four different rewards. The rule can judge 35 % of the problems. Gold "
+        "is the true label of all and only measures. At the start the reward model is right on "
+        f"{100 * accuracy:.1f} % of held-out completions."
     )
     return write_report(list(labels), output_dir / "report.html", TITLE, [about, FIVE_SEEDS], labels, colours)
