@@ -96,7 +96,7 @@ def vllm_sampler(folder: Path) -> Sampler:
     from cooper_rl.engines.vllm.sampler import build_sampler
 
     engine, config = _vllm_engine(folder)
-    return build_sampler(str(folder), config, "gloo", start=lambda *_: engine)
+    return build_sampler(LearnerConfig(model=str(folder)), config, "gloo", start=lambda *_: engine)
 
 
 ENGINES = [
