@@ -123,7 +123,8 @@ class VllmConfig(Config):
         """Raises as `check_model` and `adapter_rank`, and for `sampling` under which log-probabilities do not compare
         with a learner's."""
         self.check_model(policy.model)
-        self.adapter_rank(policy)
+        if local_folder(policy.model) is not None:
+            self.adapter_rank(policy)
         if sampling.truncations:
             raise InputError(
                 f"rollout ({', '.join(sampling.truncations)}): vLLM's log-probabilities are those of what these "
@@ -202,7 +203,6 @@ def _check_architecture(path: str, names: list[str], text: dict[str, Any]) -> No
 
 
 def _architectures(model: str) -> list[str]:
-    """The names in the model's config; of a model on the hub, those of the file that transformers finds."""
     from transformers import AutoConfig  # noqa: PLC0415 - settings are checked without it
 
     return AutoConfig.from_pretrained(model, trust_remote_code=False).architectures or []
