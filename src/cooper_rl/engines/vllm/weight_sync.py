@@ -100,7 +100,10 @@ class AdapterSender:
             self._engine.control("update_weight_version", {"new_version": version})
             found = self._engine.weight_versions()
         except Exception as error:
-            raise WeightPushError(f"the adapter of version {version} was not handed over: {error}") from error
+            raise WeightPushError(
+                f"the adapter of version {version} was not handed over ({error}); with adapter_alone: false whole "
+                "weights are sent"
+            ) from error
         check_versions(found, version)
 
     def disconnect(self) -> None: ...  # between two pushes nothing is open
