@@ -74,7 +74,8 @@ class InferenceEngine(Protocol):
         ...
 
     def wake_up(self, part: EnginePart) -> None:
-        """Take the memory of a part again, if the engine sleeps. What it holds is of no use: weights are sent next."""
+        """Take the memory of a part again, if the engine sleeps. Of use in it are frozen weights alone: those of an
+        engine with an `adapter_rank`."""
 
     def load_adapter(self, files: Mapping[str, bytes]) -> None:
         """Draw with this adapter, peft's files by name, from now on; only for an `adapter_rank` above 0."""
