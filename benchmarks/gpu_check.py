@@ -17,6 +17,7 @@ device it says so and measures nothing; `--device cpu --shape tiny` tries the sc
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -183,10 +184,10 @@ def conformance(options: argparse.Namespace, *_: Path) -> dict[str, Any]:
     """pytest's own account. TF32 is off for it: the suite compares with float64."""
     environment = {**os.environ, "COOPER_TEST_DEVICE": options.device, "NVIDIA_TF32_OVERRIDE": "0"}
     where = ["conformance", "learners/test_attention_kernels.py", "learners/test_numerics.py"]
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-rfEs", "-p", "no:cacheprovider", "-k", "not cluster"]
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-rfEs", "-p", "no:cacheprovider", "-k", "not cluster"]
     files = [f"tests/engines/{name}" for name in (where[:1] if options.shape == "tiny" else where)]
     done = subprocess.run(
-        [*command, *files, *options.pytest.split()], env=environment, capture_output=True, text=True, check=False
+        [*command, *files, *shlex.split(options.pytest)], env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise RuntimeError(done.stdout[-8000:] + done.stderr[-2000:])

@@ -17,6 +17,7 @@ from cooper_rl.engines.vllm.sampler import VllmSampler, build_sampler
 from cooper_rl.rollouts import Column, Samples
 
 PUSHES = 20
+ON_A_CPU = {"enforce_eager": True, "kv_cache_gib": 0.2}
 
 
 def check_vllm(options: argparse.Namespace, policy: Path) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def check_vllm(options: argparse.Namespace, policy: Path) -> dict[str, Any]:
     for name, lora in (("whole weights", None), ("adapter alone", LoraConfig(rank=16))):
         config = LearnerConfig(model=str(policy), device=options.device, lora=lora)
         learner = TorchPolicyLearner.from_config(config, 100)
-        engine = VllmConfig.model_validate(how if gpu else {"enforce_eager": True, "kv_cache_gib": 0.2})
+        engine = VllmConfig.model_validate({**(how if gpu else ON_A_CPU), "adapter_alone": True})
         sampler = build_sampler(config, engine, "ipc" if gpu else "gloo")
         found[name] = _pushes(sampler, learner, prompts, params)
         if gpu:

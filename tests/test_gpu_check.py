@@ -11,6 +11,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).parents[1]
+PARTS = ("engine", "conformance", "chunks", "vllm", "step")
 TINY = ["--shape", "tiny", "--prompts", "2", "--n", "2", "--prompt-tokens", "8", "--new-tokens", "8", "--repeats", "1"]
 
 
@@ -32,7 +33,7 @@ def test_the_engine_is_measured_in_both_precisions(tmp_path):
 
 
 def test_the_conformance_suite_is_run_on_the_device_asked_for(tmp_path):
-    found = measured(tmp_path, "conformance", "--pytest=-k local-and-end_of_sequence")
+    found = measured(tmp_path, "conformance", "--pytest=-k 'local and end_of_sequence'")
     assert any("passed" in line for line in found["tests"])
 
 

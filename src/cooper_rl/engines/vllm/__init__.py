@@ -54,7 +54,8 @@ class VllmConfig(Config):
     adapter_alone: bool | None = None
     """Send only the adapter of a policy with `lora`, which vLLM then applies beside the frozen weights that it started
     with; false sends whole weights with the adapter merged into them, which are longer to send and faster to draw with.
-    null sends the adapter where vLLM can apply it: not to a `url`, and for most architectures."""
+    null sends the adapter to an engine on a GPU that can apply it (not a `url`); on a CPU vLLM draws with one far more
+    slowly."""
     transfer: Literal["auto", "gloo", "nccl", "ipc"] = "auto"
     """Path of the weights to the engine: `gloo` on a CPU, `nccl` between devices, CUDA `ipc` on the same device. `auto`
     takes `gloo` on a CPU; on a GPU `ipc` for an engine in this process, and `nccl` for a server."""

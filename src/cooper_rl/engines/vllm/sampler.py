@@ -55,7 +55,7 @@ def build_sampler(
     config.check_model(model)
     backend = auto if config.transfer == "auto" else config.transfer
     if config.url is None:
-        rank = config.adapter_rank(policy)
+        rank = config.adapter_rank(policy) if config.adapter_alone or auto != "gloo" else 0  # gloo: on a CPU
         if policy.lora is not None and not rank:
             logger.info("vLLM is sent whole weights, with the adapter merged into them")
         engine = start(model, config, backend, rank)
