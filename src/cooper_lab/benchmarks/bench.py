@@ -182,7 +182,7 @@ class RewardModelMethod(Method):
         """See `Method`. A question that leaves no room for the completion is `too_long`."""
         if self._loaded is None:
             learner = TorchRewardModelLearner.from_config(self._config, 0, trainable=False)
-            self._loaded = learner, RewardModelInput(learner.tokenizer, self._config.max_input_tokens)
+            self._loaded = learner, RewardModelInput.of(self._config, learner.tokenizer)
         learner, encoder = self._loaded
         fits, opinions = [], [Opinion("too_long")] * len(rows)
         for number, row in enumerate(rows):

@@ -17,7 +17,7 @@ from transformers.pytorch_utils import Conv1D
 
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.device import resolve_device
-from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
+from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, YES_NO
 from cooper_rl.errors import InputError
 
 HEADS = ("score", "classifier")  # the names that transformers gives to the head of a sequence classifier
@@ -156,6 +156,8 @@ def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: boo
     text = json.dumps(listed, indent=2, sort_keys=True, default=str)
     (directory / ADAPTER_CONFIG).write_text(text, encoding="utf-8")
     (directory / _BASE).write_text(base, encoding="utf-8")
+    if asked := getattr(model.config, YES_NO, None):
+        (directory / f"{YES_NO}.json").write_text(json.dumps(asked), encoding="utf-8")
 
 
 @torch.no_grad()
