@@ -176,7 +176,8 @@ class RewardModelMethod(Method):
 
     def settings(self) -> dict[str, Any]:
         c = self._config
-        return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast}
+        asked = {"asked": [c.words, c.ask]} if c.kind == "yes_no" else {}
+        return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast, **asked}
 
     def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
         """See `Method`. A question that leaves no room for the completion is `too_long`."""
