@@ -26,6 +26,7 @@ from cooper_rl.engines.yes_no import yes_no_of
 from cooper_rl.errors import InputError
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.verifyrm.calibration import calibrate_folder
 from tiny_llama import in_precision
 
 YES, NO = 25, 14
@@ -103,6 +104,17 @@ def test_what_is_saved_is_a_language_model_that_every_command_asks(policy_folder
     check_reward_model_folder(str(tmp_path / "saved"))
     again = TorchRewardModelLearner.from_config(ScorerConfig(model=str(tmp_path / "saved"), device="cpu"), 0, False)
     torch.testing.assert_close(again.score(ROWS), learner.score(ROWS), rtol=0, atol=0)
+
+
+def test_a_temperature_goes_into_the_record_and_not_into_the_weights(policy_folder, tmp_path):
+    learner = trained(policy_folder)
+    learner.save(tmp_path / "saved")
+    weights = (tmp_path / "saved/model.safetensors").read_bytes()
+    calibrate_folder(tmp_path / "saved", 2.0)
+    calibrate_folder(tmp_path / "saved", 1.25)
+    assert (tmp_path / "saved/model.safetensors").read_bytes() == weights
+    again = TorchRewardModelLearner.from_config(ScorerConfig(model=str(tmp_path / "saved"), device="cpu"), 0, False)
+    torch.testing.assert_close(again.score(ROWS), learner.score(ROWS) / 2.5, rtol=1e-6, atol=0)
 
 
 def test_an_adapter_is_asked_too_and_merges_into_a_folder_that_is(policy_folder, tmp_path):

@@ -97,7 +97,7 @@ class TorchLearner:
         self._plain_head = self._has_plain_head()
         self.settle(config, self.device)
         if self.bfloat16 and self.device.type == "cuda":
-            halve_frozen(self.model)
+            halve_frozen(self.model, keep=self.model.get_output_embeddings() if self.scores else None)
 
     def settle(self, config: LearnerConfig, device: torch.device) -> None:
         """Choose for this device what `config` leaves open. Raises InputError for attention that cannot run here."""
