@@ -4,6 +4,7 @@ The conformance suite compares every engine with plain transformers; here is wha
 """
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -31,7 +32,7 @@ from tiny_llama import in_precision
 
 YES, NO = 25, 14
 ROWS = [[5, 6, 7], [9], [3, 4, 5, 6, 7, 8, 0], [5, 6, 11, 12]]
-TINY = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+TINY: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
 CHAT = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
     "<|assistant|>{% if enable_thinking is not defined or enable_thinking %}<think>{% endif %}\n"
@@ -48,7 +49,7 @@ def asked_phi():
 
 
 def asked_gemma():
-    shape = {**TINY, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 64, "pad_token_id": 0}
+    shape: dict[str, Any] = {**TINY, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 64, "pad_token_id": 0}
     return Gemma2ForCausalLM(Gemma2Config(**shape, final_logit_softcapping=0.5, initializer_range=0.5)).eval()
 
 
@@ -94,7 +95,8 @@ def trained(folder, **changes) -> TorchRewardModelLearner:
 def test_what_is_saved_is_a_language_model_that_every_command_asks(policy_folder, tmp_path):
     learner = trained(policy_folder)
     learner.save(tmp_path / "saved")
-    model, info = AutoModelForCausalLM.from_pretrained(tmp_path / "saved", output_loading_info=True)
+    loaded: Any = AutoModelForCausalLM.from_pretrained(tmp_path / "saved", output_loading_info=True)
+    model, info = loaded
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
     with torch.no_grad():
@@ -181,7 +183,7 @@ def test_the_spelling_is_the_first_that_can_follow_the_question(policy_folder, c
     asked = yes_no_of(config(policy_folder, words=None), tokenizer)
     assert asked is not None
     assert tokenizer.decode([asked.yes]) == chosen
-    assert tokenizer.decode([asked.no]).strip().lower() == "no"
+    assert str(tokenizer.decode([asked.no])).strip().lower() == "no"
 
 
 def test_a_chat_is_asked_as_its_template_writes_it(policy_folder):
@@ -191,7 +193,7 @@ def test_a_chat_is_asked_as_its_template_writes_it(policy_folder):
     assert text.endswith("<completion>so <|end|> 2</completion>\nRight?")
     token_ids = encoder.encode("1 + 1?", "2", "so 2")
     plain = encoder.text("1 + 1?", "2", "so 2")
-    whole = tokenizer.apply_chat_template(
+    whole: Any = tokenizer.apply_chat_template(
         [{"role": "user", "content": plain}], tokenize=False, add_generation_prompt=True, enable_thinking=False
     )
     assert token_ids == tokenizer(whole, add_special_tokens=False)["input_ids"]
@@ -199,7 +201,7 @@ def test_a_chat_is_asked_as_its_template_writes_it(policy_folder):
     assert sum(one == tokenizer.eos_token_id for one in forged) == 1  # the template's own
     short = RewardModelInput(tokenizer, len(token_ids) + 20, "\nRight?").encode("1 + 1?", "2", "x" * 300 + " is 2")
     assert len(short) == len(token_ids) + 20
-    assert tokenizer.decode(short).endswith("is 2</completion>\nRight?<|end|><|assistant|>")
+    assert str(tokenizer.decode(short)).endswith("is 2</completion>\nRight?<|end|><|assistant|>")
 
 
 def test_settings_win_over_the_record(policy_folder, tmp_path):
