@@ -22,7 +22,7 @@ def folder(request, folders):
 
 
 def config(folder, **changes) -> LearnerConfig:
-    settings = {"model": str(folder), "device": "cpu", "learning_rate": 1e-2}
+    settings = {"model": str(folder), "learning_rate": 1e-2, **plain.ON}
     return LearnerConfig.model_validate({**settings, **changes})
 
 
