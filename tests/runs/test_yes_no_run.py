@@ -93,7 +93,7 @@ def test_the_commands_train_it_measure_it_and_use_the_folder_without_settings(as
 
     model = {"model": str(out), "max_input_tokens": 160, "learning_rate": 1e-3}
     trainer = _fit({**asked, "reward_model": model, "steps": 1})
-    assert recorded(str(trainer.directory / "final" / "reward_model")) == record
+    assert recorded(str(trainer.directory / "checkpoints/000001/reward_model")) == record
 
 
 def test_the_service_reward_scores_learns_and_restores(tiny_models, tmp_path):
