@@ -8,7 +8,7 @@ from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import LongLived
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
+from cooper_rl.engines.local.models import check_scorer, context_length, load_tokenizer
 from cooper_rl.evaluation.accuracy import HeldOut, gold_of
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
@@ -27,7 +27,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     inputs = read_inputs(config) if inputs is None else inputs
     set_threads(config.threads)
     for model in config.used_models.values():
-        check_reward_model(model.model)
+        check_scorer(model)
     if config.rollout.truncations:
         logger.warning(
             "rollout (%s): some tokens are never drawn, but the policy's log-probabilities, ratios and gradient ignore "

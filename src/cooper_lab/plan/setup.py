@@ -167,6 +167,7 @@ def learning(
 ) -> Learning:
     """How a learner of these settings is held."""
     trains = not reward_model or bool(getattr(config, "learns", True))
+    reward_model = reward_model and getattr(config, "kind", None) != "yes_no"  # that one is as large as a policy
     return Learning(
         shape=shape_of(config.model, reward_model, config.lora if trains else None, stands_for),
         tokens_per_microbatch=config.tokens_per_microbatch,

@@ -116,6 +116,44 @@ class LearnerConfig(Config):
         return self.model_copy(update={"warmup_steps": self.warmup_steps * per_step})
 
 
+class YesNo(Config):
+    """What a causal language model is asked as a reward model; `config.json` has it under `yes_no`. The score is
+    (logit(yes) - logit(no)) / temperature of the token after the question."""
+
+    yes: int = Field(ge=0)
+    """Id of the token that accepts."""
+    no: int = Field(ge=0)
+    """Id of the token that rejects."""
+    ask: str
+    """The question, after the input's three fields."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Makes sigmoid(score) a probability."""
+
+
+class ScorerConfig(LearnerConfig):
+    """A reward model: how it reads its input and how it scores."""
+
+    kind: Literal["head", "yes_no"] | None = None
+    """How it scores: by a `head` with one output, or as a language model that is asked whether the completion agrees
+    with the reference (`yes_no`): logit(yes) - logit(no) of the next token. Null: what the folder was saved as."""
+    words: tuple[str, str] | None = None
+    """For `yes_no`: the words for yes and no, in quotes, each one token after the question. Null: the first spelling of
+    yes and no for which that holds."""
+    ask: str | None = None
+    """For `yes_no`: the question, after question, reference and completion. Null: a default in English. It is part of
+    the user's message if the tokenizer has a chat template."""
+    max_input_tokens: int = Field(default=2048, ge=16)
+    """Maximum length of an input in tokens. Longer inputs lose the middle of the completion, never its end. Use the
+    same limit for training and scoring."""
+
+    @model_validator(mode="after")
+    def _asks_a_language_model(self) -> Self:
+        for name in ("words", "ask"):
+            if getattr(self, name) is not None and self.kind != "yes_no":
+                raise ValueError(f"{name}: is for a language model that is asked; set kind: yes_no")
+        return self
+
+
 class SamplingParams(Config):
     """How tokens are drawn. The defaults sample from the model's own distribution."""
 

@@ -93,7 +93,7 @@ class CooperReward:
                 raise InputError(f"reward_models.{name}.schedule: cosine needs the length of the run; give total_steps")
             epochs = config.cooptimization.epochs
             learner = config.engine.reward_model(settings.for_updates(epochs), (steps or 0) * epochs, settings.learns)
-            encoder = RewardModelInput(load_tokenizer(settings.model), settings.max_input_tokens)
+            encoder = RewardModelInput.of(settings, load_tokenizer(settings.model))
             models[name] = RewardModel(learner, encoder)
         return cls(config, inputs, models, gold)
 

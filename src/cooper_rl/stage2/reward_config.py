@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from cooper_rl.config.base import Config, Kinds, Places, mapping_of, merge
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.engines import EngineConfig
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.model_folder import check_reward_model_folder
 from cooper_rl.errors import InputError
@@ -69,7 +69,7 @@ OWN_REWARD: dict[str, str] = {"rule": "rule", "static": "reward_model", "cooper"
 """The kind of reward that the short form `kind` stands for; `function` stands for none."""
 
 
-class RewardModelConfig(LearnerConfig):
+class RewardModelConfig(ScorerConfig):
     """A reward model, frozen or learning."""
 
     learns: bool = False
@@ -77,8 +77,6 @@ class RewardModelConfig(LearnerConfig):
     decides."""
     learning_rate: float = Field(default=1e-5, ge=0)
     """Peak learning rate of stage 2."""
-    max_input_tokens: int = Field(default=2048, ge=16)
-    """Maximum length of an input in tokens. Longer inputs lose the middle of the completion, never its end."""
 
 
 class CooperRewardConfig(Config):
@@ -333,5 +331,5 @@ def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
     replay = config.cooptimization.replay.labelled if learns else None
     replayed = read_labelled(replay) if replay else []
     for model in config.used_models.values():
-        check_reward_model_folder(model.model)
+        check_reward_model_folder(model.model, model.kind)
     return RewardInputs(verifier, assistant, replayed)

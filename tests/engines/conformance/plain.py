@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from cooper_rl.engines.base import Learner
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.model_folder import recorded
 
 ON: dict[str, Any] = {
     "device": os.environ.get("COOPER_TEST_DEVICE", "cpu"),
@@ -30,6 +31,11 @@ def causal(folder: Path) -> Any:
 
 def classifier(folder: Path) -> Any:
     return _load(AutoModelForSequenceClassification, folder)
+
+
+def scorer(folder: Path) -> Any:
+    """A classifier, or the language model of a folder that was saved as one that is asked."""
+    return causal(folder) if recorded(str(folder)) else classifier(folder)
 
 
 def _load(kind: Any, folder: Path) -> Any:
@@ -52,7 +58,11 @@ def logprobs(model: nn.Module, row: np.ndarray, completion: int, temperature: fl
 
 
 def logits(model: nn.Module, rows: list[list[int]]) -> Tensor:
-    return torch.cat([model(torch.tensor([row])).logits[:, 0] for row in rows])
+    """Of a language model, yes minus no of the token after each row."""
+    found = [model(torch.tensor([row])).logits[0] for row in rows]
+    if (asked := getattr(model.config, "yes_no", None)) is None:
+        return torch.cat(found)
+    return torch.stack([(row[-1, asked["yes"]] - row[-1, asked["no"]]) / asked["temperature"] for row in found])
 
 
 def gradient(model: nn.Module, loss: Tensor) -> Weights:

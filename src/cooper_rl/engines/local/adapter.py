@@ -18,7 +18,7 @@ from transformers.pytorch_utils import Conv1D
 
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.device import resolve_device
-from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
+from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, YES_NO
 from cooper_rl.errors import InputError
 
 HEADS = ("score", "classifier")  # the names that transformers gives to the head of a sequence classifier
@@ -158,7 +158,9 @@ def adapter_files(model: PreTrainedModel) -> dict[str, bytes]:
     config = adapters[ADAPTER].to_dict() | {"inference_mode": True}
     listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     text = json.dumps(listed, indent=2, sort_keys=True, default=str)
-    return {ADAPTER_WEIGHTS: to_bytes(trained, metadata={"format": "pt"}), ADAPTER_CONFIG: text.encode()}
+    files = {ADAPTER_WEIGHTS: to_bytes(trained, metadata={"format": "pt"}), ADAPTER_CONFIG: text.encode()}
+    asked = getattr(model.config, YES_NO, None)
+    return files if asked is None else files | {f"{YES_NO}.json": json.dumps(asked).encode()}
 
 
 def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: bool) -> None:

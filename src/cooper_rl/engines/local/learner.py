@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -24,7 +25,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import LabelledBatch, Lengths, Metrics, PairBatch, PerToken, PolicyBatch
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, YesNo
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
 from cooper_rl.engines.local import adapter, packing
 from cooper_rl.engines.local.adapter import adapter_off
@@ -33,7 +34,7 @@ from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_to_train
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
-from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
+from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS, YES_NO, recorded
 from cooper_rl.engines.progress import BrokenOff, tell
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
@@ -96,7 +97,7 @@ class TorchLearner:
         self._plain_head = self._has_plain_head()
         self.settle(config, self.device)
         if self.bfloat16 and self.device.type == "cuda":
-            halve_frozen(self.model)
+            halve_frozen(self.model, keep=self.model.get_output_embeddings() if self.scores else None)
 
     def settle(self, config: LearnerConfig, device: torch.device) -> None:
         """Choose for this device what `config` leaves open. Raises InputError for attention that cannot run here."""
@@ -125,6 +126,11 @@ class TorchLearner:
     def _has_plain_head(self) -> bool:
         """Whether the logits are just a linear head applied to the last hidden states."""
         raise NotImplementedError
+
+    def _has_plain_output(self) -> bool:
+        # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
+        head: Any = self.model.get_output_embeddings()
+        return isinstance(head, nn.Linear) and self._agrees(head, range(min(4, head.weight.shape[0])), slice(None))
 
     @torch.no_grad()
     def _agrees(self, head: Any, tokens: Sequence[int], at: slice | int) -> bool:
@@ -318,9 +324,7 @@ class TorchPolicyLearner(TorchLearner):
         return f"{super().describe()}, log-probabilities {'by Liger' if self.config.fused_logprobs else chunk}"
 
     def _has_plain_head(self) -> bool:
-        # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
-        head: Any = self.model.get_output_embeddings()
-        return isinstance(head, nn.Linear) and self._agrees(head, range(min(4, head.weight.shape[0])), slice(None))
+        return self._has_plain_output()
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
@@ -440,7 +444,8 @@ def gather_logprobs(logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], te
 
 
 class TorchRewardModelLearner(TorchLearner):
-    """A sequence-classification model with one label that implements `RewardModelLearner`.
+    """A sequence-classification model with one label that implements `RewardModelLearner`; or a causal language model
+    with `yes_no` in its config, whose logit is (logit(yes) - logit(no)) / temperature.
 
     The logit is read at the last token of each row. (Plain transformers code reads it at the last token that is not
     padding, which often is also end-of-sequence.) The score of a causal model does not depend on the batch.
@@ -448,8 +453,22 @@ class TorchRewardModelLearner(TorchLearner):
 
     scores = True
 
+    @cached_property
+    def _yes_no(self) -> YesNo | None:
+        asked = getattr(self.model.config, YES_NO, None)
+        return None if asked is None else YesNo.model_validate(asked)
+
+    def load(self, directory: Path) -> None:
+        """As in `TorchLearner`. Raises InputError too for a checkpoint of the other `kind` of reward model."""
+        if (directory / "config.json").is_file() and bool(recorded(str(directory))) != bool(self._yes_no):
+            kind = "head" if self._yes_no else "yes_no"
+            raise InputError(f"{directory}: was trained with kind: {kind}; resume it with that setting")
+        super().load(directory)
+
     def _has_plain_head(self) -> bool:
         config = self.model.config
+        if self._yes_no:
+            return self._has_plain_output()
         if config.num_labels != 1:
             raise ValueError(f"a reward model has one output, but this model has {config.num_labels}")
         tokens = [token for token in range(5) if token != config.pad_token_id]
@@ -487,16 +506,29 @@ class TorchRewardModelLearner(TorchLearner):
     def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
         check_not_empty(token_ids)
         lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
-        if self._plain_head:
-            hidden_TH, places_BL = self._hidden_states(token_ids)
-            last_B = places_BL.gather(1, lengths_B[:, None] - 1).squeeze(1)
-            logits_B1 = self.model.get_submodule("score")(hidden_TH.index_select(0, last_B))
+        if self._plain_head or self._yes_no:
+            states, places_BL = self._hidden_states(token_ids)
+            states = states.index_select(0, places_BL.gather(1, lengths_B[:, None] - 1).squeeze(1))
+            logits_B1 = self._asked(states, self._yes_no) if self._yes_no else self.model.get_submodule("score")(states)
         else:
             tokens_BT = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
             mask_BT = length_mask(lengths_B, tokens_BT.shape[1])
             logits_B1 = self.model(tokens_BT, attention_mask=mask_BT.long()).logits
         # A copy, because FSDP2 hangs its backward pass on what is returned, which a view could lose.
         return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32), copy=True)
+
+    def _asked(self, states: Float[Tensor, "B H"], asked: YesNo) -> Float[Tensor, "B 1"]:
+        """Logits from last hidden states (without a plain head, from the logits of all tokens)."""
+        exact = torch.promote_types(states.dtype, torch.float32)  # the sum below stays in it under autocast too
+        if self._plain_head:
+            head: Any = self.model.get_output_embeddings()
+            yes, no = head.weight[[asked.yes, asked.no]].to(exact)
+            logits_B = (states.to(exact) * (yes - no)).sum(-1)
+            if head.bias is not None:
+                logits_B = logits_B + head.bias[asked.yes] - head.bias[asked.no]
+        else:
+            logits_B = states[:, asked.yes].to(exact) - states[:, asked.no].to(exact)
+        return logits_B[:, None] / asked.temperature
 
 
 def check_not_empty(token_ids: Sequence[Sequence[int] | np.ndarray]) -> None:
