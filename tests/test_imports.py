@@ -21,6 +21,7 @@ config
 data, losses
 rollouts, clients
 engines
+environments
 persist
 policy
 rules

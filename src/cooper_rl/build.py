@@ -4,11 +4,13 @@ import logging
 from contextlib import ExitStack
 from pathlib import Path
 
+from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import LongLived
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import check_scorer, context_length, load_tokenizer
+from cooper_rl.environments.rounds import Rounds, tool_schemas
 from cooper_rl.evaluation.accuracy import HeldOut, gold_of
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
@@ -37,14 +39,27 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
         )
     tokenizer = load_tokenizer(config.policy.model)
     room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
-    prompt_encoder = PromptEncoder(tokenizer, config.problems.prompt, room)
+    environments = inputs.environments
+
+    def asking(data: ProblemsConfig) -> tuple[PromptEncoder, Rounds | None]:
+        """How these problems become prompts and, in an environment, runs."""
+        if environments is None:
+            return PromptEncoder(tokenizer, data.prompt, room), None
+        tools = {"tools": tool_schemas(environments)} if environments.tools else {}
+        shown = data.prompt.model_copy(update={"chat_arguments": tools | data.prompt.chat_arguments})
+        encoder = PromptEncoder(tokenizer, shown, room)
+        turns, judged = config.rollout, inputs.reward.verifier.needs_verdicts
+        return encoder, Rounds(environments, encoder, turns.max_turns, turns.tool_syntax, turns.solved_at, judged)
+
+    prompt_encoder, rounds = asking(config.problems)
     stream = ProblemStream(prompt_encoder.fitting(inputs.problems), config.problems_per_step, config.seed)
     evaluation, test_sets = config.evaluation, []
     params = config.rollout.model_copy(update={"temperature": evaluation.temperature, "top_p": evaluation.top_p})
     for name, data in config.test_sets.items():
-        encoder = PromptEncoder(tokenizer, data.prompt, room)
+        encoder, own = asking(data)
         fitting = encoder.fitting(inputs.test_problems[name])
-        test_sets.append(HeldOut(fitting, encoder, params, evaluation.k, evaluation.batch_size, gold_of(data), name))
+        how = params, evaluation.k, evaluation.batch_size, gold_of(data), name, own
+        test_sets.append(HeldOut(fitting, encoder, *how))
 
     with ExitStack() as undone:
         if isinstance(config.engine, LongLived):
@@ -66,7 +81,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
             stream=stream,
             prompt_encoder=prompt_encoder,
             sampler=sampler,
-            rollouts=RolloutSource(config.rollout, stream, prompt_encoder, sampler),
+            rollouts=RolloutSource(config.rollout, stream, prompt_encoder, sampler, rounds),
             policy=policy,
             reference=reference,
             reward=reward,

@@ -36,6 +36,20 @@ class RolloutConfig(SamplingParams):
     """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
     while this one learns, which saves time if it has devices of its own; `loss.truncated_importance_sampling`
     corrects for the difference."""
+    environment: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """`package.module:Class` of an environment by TRL's contract `environment_factory`: its public methods are tools.
+    `max_tokens` then bounds all turns together, with what the tools answer; `min_tokens` is of the first turn."""
+    max_turns: int = Field(default=8, ge=1)
+    """Most turns of the policy in an environment. A rollout that calls a tool in the last one counts as cut off."""
+    tool_timeout_s: float = Field(default=30.0, gt=0)
+    """Most seconds that an environment may take for `reset`, for the calls of one turn, and for `get_reward`. One that
+    takes longer is lost to its rollout; the run goes on."""
+    tool_syntax: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """`package.module:Class` that reads calls and writes results in the policy's own syntax. By default the tokenizer's
+    chat template does; without one, Hermes tags."""
+    solved_at: float = 1.0
+    """An environment's `get_reward()` of this or more is the verdict `correct`, less is `wrong`: for problems of the
+    rule `outside`. On all others the rule judges the final reply, and `get_reward()` is only a metric."""
 
 
 class EvaluationConfig(Config):
@@ -204,6 +218,10 @@ class RunConfig(CooperRewardConfig):
                 "correct for; set algorithm.loss.truncated_importance_sampling: 2 and "
                 "algorithm.recompute_old_logprobs: true, or rollout.lag: 0"
             )
+        if self.rollout.environment and self.rollout.lag:
+            raise ValueError("rollout.lag: rollouts in an environment cannot be drawn ahead; set it to 0")
+        if self.rollout.environment and process is not None:
+            raise ValueError("algorithm.process divides one text into steps; leave it out, or rollout.environment")
         check_effect(self.shaping, self.algorithm)
         if self.algorithm.max_advantage_z is not None:
             check_outliers = load_added("designs", "max_advantage_z.check")

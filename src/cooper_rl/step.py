@@ -22,6 +22,7 @@ from cooper_rl.engines.base import (
 )
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.progress import weights_change
+from cooper_rl.environments.rounds import Rounds
 from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.observe.record import rollout_metrics, unverified_advantage
@@ -109,7 +110,7 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
             stage1 = update_policy(parts.policy, parts.reference, rollouts, rewards, algorithm, config.rollout, credit)
         stage2 = update_reward_model()
     metrics = rollout_metrics(rollouts, step) | scored.metrics | paid.metrics | stage1.metrics | stage2.metrics
-    metrics |= unverified_advantage(stage1.advantages, scored.verdicts)
+    metrics |= parts.rollouts.metrics | unverified_advantage(stage1.advantages, scored.verdicts)
     metrics |= clock.metrics()
     return StepResult(rollouts, scored, paid, stage1.advantages, stage1.after_kl, stage2.pairs, metrics)
 
@@ -152,9 +153,19 @@ class RolloutSource:
     for the step after while it learns. The first step, and one whose predecessor left nothing, draws for itself too.
     """
 
-    def __init__(self, config: RolloutConfig, stream: ProblemStream, encoder: PromptEncoder, sampler: Sampler):
+    def __init__(
+        self,
+        config: RolloutConfig,
+        stream: ProblemStream,
+        encoder: PromptEncoder,
+        sampler: Sampler,
+        rounds: Rounds | None = None,
+    ):
         self._config, self._stream, self._encoder, self._sampler = config, stream, encoder, sampler
+        self._rounds = rounds
         self._pending: Pending | Rollouts | None = None
+        self.metrics: Metrics = {}
+        """What the environment has counted in the last draw; empty without one."""
 
     def take(self, policy: PolicyLearner, step: int, seed: int, last: bool) -> Rollouts:
         """The rollouts of this step. `seed` is the step's, and the next one's is one more; no step follows the `last`.
@@ -176,6 +187,11 @@ class RolloutSource:
 
     def _draw(self, seed: int, version: int, ahead: bool = False) -> Pending:
         problems = self._stream.next_batch()
+        if self._rounds is not None:
+            drawn = self._rounds.draw(self._sampler, problems, self._config.n, self._config, seed)
+            samples, self.metrics = Future[Samples](), drawn.metrics
+            samples.set_result(drawn.samples)
+            return Pending(problems, drawn.prompts, samples, self._config.n, version)
         prompts = [self._encoder.encode(problem) for problem in problems]
         asked, sampler = (prompts, self._config.n, self._config, seed), self._sampler
         if ahead and isinstance(sampler, AheadSampler):

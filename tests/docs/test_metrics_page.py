@@ -60,6 +60,11 @@ RUNS: dict[str, dict[str, Any]] = {
         "rule": {"kind": "partial", "only": "cooper_lab.arena.silence:is_drawn"},
         "cooptimization": {"positives": ["rollout"], "negatives": ["on_policy"], "assistant": None},
     },
+    "environment": {
+        "kind": "rule",
+        "rollout": {"environment": "environments.worlds:Adder", "max_turns": 2},
+        "evaluation": {"every": 0},
+    },
     "several_models": {
         "reward_models": {"main": {**MODEL, "learns": True}, "second": MODEL},
         "rewards": [

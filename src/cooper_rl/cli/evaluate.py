@@ -95,6 +95,8 @@ def evaluate_model(
             if value is not None and value != usual[name]:
                 option = name.replace("_", "-")
                 warn(f"--{option} {_shown(value)} differs from the run's {_shown(usual[name])}")
+        if of_run.rollout.environment:
+            warn("the run has an environment, but this evaluation draws a single turn without tools")
         if data.prompt.model_dump(mode="json") != own["prompt"]:
             warn(f"--setting: the prompt differs from the run's {own['prompt']}")
 

@@ -29,17 +29,21 @@ class PromptEncoder:
         limits = [limit for limit in (config.max_prompt_tokens, context) if limit is not None]
         self.max_tokens = min(limits) if limits else None
 
-    def text(self, problem: Problem) -> str:
-        """The prompt as the model sees it, including special tokens of the chat template."""
+    def text(self, problem: Problem, shown: str = "") -> str:
+        """The prompt as the model sees it, including special tokens of the chat template.
+
+        What an environment has `shown` follows the user's message.
+        """
         messages = chat_messages(self.config, problem)
+        messages[-1]["content"] += shown
         if not self.chat:
             return "\n\n".join(message["content"] for message in messages)
         return render_chat(self.tokenizer, messages, self.config.chat_arguments)
 
-    def encode(self, problem: Problem) -> list[int]:
-        """The prompt's token ids, to which the policy appends a completion."""
+    def encode(self, problem: Problem, shown: str = "") -> list[int]:
+        """The token ids of `text`, to which the policy appends a completion."""
         # A chat template writes its own special tokens.
-        ids = list(self.tokenizer.encode(self.text(problem), add_special_tokens=not self.chat))
+        ids = list(self.tokenizer.encode(self.text(problem, shown), add_special_tokens=not self.chat))
         # Some tokenizers end a plain text with an end-of-sequence token, which would leave nothing to complete.
         if not self.chat and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
             ids.pop()

@@ -162,7 +162,7 @@ class ShardedPolicyLearner(ShardedLearner):
         mine = batch.take(self._rows(batch.token_ids, batch.lengths))
         zeros: Any = dict.fromkeys(batch.flat, np.zeros(1))
         weightless = replace(batch, token_ids=_TWO_TOKENS, lengths=np.array([1]), **zeros)
-        return self.train(mine, [mine.token_ids], weightless, loss, len(mine.weights))
+        return self.train(mine, [mine.token_ids], weightless, loss, mine.count)
 
     def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         rows = self._rows(token_ids, lengths)

@@ -19,6 +19,7 @@ from cooper_rl.errors import InputError
 if TYPE_CHECKING:
     from cooper_rl.data.prompts import PromptEncoder
     from cooper_rl.engines.base import Metrics, Sampler
+    from cooper_rl.environments.rounds import Rounds
     from cooper_rl.rules.verifier import Verifier
 
 Gold = Callable[[Problem, str], bool]
@@ -161,11 +162,13 @@ def evaluate(
     seed: int = 0,
     batch_size: int = 32,
     progress: Callable[[int, int], None] | None = None,
+    rounds: "Rounds | None" = None,
 ) -> EvaluationResult:
     """Sample k completions for every problem and label their texts with `is_correct(problem, text)`.
 
     The defaults are the paper's protocol (arXiv 2508.05613). `batch_size` is a number of problems; it changes which
-    completions a seed gives, but not their distribution. `progress(done, total)` counts problems. Raises InputError
+    completions a seed gives, but not their distribution. `progress(done, total)` counts problems. With `rounds` the
+    completions are runs in an environment; one with a verdict from outside is right if that says so. Raises InputError
     without problems.
     """
     if not problems:
@@ -173,15 +176,18 @@ def evaluate(
     records = []
     for start in range(0, len(problems), batch_size):
         batch = problems[start : start + batch_size]
-        prompts = [encode(problem) for problem in batch]
         # Each batch has its own seed, because equal prompts in two batches must not get equal completions.
         own_seed = int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
         with part(f"{start}/{len(problems)} problems"):
-            samples = sampler.sample(prompts, k, params, seed=own_seed)
+            if rounds is None:
+                samples = sampler.sample([encode(problem) for problem in batch], k, params, seed=own_seed)
+            else:
+                samples = rounds.draw(sampler, batch, k, params, own_seed).samples
         for row, answer in enumerate(samples.answers()):
             problem, reason = batch[row // k], "stop" if answer.stopped else "length"
             what = problem.id, problem.question, problem.answer, answer.text, answer.tokens or 0, reason
-            records.append(EvaluationRecord(*what, bool(is_correct(problem, answer.text))))
+            right = is_correct(problem, answer.text) if answer.verdict is None else answer.verdict == "correct"
+            records.append(EvaluationRecord(*what, bool(right)))
         if progress is not None:
             progress(start + len(batch), len(problems))
     return summarise(records, k)
@@ -233,13 +239,15 @@ class HeldOut:
     gold: Gold | None
     name: str = ""
     """Part of the metrics' names, for a set beside the main one."""
+    rounds: "Rounds | None" = None
+    """Draws the completions in an environment."""
 
     def evaluate(
         self, sampler: "Sampler", verifier: "Verifier", seed: int, on_progress: Callable[[int, int], None] | None = None
     ) -> dict[str, EvaluationResult]:
         """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`."""
         what = self.encoder.encode, self.problems, verifier.accepts, self.params, self.k
-        by_rule = evaluate(sampler, *what, seed, self.batch_size, on_progress)
+        by_rule = evaluate(sampler, *what, seed, self.batch_size, on_progress, self.rounds)
         by_gold = {} if self.gold is None else {"gold": relabel(by_rule, self.problems, self.gold)}
         return {"rule": by_rule} | by_gold
 
@@ -253,7 +261,7 @@ class HeldOut:
         results = self.evaluate(sampler, verifier, seed)
         prefix = f"test/{self.name}/" if self.name else "test/"
         metrics = {f"{prefix}{labeller}_avg": result.avg_at_k.mean for labeller, result in results.items()}
-        heard = np.array([verifier.judges(problem) for problem in self.problems])
+        heard = np.array([verifier.judges(one) or verifier.needs_verdicts(one) for one in self.problems])
         if not heard.all():
             del metrics[f"{prefix}rule_avg"]
             for labeller, result in results.items():

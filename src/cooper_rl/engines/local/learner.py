@@ -337,9 +337,10 @@ class TorchPolicyLearner(TorchLearner):
                 return flat.new_zeros(mask.shape).masked_scatter(mask, values.to(flat))
 
             numbers = {name: padded(torch.from_numpy(values)) for name, values in part.flat.items()}
-            return policy_loss(PolicyLossInputs(padded(flat), mask=mask, **numbers), loss.loss, loss.kl)
+            trained = numbers.pop("trained", mask) != 0
+            return policy_loss(PolicyLossInputs(padded(flat), mask=mask & trained, **numbers), loss.loss, loss.kl)
 
-        return self._backward([batch.token_ids], loss_of, len(batch.advantages))
+        return self._backward([batch.token_ids], loss_of, batch.count)
 
     def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         """As in `PolicyLearner`, in the model's precision, at least float32."""
