@@ -22,7 +22,14 @@ from transformers.utils.logging import disable_progress_bar
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.local.adapter import HEADS, four_bit, target_names
-from cooper_rl.engines.model_folder import ADAPTER_CONFIG, adapter_base, check_head, check_tokenizer, check_weights
+from cooper_rl.engines.model_folder import (
+    ADAPTER_CONFIG,
+    adapter_base,
+    check_head,
+    check_merge,
+    check_tokenizer,
+    check_weights,
+)
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -196,10 +203,7 @@ def merge_folder(source: str, target: Path) -> None:
     """Write the model of a folder with an adapter to `target`, merged, with its tokenizer. Raises InputError for a
     source without adapter, a target in use, and as `load_policy` does.
     """
-    if target.exists():
-        raise InputError(f"{target}: already in use; choose another folder or remove it")
-    if adapter_base(source) is None:
-        raise InputError(f"{source}: holds no adapter; it is a plain model folder already")
+    check_merge(source, target)
     task = parse_json((Path(source) / ADAPTER_CONFIG).read_text(encoding="utf-8")).get("task_type")
     tokenizer = load_tokenizer(source)
     model = load_reward_model(source) if task == "SEQ_CLS" else load_policy(source)
