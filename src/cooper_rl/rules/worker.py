@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
 
@@ -135,8 +137,10 @@ _QUESTIONS_A_FORK = 1000
 """So that what a fork has learned does not grow for ever."""
 _SHARE_OF_TIME = 0.2
 """Of the CPU time that an answer may take, what it may take in a fork with a past."""
-_DEEP = 40
-"""Brackets, powers and signs in an answer. The parser's stack overflows at several times as many."""
+_DEEP = 20
+"""Levels of brackets, bars, or signs in a row, of an answer. The parser's stack overflows at over twice as many."""
+_LEVELS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_SIGNS = re.compile(rf"(?:[-+^]\s*){{{_DEEP}}}")
 
 _WARM_UP = [
     ("2x+2", r"\boxed{2(x+1)}"),
@@ -190,7 +194,12 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
 def _is_deep(answer: str, completion: str, expressions: bool) -> bool:
     """Whether reading it may overflow the stack, where it matters how much of a formula the parser knows already."""
     texts = (reference_text(answer), *extract_answer(completion, factorials="!" in answer).texts)
-    return any(sum(map(text.count, "({[^|-")) > _DEEP for text in texts)
+    return any(
+        text.count("|") > _DEEP
+        or _SIGNS.search(text)
+        or max(accumulate(_LEVELS.get(letter, 0) for letter in text), default=0) > _DEEP
+        for text in texts
+    )
 
 
 class _Fork:
