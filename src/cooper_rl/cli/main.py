@@ -76,7 +76,11 @@ def export(
     target: Annotated[Path, typer.Argument(help="The folder to write.")],
 ) -> None:
     """Merge an adapter into its base and write a plain Hugging Face folder."""
-    from cooper_rl.engines.local.models import merge_folder
+    from cooper_rl.engines.model_folder import check_merge
+
+    check_merge(str(source), target)
+
+    from cooper_rl.engines.local.models import merge_folder  # torch loads only now that the folders are good
 
     merge_folder(str(source), target)
 

@@ -147,6 +147,14 @@ def recorded(path: str) -> YesNo | None:
         raise InputError(f"{file}: {YES_NO}: cannot be read ({error})") from error
 
 
+def check_merge(source: str, target: Path) -> None:
+    """Raises InputError for a source without adapter and a target in use."""
+    if target.exists():
+        raise InputError(f"{target}: already in use; choose another folder or remove it")
+    if adapter_base(source) is None:
+        raise InputError(f"{source}: holds no adapter; it is a plain model folder already")
+
+
 def adapter_base(path: str) -> str | None:
     """The model that the adapter in a folder adapts; None for what is no folder with an adapter alone. Raises
     InputError for an adapter that names no base, or itself.

@@ -27,6 +27,7 @@ from cooper_rl.engines.model_folder import (
     YES_NO,
     adapter_base,
     check_head,
+    check_merge,
     check_tokenizer,
     check_weights,
     recorded,
@@ -221,10 +222,7 @@ def merge_folder(source: str, target: Path) -> None:
     """Write the model of a folder with an adapter to `target`, merged, with its tokenizer. Raises InputError for a
     source without adapter, a target in use, and as `load_policy` does.
     """
-    if target.exists():
-        raise InputError(f"{target}: already in use; choose another folder or remove it")
-    if adapter_base(source) is None:
-        raise InputError(f"{source}: holds no adapter; it is a plain model folder already")
+    check_merge(source, target)
     task = parse_json((Path(source) / ADAPTER_CONFIG).read_text(encoding="utf-8")).get("task_type")
     tokenizer = load_tokenizer(source)
     asked = recorded(source)
