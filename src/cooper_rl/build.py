@@ -37,8 +37,10 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
         )
     tokenizer = load_tokenizer(config.policy.model)
     room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
-    prompt_encoder = PromptEncoder(tokenizer, config.problems.prompt, room)
-    stream = ProblemStream(prompt_encoder.fitting(inputs.problems), config.problems_per_step, config.seed)
+    more_prompts = {name: data.prompt for name, data in config.more_problems.items()}
+    prompt_encoder = PromptEncoder(tokenizer, config.problems.prompt, room, more_prompts)
+    fitting = prompt_encoder.fitting(inputs.problems)
+    stream = ProblemStream(fitting, config.problems_per_step, config.seed, config.set_weights, config.curriculum)
     evaluation, test_sets = config.evaluation, []
     params = config.rollout.model_copy(update={"temperature": evaluation.temperature, "top_p": evaluation.top_p})
     for name, data in config.test_sets.items():

@@ -3,7 +3,7 @@
 Those two take seconds to import, and a user should not have to wait that long to hear of a mistyped file name.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.config import ProblemsConfig
@@ -49,6 +49,9 @@ def read_inputs(config: RunConfig) -> Inputs:
     if check_engine is not None:
         check_engine(config.policy, config.rollout)
     problems = _problems(config.problems, config, reward.verifier)
+    for name, data in config.more_problems.items():
+        more = _problems(data, config, reward.verifier)
+        problems += [replace(problem, id=f"{name}/{problem.id}", set=name) for problem in more]
     check_problems((*config.rewards, *config.shaping), problems)
     test_problems = {name: _problems(data, config, reward.verifier) for name, data in config.test_sets.items()}
     if reward.assistant is not None:

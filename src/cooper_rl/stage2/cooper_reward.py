@@ -173,8 +173,8 @@ class CooperReward:
         limit = self.config.cooptimization.before_policy
         return limit is not None and self.learning is not None and scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
 
-    def update_and_rescore(self, step: int) -> tuple[Updated, Scored]:
-        """`update`, then the step's answers scored with the model as it is now, which is what pays.
+    def update_and_rescore(self, step: int, groups: Sequence[AnswerGroup] | None = None) -> tuple[Updated, Scored]:
+        """`update`, then the step's answers, or those of `groups`, scored with the model as it is now, which pays.
 
         Verdicts and gold labels stay, and every group of the step is scored again, in the order of the `score` calls.
         State across steps moves once, by the scores that pay. The metrics that a model's weights can change are there,
@@ -185,7 +185,7 @@ class CooperReward:
             metrics, pairs = self._train(opened, None)
             paid = replace(opened, calls=[self._pay(call.context.afresh(), step) for call in opened.calls])
             updated = self._finished(paid, metrics, pairs)
-            found = paid.scored(paid.answered)
+            found = paid.scored(paid.answered if groups is None else groups)
         of_models = {name: value for name, value in found.metrics.items() if not name.startswith(OF_ANSWERS)}
         metrics = {f"{name}_after": value for name, value in of_models.items()}
         return updated, replace(found, version=updated.version, metrics=metrics)
