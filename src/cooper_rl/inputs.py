@@ -5,6 +5,7 @@ Those two take seconds to import, and a user should not have to wait that long t
 
 from dataclasses import dataclass, replace
 
+from cooper_rl.callbacks import load_callback
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import LabelledCompletion
@@ -39,6 +40,8 @@ def read_inputs(config: RunConfig) -> Inputs:
     """
     for sink in config.sinks:
         sink.check()
+    for path in config.callbacks:
+        load_callback(path)
     for learner in (config.policy, *config.used_models.values()):
         if learner.lora is not None:
             learner.lora.check()

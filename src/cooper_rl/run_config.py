@@ -114,6 +114,9 @@ class RunConfig(CooperRewardConfig):
     """Checkpoints."""
     record: RecordConfig = RecordConfig()
     """What the rollouts on disk hold."""
+    callbacks: tuple[Annotated[str, Field(pattern=r"^[\w.]+:\w+$")], ...] = ()
+    """Your own subclasses of `cooper_rl.Callback`, as `package.module:Class`: called before and after a step, on
+    saving and on evaluation."""
     sinks: tuple[AnySink, ...] = ()
     """Further places that metrics are sent to, besides the run's folder and, if it is installed, TensorBoard."""
     watch: tuple[WatchRule, ...] = ()
@@ -173,12 +176,6 @@ class RunConfig(CooperRewardConfig):
         """The weight of every training set; None if they are mixed as one."""
         weights = {name: one.weight for name, one in self.training_sets.items() if one.weight is not None}
         return weights if self.more_problems and weights else None
-
-    @property
-    def has_adapters(self) -> bool:
-        """Whether a model that is trained has an adapter (LoRA)."""
-        trained = [self.policy, *(model for model in self.reward_models.values() if model.learns)]
-        return any(model.lora is not None for model in trained)
 
     @property
     def watch_rules(self) -> tuple[WatchRule, ...]:

@@ -191,7 +191,8 @@ class RolloutSource:
     """
 
     def __init__(self, config: RolloutConfig, stream: ProblemStream, encoder: PromptEncoder, sampler: Sampler):
-        self._config, self._stream, self._encoder, self._sampler = config, stream, encoder, sampler
+        self.config = config
+        self._stream, self._encoder, self._sampler = stream, encoder, sampler
         self._pending: Pending | Rollouts | None = None
 
     def take(self, policy: PolicyLearner, step: int, seed: int, last: bool) -> Rollouts:
@@ -199,7 +200,7 @@ class RolloutSource:
 
         The policy's version is the number of steps that it has learned from. Raises what `Sampler.sample` raises.
         """
-        ahead = bool(self._config.lag) and not last
+        ahead = bool(self.config.lag) and not last
         pending, self._pending = self._pending, None
         rollouts = _drawn(pending)  # weights change when nothing is being drawn
         if rollouts is None or ahead:
@@ -220,12 +221,12 @@ class RolloutSource:
 
     def _pending_of(self, problems: Sequence[Problem], seed: int, version: int, ahead: bool) -> Pending:
         prompts = [self._encoder.encode(problem) for problem in problems]
-        asked, sampler = (prompts, self._config.n, self._config, seed), self._sampler
+        asked, sampler = (prompts, self.config.n, self.config, seed), self._sampler
         if ahead and isinstance(sampler, AheadSampler):
             samples = sampler.submit(*asked)
         else:
             samples = sample_at_once(sampler, *asked)
-        return Pending(problems, prompts, samples, self._config.n, version)
+        return Pending(problems, prompts, samples, self.config.n, version)
 
     def settle(self) -> None:
         """Wait until nothing is being drawn, so that the engine can be used for something else."""
@@ -251,7 +252,7 @@ class RolloutSource:
     def restore(self, folder: Path) -> None:
         """Go on with what `save` wrote, if anything. At lag 0 it is left out."""
         self._pending = None
-        if self._config.lag and (folder / PENDING_FILE).is_file():
+        if self.config.lag and (folder / PENDING_FILE).is_file():
             rollouts = Rollouts.from_bytes((folder / PENDING_FILE).read_bytes())
             problems = [self._stream.problem(problem.id) for problem in rollouts.problems]
             self._pending = replace(rollouts, problems=problems)

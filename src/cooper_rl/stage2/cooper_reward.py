@@ -79,7 +79,7 @@ class CooperReward:
     ) -> Self:
         """Load the reward models that `config` (a `CooperRewardConfig` or a whole `RunConfig`) names.
 
-        `total_steps` is the length of the run. A cosine schedule needs it, and a `RunConfig` knows it already. `inputs`
+        `total_steps` is the length of the run, which a falling schedule needs and a `RunConfig` knows already. `inputs`
         is the result of `read_reward_inputs(config)`, which is called if they are missing. Raises InputError for
         invalid settings, files or models.
         """
@@ -87,8 +87,9 @@ class CooperReward:
         steps = total_steps if total_steps is not None else config.planned_steps
         models: dict[str, RewardModel] = {}
         for name, settings in config.used_models.items():
-            if steps is None and settings.learns and settings.schedule == "cosine":
-                raise InputError(f"reward_models.{name}.schedule: cosine needs the length of the run; give total_steps")
+            if steps is None and settings.learns and settings.schedule != "constant":
+                why = f"{settings.schedule} needs the length of the run; give total_steps"
+                raise InputError(f"reward_models.{name}.schedule: {why}")
             epochs = config.cooptimization.epochs
             learner = config.engine.reward_model(settings.for_updates(epochs), (steps or 0) * epochs, settings.learns)
             encoder = RewardModelInput(load_tokenizer(settings.model), settings.max_input_tokens)

@@ -238,6 +238,9 @@ class RemoteLearner:
         self.version += 1
         return self._call("optim_step")
 
+    def set_learning_rate(self, peak: float) -> None:
+        self._call("set_learning_rate", peak)
+
     def save(self, directory: Path) -> None:
         """See `Learner`. All processes write, so all machines must see the folder's disk."""
         self._call("save", Path(directory).absolute())

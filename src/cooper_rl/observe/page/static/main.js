@@ -9,7 +9,7 @@ function openRun(index) {
   for (const row of document.querySelectorAll("tr[data-run]")) row.classList.toggle("on", Number(row.dataset.run) === index);
   document.getElementById("run-choice").value = String(index);
   const verdict = run.verdict;
-  const box = fill("verdict", el("b", {}, verdict.name), el("div", {}, el("p", {}, verdict.sentence), el("details", { open: true }, el("summary", {}, `${verdict.signals.length} signals`), el("ul", { class: "signals" }, verdict.signals.map((signal) => el("li", { class: signal.state }, signal.text))))));
+  const box = fill("verdict", el("b", {}, verdict.name), el("div", {}, el("p", {}, verdict.sentence), warningChips(run), el("details", { open: true }, el("summary", {}, `${verdict.signals.length} signals`), el("ul", { class: "signals" }, verdict.signals.map((signal) => el("li", { class: signal.state }, signal.text))))));
   box.className = "verdict " + verdict.state.replace(" ", "-");
   if (report.runs.length === 1) fill("summary", Object.entries(run.facts).filter(([name]) => name !== "run").map(([name, value]) => (["kind", "steps"].includes(name) ? value : `${name} ${value}`)).join(" · "));
   fill("facts", Object.entries(run.facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
@@ -17,6 +17,45 @@ function openRun(index) {
   showGallery(run);
   showRollouts(run);
   showSections(run);
+}
+
+// The watch rules that fired, each once with its steps in the tip.
+function warnings(run) {
+  const fired = new Map();
+  for (const event of run.events) if (event.metric) fired.set(event.metric, [...(fired.get(event.metric) || []), event]);
+  return [...fired];
+}
+
+function warningChips(run) {
+  const chips = warnings(run).map(([metric, events]) => el("a", { href: "#faults-part", title: `step ${events.map((event) => event.step).join(", ")}: ${events[0].message || ""}` }, chip(`⚠ ${metric}${events.length > 1 ? ` × ${events.length}` : ""}`, "recovered")));
+  return chips.length ? el("p", { class: "warnings" }, chips.flatMap((one) => [one, " "])) : null;
+}
+
+// The address of a run, and of a step, a problem and a completion in it.
+function address(run, step, group, completion) {
+  return "#" + new URLSearchParams({ run: run.label, step, problem: group.problem || "", completion });
+}
+
+function follow() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  if (!wanted.has("run") && !wanted.has("step")) return;
+  const index = report.runs.findIndex((run) => run.label === wanted.get("run"));
+  openRun(index < 0 ? current : index);
+  if (!wanted.has("step")) return;
+  const run = report.runs[current], groups = run.steps[wanted.get("step")];
+  if (!groups) {
+    document.getElementById("rollout-rule").textContent = `Step ${wanted.get("step")} is not in this page; the run's folder has it in rollouts/.`;
+    document.getElementById("browser").scrollIntoView();
+    return;
+  }
+  document.getElementById("rollout-step").value = wanted.get("step");
+  listProblems(run);
+  const place = groups.findIndex((group) => group.problem === wanted.get("problem"));
+  if (place >= 0) document.getElementById("rollout-problem").value = String(place);
+  listGroup(run);
+  const found = place >= 0 && document.querySelector(`#rollout-group [data-completion="${Number(wanted.get("completion"))}"]`);
+  if (found) found.classList.add("aimed");
+  (found || document.getElementById("browser")).scrollIntoView({ block: "center" });
 }
 
 function start() {
@@ -35,6 +74,8 @@ function start() {
   const rows = report.differences.map((row) => [el("span", { class: "mono small" }, row.key), ...row.values.map((value) => el("span", { class: "mono small" }, value === null ? "–" : value))]);
   if (rows.length) fill("differences", table(["setting", ...report.runs.map((run) => run.label)], rows));
   openRun(report.opens_at);
+  follow();
+  window.addEventListener("hashchange", follow);
 }
 
 start();

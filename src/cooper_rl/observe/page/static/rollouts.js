@@ -30,12 +30,13 @@ function listGroup(run) {
   shading.parentElement.title = hasLogprobs ? "The darker a token, the less likely it was." : "This step's rollouts hold no log-probabilities.";
   document.getElementById("rollout-no-logprobs").hidden = hasLogprobs;
   const rewards = completions.map((one) => numberOf(one.reward)).filter(Number.isFinite);
-  const low = Math.min(...rewards), high = Math.max(...rewards);
+  const low = Math.min(0, ...rewards), high = Math.max(1, ...rewards); // one scale for all groups of a reward in [0, 1]
+  const step = document.getElementById("rollout-step").value;
   const shown = group.of > completions.length ? `the first ${completions.length} of ${group.of} completions` : `${completions.length} completions`;
   fill("rollout-group",
     el("div", { class: "card item whole" }, el("div", { class: "texts" }, el("div", {}, el("p", { class: "label" }, group.prompt ? "prompt as the policy read it" : "question"), el("pre", { class: "box" }, group.prompt || group.question || "")), el("div", {}, el("p", { class: "label" }, "reference"), el("pre", { class: "box" }, group.answer || "none"), el("p", { class: "scores" }, `${group.problem || ""} · ${shown}`)))),
-    completions.map((one) => el("article", { class: "card item " + (isWrong(one) ? "hacked" : "healthy") },
-      el("header", {}, el("span", { class: "score" }, number(one.reward)), meter(numberOf(one.reward), low, high), one.advantage === undefined ? null : el("span", {}, `advantage ${number(one.advantage)}`), verdictChips(one)),
+    completions.map((one) => [one, group.completions.indexOf(one)]).map(([one, index]) => el("article", { class: "card item " + (isWrong(one) ? "hacked" : "healthy"), "data-completion": index },
+      el("header", {}, el("span", { class: "score" }, number(one.reward)), meter(numberOf(one.reward), low, high), one.advantage === undefined ? null : el("span", {}, `advantage ${number(one.advantage)}`), verdictChips(one), el("a", { href: address(run, step, group, index) }, "link")),
       el("pre", { class: "box said" }, completionText(one, shading.checked && hasLogprobs)), el("p", { class: "scores" }, scoreWords(one)))));
 }
 
@@ -46,7 +47,7 @@ function numberOf(value) { return typeof value === "number" ? value : -Infinity;
 function meter(value, low, high) {
   const bar = el("i");
   bar.style.width = `${high > low && Number.isFinite(value) ? (100 * (value - low)) / (high - low) : value > 0 ? 100 : 0}%`;
-  return el("span", { class: "meter", title: "reward inside the group" }, bar);
+  return el("span", { class: "meter", title: "reward, from 0 to 1 or as far as the group goes" }, bar);
 }
 
 // The text, or its tokens shaded by how unlikely each was.

@@ -1,0 +1,98 @@
+"""`cooper push` against a server that stands in for the hub: what arrives there is the model with its card."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from cooper_rl import CooperTrainer, build_config
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The hub's routes for small files: make a repository, ask how to upload, commit."""
+
+    created: dict[str, bool]
+    files: dict[str, bytes]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.headers.get("Authorization") != "Bearer secret":
+            return self.answer(401, {"error": "no token"})
+        if self.path == "/api/repos/create":
+            asked = json.loads(body)
+            name = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else asked["name"]
+            self.created[name] = asked["private"]
+            return self.answer(200, {"url": f"http://hub/{name}", "id": name, "name": name})
+        if self.path == "/api/validate-yaml":
+            return self.answer(200, {"errors": [], "warnings": []})
+        repository = "/".join(self.path.split("/")[3:5])
+        if "/preupload/" in self.path:
+            files = [
+                {"path": one["path"], "uploadMode": "regular", "shouldIgnore": False}
+                for one in json.loads(body)["files"]
+            ]
+            return self.answer(200, {"files": files})
+        for line in map(json.loads, body.splitlines()):
+            if line["key"] == "file":
+                self.files[f"{repository}/{line['value']['path']}"] = base64.b64decode(line["value"]["content"])
+        return self.answer(200, {"commitUrl": f"http://hub/{repository}/commit/1", "commitOid": "1", "success": True})
+
+    def do_GET(self) -> None:
+        self.answer(200, {"sha": "0", "siblings": [], "id": "x", "files": []})
+
+    def answer(self, status: int, body: dict) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def hub():
+    handler = type("ThisHub", (Hub,), {"created": {}, "files": {}})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def push(server, *arguments, token="secret", cwd):
+    address = f"http://127.0.0.1:{server.server_port}"
+    env = {**os.environ, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": address, "HF_TOKEN": token, "HF_HUB_DISABLE_XET": "1"}
+    command = [sys.executable, "-c", "from cooper_rl.cli.main import app; app()", "push", *map(str, arguments)]
+    return subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def test_both_models_of_a_run_arrive_with_their_cards(settings, tmp_path, hub):
+    with CooperTrainer.from_config(build_config({**settings, "steps": 1, "evaluation": {"every": 0}})) as trainer:
+        trainer.fit(lambda step, metrics: None)
+    folder, handler = trainer.directory, hub.RequestHandlerClass
+    names = ("--policy", "me/p", "--reward-model", "me/rm", "--private")
+    refused = push(hub, folder, *names, token="wrong", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "HF_TOKEN" in refused.stderr
+    assert handler.files == {}
+    done = push(hub, folder, *names, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "pushed: http://hub/me/rm/commit/1" in done.stderr
+    assert handler.created == {"me/p": True, "me/rm": True}
+    for repository, name in (("me/p", "policy"), ("me/rm", "reward_model")):
+        written = {one.name: one.read_bytes() for one in (folder / "final" / name).iterdir()}
+        sent = {path.removeprefix(f"{repository}/"): data for path, data in handler.files.items() if repository in path}
+        assert sent == written
+        assert {"model.safetensors", "README.md", "tokenizer.json"} <= sent.keys()
+
+
+def test_what_cannot_be_pushed_is_named_before_anything_is_sent(tmp_path, hub):
+    assert "no model here" in push(hub, tmp_path, "--policy", "me/p", cwd=tmp_path).stderr
+    assert "name a repository" in push(hub, tmp_path, cwd=tmp_path).stderr
+    assert hub.RequestHandlerClass.created == {}
