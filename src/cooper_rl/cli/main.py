@@ -83,10 +83,8 @@ def export(
 
 def push(
     source: Annotated[Path, typer.Argument(help="A run, or a folder with policy/ and reward_model/.")],
-    policy: Annotated[
-        str | None, typer.Option(help="Repository on the hub for the policy, such as me/my-policy.")
-    ] = None,
-    reward_model: Annotated[str | None, typer.Option(help="Repository on the hub for the reward model.")] = None,
+    policy: Annotated[str | None, typer.Option(help="The policy's repository, such as me/my-policy.")] = None,
+    reward_model: Annotated[str | None, typer.Option(help="The reward model's repository.")] = None,
     best: Annotated[bool, typer.Option("--best", help="The run's best models instead of its last.")] = False,
     private: Annotated[bool, typer.Option(help="Make new repositories private.")] = False,
 ) -> None:
