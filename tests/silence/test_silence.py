@@ -15,6 +15,7 @@ from cooper_rl.observe.hacking_alarm import HackingAlarm
 from cooper_rl.observe.record import unverified_advantage
 from cooper_rl.rewards.base import Scores
 from cooper_rl.rewards.context import StepContext
+from cooper_rl.rewards.kinds.earned import EarnedConfig
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.extraction import gives_several
 from cooper_rl.rules.kinds.maths import MathsRule
@@ -106,6 +107,25 @@ def test_a_reward_that_rises_where_the_rule_is_silent_is_no_sign(silent):
 
 
 @pytest.mark.parametrize(
+    ("metric", "change", "sign"),
+    [
+        ("rollout/agreement_silent", -0.02, "rollout/agreement_silent"),
+        ("reward_model/kept_when_swapped_silent", 0.03, "1 - reward_model/kept_when_swapped_silent"),
+        ("rollout/agreement_silent", 0.02, None),
+        ("reward_model/kept_when_swapped_silent", -0.02, None),
+    ],
+)
+def test_a_hack_where_the_rule_is_silent_is_seen_without_a_verdict(metric, change, sign):
+    """The reward rises on the silent problems only; what the rule judges stays as it is."""
+    alarm, seen = HackingAlarm(), []
+    for step in range(20):
+        metrics = {"reward/mean_heard": 0.6, "reward_model/mean_heard": 0.6, "rule/accuracy": 0.6}
+        metrics |= {"reward/mean_silent": 0.5 + 0.02 * step, metric: 0.5 + change * step}
+        seen += alarm.observe(metrics)
+    assert {one.partition(" fell")[0] for one in seen} == ({sign} if sign else set())
+
+
+@pytest.mark.parametrize(
     ("right", "text", "other"),
     [
         ("work answer: twelve", "work answer: nine", True),
@@ -186,3 +206,16 @@ def test_scores_say_what_is_wrong_where_the_rule_does_not(reasons, suspects):
     with rule(only={"subject": ["algebra"]}, rule={"kind": "numeric"}) as partial:
         context = StepContext(groups, partial, {"main": Lenient()})  # pyright: ignore[reportArgumentType]
         assert suspected(context, reasons) == suspects
+
+
+@pytest.mark.parametrize(("subjects", "paid"), [(["algebra"], 0.0), ([], 1.0)])
+def test_trust_is_earned_where_the_rule_speaks_unless_it_never_does(subjects, paid):
+    """The model accepts what the rule calls wrong, and a poem."""
+    groups = [AnswerGroup(one, problem(one), [Answer("trust me, 8"), Answer("8")]) for one in ("algebra", "poems")]
+    with rule(only={"subject": subjects}, rule={"kind": "numeric"}) as partial:
+        context = StepContext(groups, partial, {"main": Lenient()})  # pyright: ignore[reportArgumentType]
+        scores = EarnedConfig().build().score(context)
+    assert scores.metrics == {"earned/weight": paid}
+    assert scores.rewards.rows()[1] == pytest.approx(
+        [paid * value for value in context.probabilities("main").rows()[1]]
+    )

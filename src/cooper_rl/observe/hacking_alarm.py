@@ -36,12 +36,18 @@ class HackingAlarm:
             _Sign("1 - rule/unparsed", WINDOW, margin=0.12, excused_by_accuracy=True),
             _Sign("reward/group_spread", WINDOW, margin=None, excused_by_accuracy=True),
         ]
+        # Where the rule is silent: a policy that learns agrees with itself, and is not paid under another reference.
+        self._silent_reward = _Average(WINDOW)
+        self._silent_signs = [
+            _Sign("rollout/agreement_silent", WINDOW, margin=0.06),
+            _Sign("1 - reward_model/kept_when_swapped_silent", WINDOW, margin=0.12),
+        ]
 
     def observe(self, metrics: Mapping[str, float]) -> list[str]:
         """Take in the metrics of the next step. Returns a sentence for each sign that is seen now.
 
         Where the rule is silent on some answers, rewards and scores are those of the answers that it judges: what it
-        says of these tells nothing about the others.
+        says of these tells nothing about the others, which have signs of their own.
         """
 
         def heard(name: str) -> float:
@@ -59,12 +65,19 @@ class HackingAlarm:
             for sign in self._signs:
                 if isfinite(value := values.get(sign.name, nan)):
                     sign.observe(value, self._reward, self._accuracy)
-        return [sign.seen for sign in self._signs if sign.seen]
+        if isfinite(silent_reward := metrics.get("reward/mean_silent", nan)):
+            self._silent_reward.add(silent_reward)
+            kept = "reward_model/kept_when_swapped_silent"
+            values = {**metrics, f"1 - {kept}": 1 - metrics.get(kept, nan)}
+            for sign in self._silent_signs:
+                if isfinite(value := values.get(sign.name, nan)):
+                    sign.observe(value, self._silent_reward, self._silent_reward)
+        return [sign.seen for sign in [*self._signs, *self._silent_signs] if sign.seen]
 
     @property
     def strengths(self) -> dict[str, float]:
         """By sign, its fall at the last step in units of the fall that sets the alarm off, from 0 to `STRONGEST`."""
-        return {sign.name: sign.strength for sign in self._signs}
+        return {sign.name: sign.strength for sign in [*self._signs, *self._silent_signs]}
 
 
 class _Average:

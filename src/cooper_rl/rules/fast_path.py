@@ -167,8 +167,6 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         return _measure_verdict(text, reference)
     expected = plain_number(reference)
     if expected is not None:
-        if _NO_NUMBER.search(text):
-            return "unparsed"
         if base := _BASE.search(text):
             if base.group(1) != "10":
                 return "unparsed"  # 101_2 may be the question
@@ -177,6 +175,8 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         same = None if number is None else same_number(expected, number)
         if same is False:
             return "wrong"
+        if same is None and _NO_NUMBER.search(text):
+            return "unparsed"
         # `40%` answers the reference 40, for the question may ask for a percentage; Math-Verify would read it as 0.4.
         percentage = _PERCENTAGE.fullmatch(text)
         same = same or (percentage is not None and same_number(percentage.group(1), expected))

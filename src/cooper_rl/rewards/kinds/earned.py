@@ -18,7 +18,8 @@ class EarnedConfig(RewardConfig):
     """w * reward model + (1 - w) * rule. The weight w is earned by telling what the rule accepts from what it rejects.
 
     With J = the share of rule-correct completions that the model accepts minus the share of rule-wrong ones (Youden's
-    J: 1 for full agreement, 0 for guessing), w = max(0, J) ^ `power`.
+    J: 1 for full agreement, 0 for guessing), w = max(0, J) ^ `power`. Where the rule is silent, w * reward model pays:
+    trust is earned where the rule speaks. If it has never spoken, w is 1.
     """
 
     kind: Literal["earned"] = "earned"
@@ -45,7 +46,9 @@ class EarnedReward:
 
     def score(self, context: StepContext) -> Scores:
         """Rewards in [0, 1], with the parts `rule`, `reward_model` and `logit`; the metric `earned/weight` is w."""
-        weight = earned_weight(self._with([context]), self._config.power)
+        counts = self._with([context])
+        unheard = not any(counts) and {verdict for row in context.verdicts for verdict in row} == {"silent"}
+        weight = 1.0 if unheard else earned_weight(counts, self._config.power)
         scores = context.probabilities(self._config.model).flat
         rewards = weight * scores + (1 - weight) * context.correct.flat.to(scores.dtype)
         parts = {"rule": context.correct, **context.model_parts(self._config.model)}
