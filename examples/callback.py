@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from tiny_run import train
-
 from cooper_rl import Callback, CooperTrainer
 
 
@@ -22,4 +20,6 @@ class Cooling(Callback):
 
 
 if __name__ == "__main__":
+    from tiny_run import train
+
     train(callbacks=["callback:Cooling"], steps=2)
