@@ -11,7 +11,7 @@ from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import EngineConfig, LongLived
 from cooper_rl.engines.base import AheadSampler, MeasuredSampler, Metrics, PolicyLearner, Sampler, sample_at_once
-from cooper_rl.engines.clock import Clock
+from cooper_rl.engines.clock import MEASURED, Clock
 from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.observe.record import rollout_metrics, unverified_advantage
@@ -141,7 +141,8 @@ def _resampled(
     metrics |= {"rollout/resample_draws": float(draws), "rollout/unfilled_groups": len(missing) / total}
     if not extra:
         return rollouts, scored, metrics
-    rollouts = Rollouts.joined(picks)
+    rollouts = Rollouts.joined(picks)  # everything is scored, so only the first call's times are worth keeping
+    metrics |= {name: value for name, value in scored.metrics.items() if name.startswith(MEASURED)}
     return rollouts, parts.reward.score(rollouts.groups(), step=step), metrics
 
 

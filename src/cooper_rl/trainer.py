@@ -197,7 +197,7 @@ class CooperTrainer:
         values = self._given.model_dump(mode="json")
         for name, value in changed.items():
             *path, last = name.split(".")
-            part = functools.reduce(lambda inner, key: inner.get(key, {}), path, values)
+            part = functools.reduce(lambda inner, key: inner.get(key) or {}, path, values)
             if last not in part:
                 raise InputError(f"{name}: this run has no such setting to change")
             part[last] = value

@@ -124,13 +124,9 @@ def evaluate_model(
 
 def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: int) -> None:
     rows = [
-        (labeller, measure, f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
+        (labeller, f"{measure}@{k}", f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
         for labeller, result in results.items()
-        for measure, one in (
-            (f"avg@{k}", result.avg_at_k),
-            (f"maj@{k}", result.maj_at_k),
-            (f"pass@{k}", result.pass_at[k]),
-        )
+        for measure, one in (("avg", result.avg_at_k), ("maj", result.maj_at_k), ("pass", result.pass_at[k]))
     ]
     show_table(["labels", "measure", "value", "95 % interval"], rows, Console())
     result, total = results["rule"], len(results["rule"].records)

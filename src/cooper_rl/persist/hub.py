@@ -16,7 +16,7 @@ def push_models(folder: Path, repositories: Mapping[str, str | None], private: b
     repository, and for what the hub refuses.
     """
     from huggingface_hub import HfApi  # noqa: PLC0415 - its import takes a while
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled  # noqa: PLC0415
+    from huggingface_hub.errors import HFValidationError, HTTPError  # noqa: PLC0415  # pyright: ignore[reportPrivateImportUsage]
 
     wanted = {name: repository for name, repository in repositories.items() if repository}
     if not wanted:
@@ -32,7 +32,7 @@ def push_models(folder: Path, repositories: Mapping[str, str | None], private: b
             done = hub.upload_folder(
                 repo_id=repository, folder_path=folder / name, commit_message=message, ignore_patterns=list(LEFT_OUT)
             )
-        except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, ConnectionError) as error:
+        except (OSError, HTTPError, HFValidationError) as error:
             raise InputError(
                 f"{repository}: the hub at {hub.endpoint} did not take it: {error}; check the name, and the token "
                 "(`hf auth login`, or HF_TOKEN)"
