@@ -1,6 +1,6 @@
 """Tells when the reward-hacking alarm goes off in recorded demo runs, and how much accuracy was lost by then.
 
-    for seed in 0 1 2 3 4; do cooper demo --seed $seed --output-dir runs/demo-$seed; done
+    for seed in 0 1 2 3 4; do cooper demo --seed $seed --out runs/demo-$seed; done
     python benchmarks/hacking_alarm.py runs/demo-0 runs/demo-1 runs/demo-2 runs/demo-3 runs/demo-4
 
 Reads each run's `metrics.jsonl` with the code that watches a run, and prints a table. Gold accuracy is that of a step's

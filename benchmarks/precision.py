@@ -17,7 +17,7 @@ import torch
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu.linear import BFloat16Linear, has_bfloat16
-from cooper_rl.engines.local import packing
+from cooper_rl.engines.local import attention
 from cooper_rl.engines.local.learner import TorchLearner, TorchPolicyLearner, TorchRewardModelLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
@@ -42,14 +42,13 @@ class Work:
     def choose(self, arm: str) -> None:
         """Compute like this arm from now on."""
         self.learner.model.zero_grad()
-        autocast = "off" if arm == "float32" else "bfloat16"
-        self.learner.config = self.learner.config.model_copy(update={"autocast": autocast})
+        self.learner.bfloat16 = arm != "float32"
         if self.sampler is not None:
-            self.sampler._autocast = autocast
+            self.sampler._autocast = "off" if arm == "float32" else "bfloat16"
         for module in self.learner.model.modules():
             if isinstance(module, BFloat16Linear):
                 module.keeps_packed = arm == "bfloat16"
-        packing.has_bfloat16 = (lambda: False) if arm == "autocast" else has_bfloat16
+        attention.has_bfloat16 = (lambda: False) if arm == "autocast" else has_bfloat16
 
     def gradient(self) -> torch.Tensor:
         """Of the last run; empty for a model that does not learn."""

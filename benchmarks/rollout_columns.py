@@ -24,7 +24,6 @@ from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local import learner as policy_module
-from cooper_rl.engines.local import packing
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import Drafts
 from cooper_rl.engines.local.sampling import StopRule
@@ -48,7 +47,7 @@ def as_model(function: Callable) -> Callable:
     return timed
 
 
-def no_hidden_states(model, packed) -> torch.Tensor:
+def no_hidden_states(model, packed, kernel) -> torch.Tensor:
     """Replaces the layer's forward pass, whose attention would take most of the memory."""
     return torch.zeros(packed.token_ids.shape[1], model.config.hidden_size, requires_grad=True)
 
@@ -133,9 +132,9 @@ def main(options) -> None:
     logprobs = -random.random((options.tokens, completions), dtype=np.float32)
     learner = tiny_learner(len(tokenizer), options.tokens)
     if options.without_model:
-        packing.packed_hidden_states = no_hidden_states
-    for module, name in ((packing, "packed_hidden_states"), (policy_module, "token_logprobs")):
-        setattr(module, name, as_model(getattr(module, name)))
+        policy_module.packed_hidden_states = no_hidden_states
+    for name in ("packed_hidden_states", "token_logprobs"):
+        setattr(policy_module, name, as_model(getattr(policy_module, name)))
     learner._backward = as_model(learner._backward)
     learner.optim_step = as_model(learner.optim_step)
 

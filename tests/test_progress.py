@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import yaml
 
 from cooper_rl import CooperTrainer, build_config
+from cooper_rl.engines.progress import Progress
 from cooper_rl.observe.terminal import ProgressLines
 
 
@@ -36,6 +38,26 @@ def test_a_run_that_rolled_back_still_prints_lines():
     assert lines.line(4, 10) == "run 4/10"
 
 
+def test_a_line_inside_a_step_says_part_count_rate_and_time_left():
+    now = [100.0]
+    lines = ProgressLines("run", every_s=10, clock=lambda: now[0])
+
+    def at(seconds, parts, *work, **more):
+        now[0] = seconds
+        return lines.line_within(Progress(("step 1", *parts), *work, **more))
+
+    assert at(100, ["sample"], 0, 1000, "tokens", "0/4 completions", True) is None
+    assert at(109, ["sample"], 90, 1000, "tokens", "1/4 completions", True) is None
+    assert at(110, ["sample"], 100, 1000, "tokens", "1/4 completions", True) == (
+        "run  step 1  sampling  100 of at most 1,000 tokens  1/4 completions  10/s  at most 0:01:30 left"
+    )
+    assert at(111, ["update_policy"], 0, 4, "rows", "gradients") is None
+    assert at(121, ["update_policy"], 1, 4, "rows", "gradients") == (
+        "run  step 1  updating the policy  1 of 4 rows  gradients  0.1/s  0:00:30 left"
+    )
+    assert lines.line(1, 2) == "run 1/2"
+
+
 @pytest.fixture
 def short_run(settings):
     return {**settings, "kind": "rule", "steps": 3, "evaluation": {"every": 0}}
@@ -62,6 +84,28 @@ def test_fit_says_how_far_it_is_in_a_program_that_sets_up_nothing(short_run, tmp
     assert "The policy reads:" in said.stderr
     assert [line.split()[1] for line in said.stderr.splitlines() if line.startswith("run ")] == ["1/3", "3/3"]
     assert said.stdout == ""
+
+
+def test_fit_says_how_much_it_is_and_how_far_inside_steps_and_evaluations(settings, monkeypatch, caplog):
+    caplog.set_level("INFO", "cooper_rl")
+    monkeypatch.setattr("cooper_rl.trainer.ProgressLines", partial(ProgressLines, every_s=0))
+    with CooperTrainer.from_config(build_config({**settings, "steps": 2})) as trainer:
+        trainer.fit()
+    said = caplog.text
+    assert (
+        "run: 2 of 2 steps, each sampling 16 completions (4 problems, 4 each) of at most 12 tokens: at most 192 tokens "
+        "a step; evaluations of 12 completions before, every 2 steps and after"
+    ) in said
+    lines = [line.partition("run  ")[2] for line in said.splitlines() if "run  " in line]
+    for begin, within in {
+        "evaluating": "0/6 problems  ",
+        "step 1  sampling": " tokens  16/16 completions",
+        "step 1  checking answers": "",
+        "step 1  scoring": "of 16 rows  scores",
+        "step 1  updating the policy": "rows  gradients",
+        "step 2  updating the reward model": "rows  gradients",
+    }.items():
+        assert [line for line in lines if line.startswith(begin) and within in line], begin
 
 
 @pytest.mark.parametrize("setup", ["logging.basicConfig()", "logging.getLogger('cooper_rl').setLevel('WARNING')"])

@@ -11,6 +11,7 @@ from cooper_rl.cli.console import progress as progress
 from cooper_rl.cli.console import record_from as record_from
 from cooper_rl.cli.console import rule_from as rule_from
 from cooper_rl.cli.console import say as say
+from cooper_rl.cli.evaluate import engine_from as engine_from
 from cooper_rl.cli.runs import say_how_to_open as say_how_to_open
 from cooper_rl.clients.chat import ChatClient as ChatClient
 from cooper_rl.clients.chat import ChatConfig as ChatConfig
@@ -24,6 +25,7 @@ from cooper_rl.config_checking import Settings as Settings
 from cooper_rl.config_checking import check_settings as check_settings
 from cooper_rl.config_checking import read_settings as read_settings
 from cooper_rl.config_checking import with_overrides as with_overrides
+from cooper_rl.data.config import ProblemsConfig as ProblemsConfig
 from cooper_rl.data.labelled import LABELLED_FIELDS as LABELLED_FIELDS
 from cooper_rl.data.labelled import Asked as Asked
 from cooper_rl.data.labelled import LabelledCompletion as LabelledCompletion
@@ -65,6 +67,7 @@ from cooper_rl.evaluation.attacks import ATTACKS as ATTACKS
 from cooper_rl.evaluation.attacks import CONTROLS as CONTROLS
 from cooper_rl.evaluation.attacks import attack_rows as attack_rows
 from cooper_rl.evaluation.config import ScoringConfig as ScoringConfig
+from cooper_rl.evaluation.folder import FolderEvaluator as FolderEvaluator
 from cooper_rl.evaluation.reward_model import ReliabilityBin as ReliabilityBin
 from cooper_rl.evaluation.reward_model import expected_calibration_error as expected_calibration_error
 from cooper_rl.evaluation.reward_model import reliability as reliability
@@ -140,8 +143,10 @@ from cooper_rl.stage2.update import Part as Part
 from cooper_rl.stage2.update import encode_pairs as encode_pairs
 from cooper_rl.trainer import CooperTrainer as CooperTrainer
 from cooper_rl.verifyrm.config import JudgeConfig as JudgeConfig
+from cooper_rl.verifyrm.config import VerifyRMConfig as VerifyRMConfig
 from cooper_rl.verifyrm.config import read_judge as read_judge
 from cooper_rl.verifyrm.judgement import judge_chat as judge_chat
 from cooper_rl.verifyrm.judgement import judgement_of as judgement_of
 from cooper_rl.verifyrm.label import LazyJudge as LazyJudge
 from cooper_rl.verifyrm.label import judge_settings as judge_settings
+from cooper_rl.verifyrm.train import train_verifyrm as train_verifyrm

@@ -17,11 +17,22 @@ Record = TypeVar("Record", bound=Config)
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings before they are checked, with their source and the line of each key."""
+    """Settings before they are checked, with their source, the line of each key and the keys that `overrides` set."""
 
     values: dict[str, Any]
     source: str = "config"
     lines: Lines = field(default_factory=dict)
+    overrides: Sequence[str] = ()
+
+    def place(self, key_path: tuple[str, ...]) -> str:
+        """Where the setting, or the nearest one around it, was given: a line of the file, or the command line."""
+        given = {tuple(one.partition("=")[0].split(".")): one for one in self.overrides}
+        for length in range(len(key_path), 0, -1):
+            if (override := given.get(key_path[:length])) is not None:
+                return f"command line, {override}"
+            if key_path[:length] in self.lines and not any(key_path[:n] in given for n in range(1, length)):
+                return f"{self.source}:{self.lines[key_path[:length]]}"
+        return self.source
 
 
 def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
@@ -39,7 +50,7 @@ def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> Settings:
     values = {} if values is None else values
     if not isinstance(values, dict):
         raise InputError(f"{path}: expected a mapping of settings, found {type(values).__name__}")
-    return Settings(with_overrides(values, overrides), str(path), lines)
+    return Settings(with_overrides(values, overrides), str(path), lines, overrides)
 
 
 def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -70,18 +81,17 @@ def check_settings(record: type[Record], settings: Settings) -> Record:
     Raises InputError for any setting that does not fit. The message names file and line and, for an unknown key, the
     nearest known one.
     """
-    source, lines = settings.source, settings.lines
     for key_path, message in _misfits(settings.values, record):
-        raise InputError(f"{_place(key_path, source, lines)}: {message}")
+        raise InputError(f"{settings.place(key_path)}: {message}")
     try:
         values, places = record.expand(settings.values)
     except ValueError as error:
-        raise InputError(f"{source}: {error}") from error
+        raise InputError(f"{settings.source}: {error}") from error
     try:
         return record.model_validate(values)
     except ValidationError as error:
         issues = _unfolded(error.errors())
-        raise InputError("\n".join(_describe(issue, source, lines, places) for issue in issues)) from error
+        raise InputError("\n".join(_describe(issue, settings, places) for issue in issues)) from error
 
 
 Misfit = tuple[tuple[str, ...], str]  # the path of a key that does not fit, and the message about it
@@ -153,20 +163,13 @@ def _unfolded(issues: Iterable[Any], at: tuple[int | str, ...] = ()) -> Iterator
             yield {**issue, "loc": place}
 
 
-def _describe(issue: Any, source: str, lines: Lines, places: Places) -> str:
+def _describe(issue: Any, settings: Settings, places: Places) -> str:
     location = tuple(str(part) for part in issue["loc"])
     for expanded, written in places.items():
         if location[: len(expanded)] == expanded:
             location = (*written, *location[len(expanded) :])
     message = issue["msg"].removeprefix("Value error, ")
     if not location:
-        return f"{source}: {message}"
+        return f"{settings.source}: {message}"
     found = "" if issue["type"] == "missing" else f" (found {issue['input']!r})"
-    return f"{_place(location, source, lines)}: {'.'.join(location)}: {message}{found}"
-
-
-def _place(key_path: tuple[str, ...], source: str, lines: Lines) -> str:
-    for length in range(len(key_path), 0, -1):
-        if key_path[:length] in lines:
-            return f"{source}:{lines[key_path[:length]]}"
-    return source
+    return f"{settings.place(location)}: {'.'.join(location)}: {message}{found}"

@@ -10,8 +10,9 @@ from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.loading import load_problems
-from cooper_rl.data.problem import Problem
+from cooper_rl.data.problem import Problem, location
 from cooper_rl.engines.model_folder import check_model_folder
+from cooper_rl.errors import InputError
 from cooper_rl.evaluation.config import read_held_out
 from cooper_rl.rewards.kinds.plain import check_problems, check_servers
 from cooper_rl.rules.verifier import Verifier
@@ -67,8 +68,11 @@ def _problems(data: ProblemsConfig, config: RunConfig, verifier: Verifier) -> li
     if data.gold:
         load_function(data.gold, ("problem", "completion_text"))
     # If the user's functions pay, the rule is only one metric among others and no reason to refuse a problem.
-    if not config.needs_references:
-        problems = load_problems(data, fault=None).problems
-        verifier.check(problems)
-        return problems
-    return load_problems(data, verifier.fault).problems
+    problems = load_problems(data, verifier.fault if config.needs_references else None).problems
+    verifier.check(problems)
+    if waiting := next(filter(verifier.needs_verdicts, problems), None):
+        raise InputError(
+            f"{location(waiting)}: its rule is `outside`, but nobody judges what this loop draws; name another rule, "
+            "or let your trainer bring the verdicts (docs/trainers.md)"
+        )
+    return problems

@@ -6,8 +6,9 @@ Importing this module does not import torch, because the reward's clients and th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +17,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from safetensors.numpy import load
 
 from cooper_rl.data.problem import Problem
+from cooper_rl.data.transcript import ChatTurn, final_reply, rendered, turns_of
 
 if TYPE_CHECKING:
     import torch
@@ -27,11 +29,37 @@ class Answer:
     """One completion as text. `stopped` is False if it was cut at the length limit."""
 
     text: str
+    """What a rule reads: the completion or, of a run of several turns, the final reply."""
     stopped: bool = True
     id: str | None = None
     """An optional name chosen by the caller, unique in its group."""
     tokens: int | None = None
     """Its length in tokens of the model that wrote it, if known."""
+    messages: list[ChatTurn] | None = None
+    """The turns of the run after the prompt, as `of` makes them; None if the text is everything."""
+    verdict: UserVerdict | None = None
+    """A verdict from outside (unit tests, a game's end, a grader). It takes the place of the rule's."""
+
+    @classmethod
+    def of(cls, completion: str | Iterable[Any], stopped: bool = True, **fields: Any) -> Self:
+        """From a text or from messages after the prompt, in the form of OpenAI's chats or of any trainer we know.
+
+        A reply without tool calls is a text. Raises InputError for messages that cannot be read.
+        """
+        if isinstance(completion, str):
+            return cls(completion, stopped, **fields)
+        turns = turns_of(completion)
+        text = final_reply(turns)
+        return cls(text, stopped, messages=None if rendered(turns) == text else turns, **fields)
+
+    @cached_property
+    def transcript(self) -> str:
+        """What a reward model reads: the text or, if there are messages, the whole run."""
+        return self.text if self.messages is None else rendered(self.messages)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON values, without what is None."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)

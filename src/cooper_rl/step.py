@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,8 +11,17 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import EngineConfig, LongLived
-from cooper_rl.engines.base import AheadSampler, MeasuredSampler, Metrics, PolicyLearner, Sampler, sample_at_once
+from cooper_rl.engines.base import (
+    AheadSampler,
+    MeasuredSampler,
+    Metrics,
+    PolicyLearner,
+    RestingSampler,
+    Sampler,
+    sample_at_once,
+)
 from cooper_rl.engines.clock import MEASURED, Clock
+from cooper_rl.engines.progress import weights_change
 from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.observe.record import rollout_metrics, unverified_advantage
@@ -91,6 +101,7 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
             rollouts, scored, drawn = _resampled(config, parts, step, seed, rollouts, scored)
     early, paid = None, scored
     if parts.reward.learns_first(scored):  # the rule contradicts the model: it pays what it says after learning
+        weights_change()
         early, paid = parts.reward.update_and_rescore(step, rollouts.groups())
     algorithm, credit = config.algorithm, None
     if algorithm.process is not None:
@@ -165,6 +176,7 @@ def _stage2(parts: Parts, step: int, early: Updated | None) -> Iterator[Callable
     elif not parts.learns_side_by_side:
         yield lambda: parts.reward.update(step)
     else:
+        weights_change()
         with ThreadPoolExecutor(max_workers=1) as thread:  # left only when the update has ended, after an error too
             yield thread.submit(parts.reward.update, step).result
 
@@ -210,6 +222,8 @@ class RolloutSource:
             rollouts = self._draw(seed, step - 1).result()
         if ahead:
             self._pending = self._draw(seed + 1, step - 1, ahead=True)
+        if isinstance(self._sampler, RestingSampler):
+            self._sampler.rest()
         return rollouts
 
     def more(self, count: int, seed: int, version: int) -> Rollouts | None:
@@ -233,6 +247,16 @@ class RolloutSource:
         """Wait until nothing is being drawn, so that the engine can be used for something else."""
         if isinstance(self._pending, Pending):
             wait([self._pending.samples])
+
+    def mark(self) -> Callable[[], None]:
+        """A call that takes the source back to where it is now, for a step that is broken off."""
+        stream, pending = deepcopy(self._stream.state()), self._pending
+
+        def back() -> None:
+            self._stream.restore(stream)
+            self._pending = pending
+
+        return back
 
     def forget(self) -> None:
         """Drop what was drawn ahead; its problems come again in the next epoch."""

@@ -12,9 +12,10 @@ from typing import Any, Self
 from cooper_rl.build import assemble
 from cooper_rl.callbacks import Callback, check_changeable, load_callback
 from cooper_rl.checkpoint_content import check_kind, export_models, restore_state, save_state
-from cooper_rl.engines.base import EngineLost, Learner, Metrics
+from cooper_rl.engines.base import Described, EngineLost, Learner, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
 from cooper_rl.observe.record import Recorder, check_folder, record_session
@@ -25,11 +26,12 @@ from cooper_rl.observe.terminal import (
     best_example,
     describe_example,
     describe_prompt,
+    describe_size,
     log_to_stderr,
 )
 from cooper_rl.observe.watch import Firing, Watch
 from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
-from cooper_rl.persist.exact_resume import seed_random_state
+from cooper_rl.persist.exact_resume import random_state, restore_random_state, seed_random_state
 from cooper_rl.persist.folder_lock import FolderLock, stop_on_signal
 from cooper_rl.persist.model_cards import write_model_cards
 from cooper_rl.run_config import RunConfig, build_config
@@ -68,7 +70,7 @@ class CooperTrainer:
         or if another process holds the folder.
         """
         self.config = self._given = config
-        self._changed: dict[str, Any] = {}
+        self._changes: dict[str, Any] = {}
         self._saving = self._ended = False  # _ended: by a callback, which is no interrupt
         self.callbacks = [*callbacks, *(load_callback(path)() for path in config.callbacks)]
         self.parts = parts
@@ -77,6 +79,8 @@ class CooperTrainer:
         self._checkpoints = CheckpointStore(self.directory / "checkpoints", config.checkpoint)
         self._failed_checkpoints = 0
         self._lost_after: list[int] = []  # steps
+        self._changed = False  # whether the step under way has begun to change weights
+        self._unmeasured: Metrics | None = None  # those of the last step until its evaluations are done
         seed_random_state(config.seed)  # we draw from generators of our own; a user's reward may not
         self._stop = threading.Event()
         self.stopped_by: Firing | None = None
@@ -115,7 +119,17 @@ class CooperTrainer:
         # Depends only on the step and the rollbacks: a resumed run samples what it would have sampled anyway, and a
         # run that rolled back samples something else.
         seed = self.config.seed * 1_000_003 + step + len(self._rollbacks) * 1_000_000_000_039
-        done = cooper_step(self.config, self.parts, step, seed)
+        take_back, random = self.parts.rollouts.mark(), random_state()
+        try:
+            with part(f"step {step}"):
+                done = cooper_step(self.config, self.parts, step, seed)
+        except BrokenOff:  # everything is as it was before the step, unless weights have changed
+            take_back()
+            self.parts.reward.forget_step()
+            restore_random_state(random)
+            raise
+        finally:
+            self._changed = False
         decode, verify_s = self.parts.prompt_encoder.decode, self.parts.reward.verifier.cpu_s_of
         rollouts = self.recorder.step(step, done, decode, verify_s)
         if step == 1 and (example := best_example(rollouts)):
@@ -128,31 +142,66 @@ class CooperTrainer:
 
         `on_step` is called with the number and metrics of every step. Without it the progress goes to the log, and to
         standard error if the program has not set up logging. Watch rules may roll the run back or end it early
-        (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` finishes the step, writes a checkpoint and returns. A
-        second interrupt ends the process at once.
+        (`stopped_by`). On an interrupt (SIGINT, SIGTERM) `fit` breaks the step off, writes a checkpoint of the one
+        before and returns; a resumed run repeats the step. A step whose update has begun is finished, unless a
+        checkpoint of the one before is there already. A second interrupt ends the process at once.
         """
-        with stop_on_signal(self.request_stop), log_to_stderr() if on_step is None else nullcontext():
-            on_step = on_step or self._log_progress()
+        lines, alone = ProgressLines(self.config.name, TRAINING_METRICS), on_step is None
+        listener = Listener(lambda at: self._told(at, lines if alone else None), self._weights_change)
+        with stop_on_signal(self.request_stop), log_to_stderr() if alone else nullcontext(), listening(listener):
             try:
                 while True:
                     try:
-                        return self._run(on_step)
+                        return self._run(on_step or (lambda step, metrics: self._log(step, metrics, lines)))
                     except EngineLost as lost:
                         self._recover(lost)
             except BaseException as error:
                 self.recorder.died(error)
                 raise
 
+    def _told(self, at: Progress, lines: ProgressLines | None) -> None:
+        if self._stop.is_set() and (not self._changed or self._saved_steps == self.completed_steps):
+            raise BrokenOff
+        if lines is not None and (line := lines.line_within(at)):
+            logger.info("%s", line)
+
+    def _log(self, step: int, metrics: Metrics, lines: ProgressLines) -> None:
+        if line := lines.line(step, self.config.steps, metrics):
+            logger.info("%s", line)
+
+    def _weights_change(self) -> None:
+        self._changed = True
+
     def _run(self, on_step: OnStep) -> None:
+        try:
+            self._steps(on_step)
+        except BrokenOff:
+            logger.warning("broken off; a resumed run goes on after step %d", self.completed_steps)
+        # A fault that the run could not roll back from must not reach a checkpoint.
+        in_a_fault = self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
+        if self._saved_steps < self.completed_steps and not in_a_fault:
+            self._last_checkpoint()
+        if not self.interrupted and self._saved_steps == self.completed_steps:
+            self._export(self._checkpoints.list()[-1], "final")
+            if (best := self._checkpoints.best()) is not None:
+                self._export(best[0], "best")
+
+    def _steps(self, on_step: OnStep) -> None:
+        """All steps up to the last, or until something asks for the end. Raises BrokenOff inside of one."""
+        logger.info(
+            "%s", describe_size(self.config, self.completed_steps, [len(t.problems) for t in self.parts.test_sets])
+        )
+        rewards = {f"reward model {name}": model.learner for name, model in self.parts.reward.models.items()}
+        for name, learner in {"policy": self.parts.policy, **rewards}.items():
+            if isinstance(learner, Described):
+                logger.info("%s: %s", name, learner.describe())
         if self.completed_steps == 0:
             encoder, first = self.parts.prompt_encoder, self.parts.stream.first
             logger.info("%s", describe_prompt(first, encoder.decode(encoder.encode(first))))
             if metrics := self._measure(at_start=True):
                 self._record(0, metrics, on_step)
-        while self.completed_steps < self.config.steps and not self._stop.is_set():
-            for callback in self.callbacks:
-                callback.before_step(self, self.completed_steps + 1)
-            metrics = self._step_and_measure()
+        while (self._unmeasured is not None or self.completed_steps < self.config.steps) and not self._stop.is_set():
+            metrics = self._step_with_callbacks()
             metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
             metrics["engine/recoveries"] = float(len(self._lost_after))
             metrics |= self.parts.sampler_metrics() | self.recorder.sink_metrics()
@@ -170,14 +219,22 @@ class CooperTrainer:
             wanted = self._due(self.config.checkpoint.every) or self._checkpoints.is_best(metrics)
             if wanted and not self.watch.in_doubt:  # not while a rule that rolls back sees a fault
                 self._try_checkpoint(metrics)
-        # A fault that the run could not roll back from must not reach a checkpoint.
-        in_a_fault = self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
-        if self._saved_steps < self.completed_steps and not in_a_fault:
-            self._last_checkpoint()
-        if not self.interrupted and self._saved_steps == self.completed_steps:
-            self._export(self._checkpoints.list()[-1], "final")
-            if (best := self._checkpoints.best()) is not None:
-                self._export(best[0], "best")
+
+    def _step_with_callbacks(self) -> Metrics:
+        """The next step with its evaluation. What callbacks did before a step that is broken off is taken back."""
+        if self._unmeasured is not None:
+            return self._step_and_measure()
+        changes, states = self._changes, [callback.state() for callback in self.callbacks]
+        try:
+            for callback in self.callbacks:
+                callback.before_step(self, self.completed_steps + 1)
+            return self._step_and_measure()
+        except BrokenOff:
+            if self._unmeasured is None:  # the step itself will be repeated, and not only its evaluation
+                self._apply(changes)
+                for callback, state in zip(self.callbacks, states, strict=True):
+                    callback.restore(state)
+            raise
 
     def change(self, settings: Mapping[str, Any]) -> None:
         """Change settings of the run, by dotted name (`{"rollout.temperature": 0.8}`), from the next step on.
@@ -189,7 +246,7 @@ class CooperTrainer:
             raise InputError("settings cannot change in on_save, after the checkpoint; change them in after_step")
         for name in settings:
             check_changeable(name)
-        self._apply({**self._changed, **settings})
+        self._apply({**self._changes, **settings})
         logger.info("after step %d: %s", self.completed_steps, ", ".join(f"{k}: {v}" for k, v in settings.items()))
 
     def _apply(self, changed: dict[str, Any]) -> None:
@@ -208,7 +265,7 @@ class CooperTrainer:
         _set_rate(self.parts.policy, self.config.policy, config.policy)
         for name, model in self.parts.reward.models.items():
             _set_rate(model.learner, self.config.reward_models[name], config.reward_models[name])
-        self.config, self._changed = config, changed
+        self.config, self._changes = config, changed
 
     def _recover(self, lost: EngineLost) -> None:
         """Build all parts anew and go on from the newest checkpoint; raises EngineLost where that has not helped."""
@@ -219,22 +276,14 @@ class CooperTrainer:
         self._close()
         try:
             self.parts = assemble(self._given)
-            self.config, self._changed = self._given, {}
+            self.config, self._changes = self._given, {}
             if not self._restore():
                 self.completed_steps = self._saved_steps = 0
+                self._unmeasured = None
                 seed_random_state(self.config.seed)
             self._open_record(resume=True)
         except EngineLost as again:  # a process can also die while it starts
             self._recover(again)
-
-    def _log_progress(self) -> OnStep:
-        lines = ProgressLines(self.config.name, TRAINING_METRICS)
-
-        def log(step: int, metrics: Metrics) -> None:
-            if line := lines.line(step, self.config.steps, metrics):
-                logger.info("%s", line)
-
-        return log
 
     def close(self) -> None:
         """Close the run's files, and end the processes and connections that it has."""
@@ -252,13 +301,14 @@ class CooperTrainer:
         self.close()
 
     def request_stop(self) -> None:
-        """Ask `fit` to finish the current step, write a checkpoint and return."""
+        """Ask `fit` to end as on an interrupt."""
         self._stop.set()
 
     @property
     def interrupted(self) -> bool:
         """Whether `fit` returned before the last step because a signal or a caller asked it to stop."""
-        return self._stop.is_set() and not self._finished and self.stopped_by is None and not self._ended
+        unfinished = not self._finished or self._unmeasured is not None
+        return self._stop.is_set() and unfinished and self.stopped_by is None and not self._ended
 
     def evaluate(self) -> Metrics:
         """Accuracy on the test problems according to the rule and, where the problems have it, to gold.
@@ -273,6 +323,8 @@ class CooperTrainer:
             parts.sampler.sync_weights(parts.policy)
             for test_set in parts.test_sets:
                 metrics |= test_set.measure(parts.sampler, parts.reward.verifier, self.config.seed)
+            if isinstance(parts.sampler, RestingSampler):
+                parts.sampler.rest()
         return metrics | clock.parts()
 
     def save_checkpoint(self, metrics: Metrics | None = None) -> Path:
@@ -288,10 +340,10 @@ class CooperTrainer:
     def _save(self, metrics: Metrics | None) -> Path:
         def write(folder: Path) -> dict[str, Any]:
             state = save_state(self.config, self.parts, folder)
-            state["changed"] = self._changed
+            state["changed"] = self._changes
             state["callbacks"] = [callback.state() for callback in self.callbacks]
             write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, folder)
-            return state
+            return state if self._unmeasured is None else state | {"unmeasured": self._unmeasured}
 
         folder = self._checkpoints.save(self.completed_steps, write, metrics)
         self._saved_steps = self.completed_steps
@@ -320,7 +372,7 @@ class CooperTrainer:
         except OSError as error:
             raise InputError(
                 f"{self.directory}: the checkpoint of step {self.completed_steps} could not be written: {error}; "
-                "make room on the disk and continue from the previous checkpoint with --resume"
+                "make room on the disk and continue from the previous checkpoint with resume=True (the option --resume)"
             ) from error
 
     def _export(self, checkpoint: Path, name: str) -> None:
@@ -344,11 +396,13 @@ class CooperTrainer:
         if self._back_to()[-1:] == [state["step"]]:  # groups that led to a fault are not learned from again
             self.parts.rollouts.forget()
         self.completed_steps = self._saved_steps = state["step"]
+        self._unmeasured = state.get("unmeasured")
         logger.info("resuming after step %d from %s", self.completed_steps, folder)
         return True
 
     def _open_record(self, resume: bool) -> None:
-        self.recorder = Recorder(self.directory, self._given, resume_at=self.completed_steps if resume else None)
+        resume_at, measured = self.completed_steps if resume else None, self._unmeasured is None
+        self.recorder = Recorder(self.directory, self._given, resume_at, measured)
         self.watch = Watch(self.config.watch_rules, seen=read_metrics(self.directory))
         self._rollbacks = self._back_to()
 
@@ -374,15 +428,18 @@ class CooperTrainer:
         return self.completed_steps == self.config.steps
 
     def _step_and_measure(self) -> Metrics:
-        step = self.completed_steps + 1
-        metrics: Metrics = {"rollout/non_finite_logits": 0.0}
+        step = self.completed_steps + (self._unmeasured is None)
+        metrics: Metrics = self._unmeasured or {"rollout/non_finite_logits": 0.0}
         try:
-            metrics |= self.step()
+            if self._unmeasured is None:
+                metrics |= self.step()
+                self._unmeasured = metrics
             metrics |= self._measure()
         except FloatingPointError as error:  # a diverged policy cannot be sampled, neither in training nor evaluation
             logger.error("step %d: %s", step, error)
             metrics["rollout/non_finite_logits"] = 1.0
             self.completed_steps = step
+        self._unmeasured = None
         return metrics
 
     def _record(self, step: int, metrics: Metrics, on_step: OnStep) -> list[Firing]:

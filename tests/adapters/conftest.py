@@ -1,5 +1,6 @@
 """A real `cooper serve` for adapters, in a process of its own."""
 
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import yaml
 
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_rl.data.problem import Problem
+from cooper_rl.rollouts import Answer
 
 CORRUPTER = {"kind": "corrupter", "function": "cooper_lab.arithmetic.corruption:corrupt"}
 START = "from cooper_rl.cli.main import app; app()"
@@ -68,6 +70,20 @@ def service(served_url, tmp_path_factory, monkeypatch):
         cached.cache_clear()
     yield client
     client.close()
+
+
+@pytest.fixture
+def seen(service, tmp_path_factory):
+    """The answers that the service has scored in the step under way, from its journal."""
+
+    def seen() -> list[Answer]:
+        (folder,) = tmp_path_factory.getbasetemp().glob("served[0-9]*/state/journals")
+        lines = sorted(folder.glob("*.jsonl"))[-1].read_text(encoding="utf-8").splitlines()
+        scored = [record for record in map(json.loads, lines) if record["kind"] == "scored"]
+        groups = [one["group"] for record in scored for one in record["groups"]]
+        return [Answer(**answer) for group in groups for answer in group["answers"]]
+
+    return seen
 
 
 @pytest.fixture(scope="session")

@@ -79,8 +79,17 @@ def test_one_version_scores_a_step_and_its_end_makes_the_next(make):
     rows = [row for row in trainer.state.log_history if "loss" in row]
     assert [row["cooper/version"] for row in rows] == [1, 2, 3]
     assert [row["cooper/scored_by_version"] for row in rows] == [0, 1, 2]
+    assert 5 < len([name for name in rows[0] if name.startswith("cooper/")]) <= 13
     pairs = [len(call[3]) for call in scorer.calls if call[0] == "update"]
     assert [row["cooper/pairs/count"] for row in rows] == pairs
+
+
+def test_all_metrics_are_logged_if_they_are_asked_for(make):
+    trainer, _ = make(max_steps=1)
+    trainer.reward_funcs[0].log_all = True
+    trainer.train()
+    (row,) = [row for row in trainer.state.log_history if "loss" in row]
+    assert len([name for name in row if name.startswith("cooper/")]) > 30
 
 
 def test_evaluation_is_scored_and_never_trained_on(make, tiny_models):

@@ -55,7 +55,17 @@ def test_every_setting_of_every_command_is_explained(command):
     ],
 )
 def test_types_bounds_and_defaults_are_printed(words):
-    assert words in _config()
+    assert words in _config("--all")
+
+
+def test_without_a_name_sections_and_common_settings_come_first_and_fit_on_two_screens():
+    lines = [line.strip() for line in _config().splitlines()]
+    assert len(lines) < 80
+    sections, common = lines.index("sections"), lines.index("common settings")
+    assert sections < common
+    assert lines[sections + 1].startswith("policy ")
+    assert [line for line in lines[common:] if line.startswith("rollout.max_tokens")]
+    assert _config("--for", "verifyrm-train").startswith("model  text; required")
 
 
 def test_a_section_a_setting_or_a_bare_name_narrows_it():

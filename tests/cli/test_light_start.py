@@ -36,6 +36,7 @@ def _cooper(folder, *arguments):
         (["steps=0"], "steps"),
         (["problems.source=nowhere.jsonl"], "no such file"),
         (["problems.source=bad.jsonl"], "bad.jsonl:1"),
+        (["output_dir=bad.jsonl/runs"], "bad.jsonl is a file"),
         (["policy.model=./nowhere"], "no such model folder"),
         (["kind=static", "reward_model.model=./nowhere"], "no such model folder"),
         (["kind=static", "reward_model.model=POLICY"], "has no reward head"),

@@ -42,9 +42,23 @@ def test_the_first_finishes_the_step_and_writes_a_checkpoint(settings, tmp_path,
     assert f"stopped after step {last}; continue with --resume" in (tmp_path / "run.log").read_text()
 
 
+def test_a_long_step_does_not_keep_it(settings, tmp_path):
+    settings |= {"kind": "rule", "evaluation": {"every": 0}, "rollout": {"n": 5000, "max_tokens": 12}}
+    process = _start(settings, tmp_path)
+    _wait(process, lambda: "The policy reads" in (tmp_path / "run.log").read_text())
+    time.sleep(0.5)  # a step takes many seconds
+    begun = time.monotonic()
+    _send(process, signal.SIGTERM)
+    process.join()
+    assert process.exitcode == 130
+    assert time.monotonic() - begun < 30
+    assert read_metrics(tmp_path / "run") == []
+    assert "stopped after step 0; continue with --resume" in (tmp_path / "run.log").read_text()
+
+
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
 def test_the_second_ends_the_run_at_once(settings, tmp_path, number, exit_code):
-    settings |= {"rollout": {"n": 5000, "max_tokens": 12}}  # a step of many seconds after a quick first evaluation
+    settings |= {"kind": "rule", "extra_rewards": [{"function": "crash.slow_reward:slow"}]}
     process = _start(settings, tmp_path)
     _wait(process, lambda: read_metrics(tmp_path / "run"))
     _send(process, number)

@@ -147,6 +147,42 @@ def test_the_run_refuses_beyond_the_limit(tmp_path: Path, limit: float, refused:
         assert len(load_problems(config, accept).problems) == 9
 
 
+@pytest.mark.parametrize(("limit", "refused"), [(4, False), (3, True)])
+def test_lines_that_cannot_be_read_and_missing_fields_are_bad_rows_and_all_are_listed(
+    tmp_path: Path, limit: int, refused: bool, caplog
+):
+    bad = ['{"question": "1+1"', '["no", "object"]', '{"question": "Who?"}', '{"question": "Who?", "answer": [1]}']
+    rows = [json.dumps(row) for row in numbered(9)]
+    (tmp_path / "rows.jsonl").write_text("\n".join([rows[0], *bad, *rows[1:]]))
+    config = ProblemsConfig(source=str(tmp_path / "rows.jsonl"), max_bad_rows=limit)
+    if refused:
+        with pytest.raises(InputError) as error:
+            load_problems(config, accept)
+        told = str(error.value)
+    else:
+        assert len(load_problems(config, accept).problems) == 9
+        told = caplog.text
+    reasons = [
+        "2: not valid JSON",
+        "3: expected an object",
+        "4: field 'answer' is missing",
+        "5: field 'answer': expected",
+    ]
+    assert [reason for reason in reasons if f"rows.jsonl:{reason}" in told] == reasons
+
+
+def test_a_row_of_a_table_with_too_many_cells_is_a_bad_row(tmp_path: Path):
+    (tmp_path / "rows.csv").write_text("question,answer\n1+1,2\n1+2,3,4\n1+3,4\n")
+    config = ProblemsConfig(source=str(tmp_path / "rows.csv"), max_bad_rows=1)
+    assert [problem.answer for problem in load_problems(config, accept).problems] == ["2", "4"]
+
+
+def test_a_field_that_no_row_has_is_reported_without_reading_on(tmp_path: Path):
+    source = save(tmp_path, numbered(100))
+    with pytest.raises(InputError, match=r"none of the first 20 rows(.|\n)*rows\.jsonl:20: field 'x' is missing"):
+        load_problems(ProblemsConfig(source=source, question="x", max_bad_rows=50), accept)
+
+
 def test_a_small_limit_is_not_refused_for_bad_rows_elsewhere_in_the_file(tmp_path: Path):
     rows = [*numbered(100), *({"question": f"Who {i}?", "answer": ""} for i in range(5))]
     config = ProblemsConfig(source=save(tmp_path, rows), shuffle_seed=0, limit=10)

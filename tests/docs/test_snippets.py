@@ -286,6 +286,10 @@ def _fill(folder: Path, tiny_models: Path) -> None:
         shutil.copytree(tiny_models / source, target)
         config = json.loads((target / "config.json").read_text()) | {"max_position_embeddings": 4096}
         (target / "config.json").write_text(json.dumps(config))
+    cached = folder / "huggingface" / "hub" / "models--HuggingFaceTB--SmolLM2-135M-Instruct"
+    shutil.copytree(folder / "models" / "my-policy", cached / "snapshots" / "tiny")
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("tiny")
     rows = [{"question": f"{n}+{n}=", "answer": str(2 * n), "completion": f"{n}+{n} is\n{2 * n}"} for n in range(64)]
     for name in ("problems.jsonl", "test.jsonl", "answers.jsonl"):
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))

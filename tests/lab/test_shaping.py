@@ -206,7 +206,7 @@ def test_the_alarm_sees_a_hack_although_the_mean_of_what_is_paid_never_changes(s
         scores = shaped(RewardModelReward().score(context), [shaping], context)
         metrics = reward_metrics(scores) | step_health(context, scores)
         paid.append(metrics["reward/shaped_mean"])
-        seen.append(bool(alarm.observe(metrics)))
+        seen.append(bool(alarm.observe(step, metrics)))
     assert paid == pytest.approx([0.5] * 30)
     assert not any(seen[:5])
     assert seen[-1]

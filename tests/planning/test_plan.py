@@ -10,11 +10,22 @@ from transformers import AutoConfig
 from typer.testing import CliRunner
 
 from cooper_lab.plan.advice import advice
-from cooper_lab.plan.devices import DEVICES, GB, device_called
+from cooper_lab.plan.devices import (
+    DEVICES,
+    FAST,
+    GB,
+    NEMO_RL_8B,
+    PRIME_RL_FULL,
+    PRIME_RL_LORA,
+    SLOW,
+    Pace,
+    device_called,
+)
 from cooper_lab.plan.memory import fits, kv_room, shares
 from cooper_lab.plan.setup import Layout, Learning, Setup, Work, layout_of, setup_of
 from cooper_lab.plan.shapes import known_models, shape_of
-from cooper_lab.plan.timing import parts
+from cooper_lab.plan.timing import parts, rate, training_flops
+from cooper_lab.plan.whole_run import disk, hours, whole_run_of
 from cooper_rl.cli.main import commands
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.models import load_policy, load_reward_model
@@ -73,11 +84,19 @@ def test_a_config_alone_is_enough(tmp_path):
 
 
 PLANS = {
-    "qwen2.5-1.5b-paper": {"layout": {"policy": 1}, "judge": "Qwen/Qwen2.5-Math-1.5B-Instruct"},
-    "qwen2.5-1.5b-paper-8gpu": {
-        "layout": {"policy": 8, "sampler_kind": "vllm"},
+    "qwen2.5-1.5b-paper": {
+        "layout": {"policy": 1, "sampler_kind": "vllm", "reserved": 0.12},
         "judge": "Qwen/Qwen2.5-Math-1.5B-Instruct",
     },
+    "llama-3.2-1b-paper": {
+        "layout": {"policy": 1, "sampler_kind": "vllm", "reserved": 0.12},
+        "judge": "Qwen/Qwen2.5-Math-1.5B-Instruct",
+    },
+    "qwen2.5-1.5b-paper-8gpu": {
+        "layout": {"policy": 4, "sampler": 4, "sampler_kind": "vllm"},
+        "judge": "Qwen/Qwen2.5-Math-1.5B-Instruct",
+    },
+    "7b-lora": {"layout": {"policy": 1}, "judge": "Qwen/Qwen2.5-1.5B"},
     "7b-8gpu": {"layout": {"policy": 8, "sampler_kind": "vllm"}, "judge": "Qwen/Qwen2.5-1.5B"},
     "14b-two-nodes": {
         "layout": {"policy": 8, "sampler": 8, "sampler_kind": "vllm", "lag": 1},
@@ -118,7 +137,7 @@ def test_the_command_says_what_does_not_fit_and_what_would(tmp_path):
     one, eight = (_command(*words, "--device", "h100", "--devices", count) for count in ("1", "8"))
     assert (one.exit_code, eight.exit_code) == (1, 0)
     assert "IT DOES NOT FIT: policy" in one.output
-    assert "It fits with policy.lora: {rank: 32} and 2 devices." in one.output
+    assert "It fits with 'policy.lora={rank: 32}' --devices 2\n" in one.output
     assert "15.2" in eight.output
     assert "It fits." in eight.output
 
@@ -128,11 +147,11 @@ def test_advice_is_the_fewest_changes_that_help():
     tight = replace(H100, memory=40 * GB)
     assert fits(setup, replace(H100, memory=45 * GB))
     assert advice(setup, tight) == [
-        "tokens_per_microbatch: 2048",
+        "policy.tokens_per_microbatch=2048 reward_model.tokens_per_microbatch=2048",
         "--tensor-parallel 2",
-        "policy.lora: {rank: 32}",
-        "reward_model.lora: {rank: 32}",
-        "16 devices",
+        "'policy.lora={rank: 32}'",
+        "'reward_model.lora={rank: 32}'",
+        "--devices 16",
     ]
     assert advice(setup, replace(H100, memory=1 * GB)) == []
 
@@ -182,4 +201,64 @@ def test_lora_and_a_missing_reference_take_memory_off():
     assert "reference" in before
     assert "reference" not in after
     assert after["policy"] / GB == pytest.approx(4 * 1.5437 + 16 * light.policy.shape.adapter_params / GB, rel=1e-3)
-    assert parts(light, H100).policy_update == pytest.approx(parts(whole, H100).policy_update * 4 / 6)
+    assert parts(light, H100).policy_update == pytest.approx(parts(whole, H100).policy_update * 4 / 6, rel=0.02)
+
+
+def test_published_speeds_lie_between_the_two_paces():
+    def tokens_a_second(model: str, pace: Pace, lora: LoraConfig | None = None) -> float:
+        learning = Learning(shape_of(model, lora=lora), 16384, checkpointing=True, bfloat16=True)
+        return rate(learning, H100, pace, pace.train) / training_flops(learning, 1, 16384)
+
+    assert tokens_a_second("Qwen/Qwen3-0.6B", SLOW) == pytest.approx(PRIME_RL_FULL, rel=0.03)
+    of_lora = [tokens_a_second("Qwen/Qwen3-4B", pace, LoraConfig()) for pace in (SLOW, FAST)]
+    assert of_lora[0] < PRIME_RL_LORA < of_lora[1]
+    alone = replace(_setup("Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-1.5B", policy=16), reward_model=None)
+    assert parts(alone, H100).lag_0 < NEMO_RL_8B < parts(alone, H100, SLOW).lag_0
+
+
+def test_precision_counts_and_the_native_sampler_is_never_faster_than_vllm():
+    config = load_config(CONFIGS / "qwen2.5-1.5b-paper.yaml")
+    judge = "Qwen/Qwen2.5-Math-1.5B-Instruct"
+    single = config.model_copy(update={"policy": config.policy.model_copy(update={"autocast": "off"})})
+    half, whole = (parts(setup_of(one, Layout(1), 150, None, judge), H100) for one in (config, single))
+    assert whole.policy_update > 5 * half.policy_update
+    assert whole.scores == half.scores
+    for model in ("Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-7B"):
+        setup = _setup(model, "Qwen/Qwen2.5-1.5B", policy=8)
+        native = replace(setup, layout=replace(setup.layout, sampler_kind="native"))
+        assert parts(native, H100).generation >= parts(setup, H100).generation
+
+
+def test_vllm_beside_a_learner_holds_its_share_and_asleep_only_where_it_is_larger():
+    config = load_config(CONFIGS / "qwen2.5-1.5b-paper.yaml")
+    layout = replace(layout_of(config.engine), reserved=0.12, asleep=False)
+    judge = "Qwen/Qwen2.5-Math-1.5B-Instruct"
+    awake, asleep = (
+        shares(setup_of(config, replace(layout, asleep=sleeps), 150, None, judge), H100)[0] for sleeps in (False, True)
+    )
+    assert awake.held["vLLM, reserved"] == 0.12 * H100.memory
+    assert asleep.held["vLLM (activations are less)"] == 0.12 * H100.memory
+    assert awake.total - asleep.total == pytest.approx(awake.held["activations"])
+
+
+def test_the_whole_run_has_its_evaluations_disk_and_assistant():
+    config = load_config(CONFIGS / "qwen2.5-1.5b-paper.yaml")
+    setup = setup_of(config, layout_of(config.engine), 150, None, "Qwen/Qwen2.5-Math-1.5B-Instruct")
+    run = whole_run_of(config)
+    assert setup.reward_model is not None
+    assert (run.evaluations, run.evaluated, run.checkpoints) == (4, 8 * 3881, 2)
+    learned, measured = hours(setup, run, H100, FAST)
+    assert learned == pytest.approx(180 * parts(setup, H100).lag_0 / 3600)
+    step = parts(setup, H100).generation
+    assert measured == pytest.approx(4 * step * (8 * 3881 / setup.work.samples) / 3600)
+    assert disk(setup, run) / GB == pytest.approx(
+        2 * 12 * (1.5437 + setup.reward_model.shape.params / GB) + 1.08, rel=0.01
+    )
+    assert run.assistant == "Qwen/Qwen2.5-7B-Instruct"
+    said = _command(str(CONFIGS / "own-data.yaml"), *OWN_DATA, "policy.gradient_checkpointing=false")
+    assert said.exit_code == 1
+    words = next(line for line in said.output.splitlines() if "It fits with" in line).split("with ")[1].split()
+    assert _command(str(CONFIGS / "own-data.yaml"), *OWN_DATA, *words).exit_code == 0  # as it was printed
+
+
+OWN_DATA = ("policy.model=Qwen/Qwen2.5-1.5B", "--device", "h100", "--reward-model-like", "Qwen/Qwen2.5-1.5B")

@@ -6,6 +6,7 @@ from transformers import PreTrainedTokenizerFast
 
 from cooper_rl.errors import InputError
 from cooper_rl.rewards.input import RewardModelInput
+from cooper_rl.rollouts import Answer
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +87,21 @@ def test_a_completion_cannot_close_its_field_and_bring_its_own_reference(tokeniz
     assert encoder.text("a < b", "c > d", "<b>") == (
         "<question>a < b</question>\n<reference_answer>c > d</reference_answer>\n<completion><b></completion>"
     )
+
+
+def run_of(result: str, reply: str) -> str:
+    call = {"name": "add", "arguments": {"a": 1}}
+    turns = [("assistant", "START", [call]), ("tool", result, []), ("assistant", reply, [])]
+    return Answer.of([{"role": role, "content": text, "tool_calls": calls} for role, text, calls in turns]).transcript
+
+
+def test_a_long_run_never_loses_its_last_turn(tokenizer):
+    reply = "because " * 20 + "answer: 2"
+    before = len(RewardModelInput(tokenizer, 10_000).encode("1 + 1?", "2", ""))
+    room = len("<assistant>\n" + reply) + len("\n[...]\n")
+    for spare in (0, 5, 100):
+        token_ids = RewardModelInput(tokenizer, before + room + spare).encode("1 + 1?", "2", run_of("x" * 900, reply))
+        text = tokenizer.decode(token_ids)
+        assert len(token_ids) == before + room + spare
+        assert text.endswith(f"<assistant>\n{reply}</completion>")
+    assert "<completion><assistant>\nSTART" in text

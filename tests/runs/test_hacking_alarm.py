@@ -1,5 +1,6 @@
 """The alarm needs the reward to rise and something else to fall, both by more than their noise."""
 
+import json
 import math
 import random
 
@@ -10,7 +11,8 @@ def _signs(steps):
     """What the alarm says after each step, noise of 0.02 on everything."""
     rng = random.Random(0)
     alarm = HackingAlarm()
-    return [alarm.observe({name: value + rng.gauss(0, 0.02) for name, value in step.items()}) for step in steps]
+    noisy = [{name: value + rng.gauss(0, 0.02) for name, value in step.items()} for step in steps]
+    return [alarm.observe(t, metrics) for t, metrics in enumerate(noisy, 1)]
 
 
 def _step(reward, accuracy, **others):
@@ -40,7 +42,7 @@ def test_a_sign_is_seen_exactly_when_its_strength_exceeds_1():
     alarm = HackingAlarm()
     for t in range(20):
         score = 0.6 + 0.02 * t
-        said = alarm.observe(_step(score, 0.55, **{"reward_model/mean": score, "reward/group_spread": 0.5}))
+        said = alarm.observe(t, _step(score, 0.55, **{"reward_model/mean": score, "reward/group_spread": 0.5}))
         strong = [name for name, strength in alarm.strengths.items() if strength > 1]
         assert [sign.partition(" fell from")[0] for sign in said] == strong
     assert strong == ["rule/accuracy - reward_model/mean"]
@@ -72,6 +74,27 @@ def test_a_step_without_finite_reward_leaves_the_alarm_as_it_was():
     steps = [_step(0.5 + 0.03 * t, 0.5, **{"reward_model/mean": 0.5 + 0.03 * t}) for t in range(15)]
     broken = [*steps[:8], _step(math.nan, 0.5, **{"reward_model/mean": math.nan}), {"test/rule_avg": 0.5}, *steps[8:]]
     alarm = HackingAlarm()
-    said = [alarm.observe(step) for step in broken]
+    said = [alarm.observe(t, step) for t, step in enumerate(broken)]
     assert said[8] == said[9] == said[7]
     assert said[-1]
+
+
+def test_a_step_counts_once():
+    steps = [_step(0.5 + 0.03 * t, 0.5, **{"reward_model/mean": 0.5 + 0.03 * t}) for t in range(15)]
+    once, twice = HackingAlarm(), HackingAlarm()
+    for t, step in enumerate(steps):
+        said = once.observe(t, step)
+        assert twice.observe(t, step) == twice.observe(t, step) == twice.observe(t - 1, step) == said
+    assert once.since == twice.since is not None
+
+
+def test_a_restored_alarm_goes_on_as_if_nothing_had_happened():
+    steps = [_step(0.5 + 0.03 * t, 0.5, **{"reward_model/mean": 0.5 + 0.03 * t}) for t in range(15)]
+    whole, kept = HackingAlarm(), HackingAlarm()
+    for t, step in enumerate(steps):
+        restored = HackingAlarm()
+        restored.restore(json.loads(json.dumps(kept.state(), allow_nan=False)))
+        kept = restored
+        assert kept.observe(t, step) == whole.observe(t, step)
+        assert (kept.strengths, kept.since) == (whole.strengths, whole.since)
+    assert whole.since is not None

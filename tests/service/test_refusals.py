@@ -47,6 +47,15 @@ def test_a_wrong_token_gets_nothing(server, token):
     assert "Authorization: Bearer TOKEN" in answer.json()["error"]
 
 
+def test_a_client_takes_the_token_from_the_environment(server, monkeypatch):
+    monkeypatch.delenv("COOPER_TOKEN", raising=False)
+    with RewardClient(server.url) as client, pytest.raises(RefusedError, match="set COOPER_TOKEN"):
+        client.info()
+    monkeypatch.setenv("COOPER_TOKEN", "secret")
+    with RewardClient(server.url) as client:
+        assert client.info()["last_step"] == 0
+
+
 def test_the_token_is_taken_from_a_url_and_health_needs_none(server):
     assert httpx.get(server.url + "/v1/info", auth=("trainer", "secret")).status_code == 200
     assert httpx.get(server.url + "/v1/info", auth=("trainer", "wrong")).status_code == 401

@@ -102,7 +102,7 @@ def test_a_reward_that_rises_where_the_rule_is_silent_is_no_sign(silent):
         metrics = {"reward/mean": rising, "reward_model/mean": rising, "rule/accuracy": 0.6}
         if silent:
             metrics |= {"reward/mean_heard": 0.6, "reward_model/mean_heard": 0.6, "rule/heard": 0.3}
-        fired |= bool(alarm.observe(metrics))
+        fired |= bool(alarm.observe(step, metrics))
     assert fired is not silent
 
 
@@ -121,7 +121,7 @@ def test_a_hack_where_the_rule_is_silent_is_seen_without_a_verdict(metric, chang
     for step in range(20):
         metrics = {"reward/mean_heard": 0.6, "reward_model/mean_heard": 0.6, "rule/accuracy": 0.6}
         metrics |= {"reward/mean_silent": 0.5 + 0.02 * step, metric: 0.5 + change * step}
-        seen += alarm.observe(metrics)
+        seen += alarm.observe(step, metrics)
     assert {one.partition(" fell")[0] for one in seen} == ({sign} if sign else set())
 
 

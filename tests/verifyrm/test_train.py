@@ -14,7 +14,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.evaluation.reward_model import classification_metrics, roc_auc
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.verifyrm.config import VerifyRMConfig
-from cooper_rl.verifyrm.train import METRICS_FILE, class_weights, length_grouped_batches, train_verifyrm
+from cooper_rl.verifyrm.train import METRICS_FILE, class_weights, fitted, length_grouped_batches, train_verifyrm
 
 
 def labelled_rows(count: int) -> list[LabelledCompletion]:
@@ -59,6 +59,37 @@ def test_plain_transformers_loads_the_weights_with_the_lowest_held_out_loss(tiny
         logits = torch.cat([model(tokens).logits[:, 0] for tokens in inputs])
     measured = classification_metrics(logits, torch.tensor([row.label for row in held_out]))
     assert measured["loss"] == pytest.approx(min(losses), rel=1e-4)
+
+
+def test_settings_that_nobody_set_fit_few_rows(caplog):
+    def numbers(rows, **settings):
+        config, updates = fitted(VerifyRMConfig(model="m", **settings), rows)
+        return config.batch_size, config.warmup_steps, config.evaluate_every, updates
+
+    caplog.set_level("INFO", "cooper_rl")
+    assert numbers(200) == (20, 3, 6, 30)
+    assert "200 training rows are few, so: batch_size 20 instead of 64, warmup_steps 3 instead of 10" in caplog.text
+    assert numbers(20) == (8, 0, 1, 8)
+    assert numbers(2000) == (64, 10, 50, 94)
+    caplog.clear()
+    assert numbers(200, batch_size=64, warmup_steps=10, evaluate_every=50) == (64, 10, 50, 9)
+    assert "warmup_steps: 10 of 9 updates" in caplog.text
+    assert "evaluate_every: 50, but there are 9 updates" in caplog.text
+
+
+def test_a_folder_appears_only_when_it_is_done_and_an_interrupted_training_can_start_anew(tiny_models, tmp_path):
+    settings, rows = config(tiny_models / "policy", epochs=2, evaluate_every=1), labelled_rows(60)
+
+    def interrupt(done, metrics, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_verifyrm(settings, rows, tmp_path / "rm", interrupt)
+    assert not (tmp_path / "rm").exists()
+    train_verifyrm(settings, rows, tmp_path / "rm")
+    assert [path.name for path in tmp_path.iterdir()] == ["rm"]
+    assert "# rm" in (tmp_path / "rm" / "README.md").read_text()
 
 
 def test_a_temperature_that_does_not_help_is_logged_and_not_applied(tiny_models: Path, tmp_path: Path, caplog):

@@ -84,7 +84,7 @@ def alarm_strength(metrics: Sequence[dict[str, Any]]) -> dict[str, float]:
     """The largest strength that each sign of the alarm reaches over a run's metrics."""
     alarm, largest = HackingAlarm(), {}
     for row in metrics:
-        alarm.observe(row)
+        alarm.observe(row["step"], row)
         largest = {name: max(value, largest.get(name, 0.0)) for name, value in alarm.strengths.items()}
     return largest
 

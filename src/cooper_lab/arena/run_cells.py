@@ -28,7 +28,7 @@ def check_finished(cells: Sequence[Cell]) -> None:
         if cell.result_path.exists() and read_result(cell.result_path)["fingerprint"] != cell.fingerprint:
             raise InputError(
                 f"{cell.directory}: finished with other settings, models or another version; choose another "
-                "--output-dir, or delete the folder to run the cell again"
+                "--out, or delete the folder to run the cell again"
             )
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,10 +17,13 @@ from cooper_rl import ATTACKS, Estimate
 HTML, MARKDOWN, JSON = "bench.html", "bench.md", "bench.json"
 
 
-def write_bench(result: BenchResult, output_dir: Path) -> None:
+PUBLISHED = ["method", "published", "ours"]
+
+
+def write_bench(result: BenchResult, output_dir: Path, published: Sequence[Sequence[str]] = ()) -> None:
     """Write `bench.html`, `bench.md` and `bench.json`, and `calibration-<method>.svg` for methods with probabilities.
 
-    Model text in the page is escaped.
+    `published` has rows of method, published accuracy and ours. Model text in the page is escaped.
     """
     right = sum(row.labelled.label for row in result.rows) / len(result.rows)
     about = {"rows": len(result.rows), "right_share": right, "attacked_problems": result.attacked_problems}
@@ -29,7 +32,7 @@ def write_bench(result: BenchResult, output_dir: Path) -> None:
         del methods[name]["mistakes"]
         methods[name]["mean_attack_rate"] = mean_attack_rate(method) if method.attacks else None
     (output_dir / JSON).write_text(json.dumps({**about, "methods": methods}, indent=2), encoding="utf-8")
-    (output_dir / MARKDOWN).write_text(markdown(result), encoding="utf-8")
+    (output_dir / MARKDOWN).write_text(markdown(result, published), encoding="utf-8")
     charts = {name: calibration_svg(m.calibration) for name, m in result.methods.items() if m.calibration}
     for name, chart in charts.items():
         (output_dir / f"calibration-{name}.svg").write_text(chart, encoding="utf-8")
@@ -45,17 +48,20 @@ def write_bench(result: BenchResult, output_dir: Path) -> None:
         mean_attack={name: mean_attack_rate(method) for name, method in result.methods.items()},
         charts=charts,
         cell=cell,
+        published=published,
     )
     (output_dir / HTML).write_text(page, encoding="utf-8")
 
 
-def markdown(result: BenchResult) -> str:
+def markdown(result: BenchResult, published: Sequence[Sequence[str]] = ()) -> str:
     """The overall metrics, the accuracy by category and model, and the attack table, as Markdown."""
     names = list(result.methods)
     parts = [f"{len(result.rows)} completions; 95 % bootstrap intervals over problems in brackets.", ""]
     rows = [[name, *(cell(result.methods[name].overall.get(measure)) for measure in MEASURES)] for name in names]
     parts += _table(["method", *(measure.replace("_", " ") for measure in MEASURES)], rows)
     parts += ["", *unheard(result)]
+    if published:
+        parts += ["", "Accuracy on VerifyBench in per cent:", "", *_table(PUBLISHED, [list(row) for row in published])]
     for title, breakdown in breakdowns(result).items():
         rows = [[value, str(count), *cells] for value, count, cells in breakdown]
         parts += ["", f"Accuracy by {title}:", "", *_table([title, "rows", *names], rows)]

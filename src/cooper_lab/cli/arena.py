@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 def arena(
     output_dir: Annotated[
-        Path, typer.Option(help="Where the runs, the table and the page are written. Finished cells are kept.")
+        Path,
+        typer.Option(
+            "--out", "--output-dir", help="Where the runs, the table and the page are written. Finished cells are kept."
+        ),
     ] = Path("runs/arena"),
     design: Annotated[
         list[str] | None, typer.Option(help="A design to run; repeat for several. All by default.")

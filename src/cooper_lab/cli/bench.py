@@ -10,7 +10,13 @@ from cooper_rl import InputError, RuleOption, console, counter, named_models, re
 
 
 def bench_methods(
-    data: Annotated[list[Path], typer.Argument(help="Files in the format of VerifyBench, or rows as for `train`.")],
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Files in the format of VerifyBench, rows as for `train`, or a name on the hub: "
+            "ZJU-REAL/VerifyBench, ZJU-REAL/VerifyBench-Hard."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the page, the table and the single opinions.")],
     rule: RuleOption = "maths",
     no_rule: Annotated[bool, typer.Option("--no-rule", help="Leave out the rule.")] = False,
@@ -37,15 +43,17 @@ def bench_methods(
 
     from cooper_lab.benchmarks.bench import JudgeMethod, Method, RewardModelMethod, RuleMethod, bench, read_bench
     from cooper_lab.benchmarks.bench_report import HTML, MARKDOWN, markdown, write_bench
+    from cooper_lab.benchmarks.verifybench import beside_published, file_of
     from cooper_rl import ScoringConfig, read_judge, set_threads
 
-    rows = [row for path in data for row in read_bench(path)]
+    rows = [row for path in data for row in read_bench(file_of(path))]
     set_threads(threads)
     methods: dict[str, Method] = {} if no_rule else {"rule": RuleMethod(workers, rule_from(rule, workers))}
     for name, folder in named_models(reward_model or [], taken=["judge", *methods]).items():
         methods[name] = RewardModelMethod(record_from(ScoringConfig, {"model": folder}, setting or []))
+    kinds = {name: "rule" if name == "rule" else "reward_model" for name in methods}
     if judge is not None:
-        methods["judge"] = JudgeMethod(read_judge(judge))
+        methods["judge"], kinds["judge"] = JudgeMethod(read_judge(judge)), "judge"
     if not methods:
         raise InputError("nothing to measure; leave out --no-rule, or give --reward-model or --judge")
     try:
@@ -54,6 +62,7 @@ def bench_methods(
     finally:
         for method in methods.values():
             method.close()
-    write_bench(result, out)
-    console.print(Markdown(markdown(result)))
+    published = beside_published(data, result, kinds)
+    write_bench(result, out, published)
+    console.print(Markdown(markdown(result, published)))
     say(f"page: {out / HTML}\ntable: {out / MARKDOWN}")

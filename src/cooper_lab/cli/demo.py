@@ -12,7 +12,10 @@ from cooper_rl import console, progress, say_how_to_open
 
 def demo(
     output_dir: Annotated[
-        Path, typer.Option(help="Folder for the four runs and the report; earlier runs in it are deleted.")
+        Path,
+        typer.Option(
+            "--out", "--output-dir", help="Folder for the four runs and the report; earlier runs in it are deleted."
+        ),
     ] = Path("runs/demo"),
     seed: int = 0,
     steps: Annotated[int | None, typer.Option(help="Steps per run.")] = None,

@@ -36,7 +36,7 @@ def overopt(
             if curve is not None:
                 for name, fit in (("gold", curve.gold_fit), ("proxy", curve.proxy_fit)):
                     table.add_row(run.run, curve.method, name, *_fitted(fit, max(curve.distance, default=0.0)))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
     rewards = ", ".join(dict.fromkeys(f"{run.proxy} against {run.gold}" for run in found))
     console.print(f"{rewards}; distances are sqrt(KL from the start), in nats over whole completions", soft_wrap=True)
     console.print(f"picture: {folder / SVG}\ncurves: {folder / JSON}", highlight=False, soft_wrap=True)

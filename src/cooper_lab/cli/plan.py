@@ -32,7 +32,7 @@ def plan(
         str, typer.Option(help="A model of the reward model's shape, where that one is not made yet.")
     ] = "",
 ) -> None:
-    """Print memory a device and seconds of a step's parts; exit with 1 where it does not fit. Loads no weights."""
+    """Print memory a device, seconds of a step's parts and hours of the run; exit with 1 where it does not fit."""
     from cooper_rl import InputError, load_config
 
     settings = load_config(config, overrides or [])
@@ -43,6 +43,7 @@ def plan(
     from cooper_lab.plan.memory import fits
     from cooper_lab.plan.report import report
     from cooper_lab.plan.setup import layout_of, setup_of
+    from cooper_lab.plan.whole_run import whole_run_of
 
     layout = layout_of(settings.engine)
     given = {
@@ -53,11 +54,13 @@ def plan(
         "lag": lag,
     }
     given = {name: value for name, value in given.items() if value is not None}
+    if devices is not None or sampler == "native":
+        given["reserved"] = 0.0
     if devices is not None:
         own = sum(given.get(name, getattr(layout, name)) for name in ("reward_model", "sampler"))
         given["policy"] = devices - own
     setup = setup_of(settings, replace(layout, **given), prompt_tokens, completion_tokens, reward_model_like)
     chosen = device_called(device)
-    typer.echo(report(setup, chosen))
+    typer.echo(report(setup, chosen, whole_run_of(settings)))
     if not fits(setup, chosen):
         sys.exit(1)

@@ -46,7 +46,7 @@ def measure_benchmark(
     table = Table(name, *found)
     for measure in next(iter(found.values())).summary:
         table.add_row(measure, *(f"{measured.summary[measure]:.4f}" for measured in found.values()))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
     console.print(f"{len(items)} problems; by subset, with intervals: {out / 'benchmark.json'}", soft_wrap=True)
 
 
@@ -81,7 +81,7 @@ def reward_distance(
     table = Table("distance", *found)
     for name, distances in found.items():
         table.add_row(name, *(f"{distance:.4f}" for distance in distances.values()))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
     if out is not None:
         out.write_text(json.dumps({"rows": len(rows), "distances": found}, indent=2) + "\n", encoding="utf-8")
 

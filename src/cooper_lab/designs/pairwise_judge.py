@@ -83,7 +83,7 @@ class PairwiseJudge(JudgedReward):
 
     def _opponents(self, group: AnswerGroup) -> list[str]:
         if self._config.opponents == "group":
-            return [answer.text for answer in group.answers]
+            return [answer.transcript for answer in group.answers]
         if group.problem.solution is None:
             raise InputError(
                 f"group {group.id}: pairwise_judge compares with the solution of problem {group.problem.id}, which has "
@@ -93,7 +93,7 @@ class PairwiseJudge(JudgedReward):
 
     def _duels(self, group: AnswerGroup) -> list[Duel]:
         """The comparisons of a group, each once."""
-        pairs = [(answer.text, other) for answer in group.answers for other in self._opponents(group)]
+        pairs = [(answer.transcript, other) for answer in group.answers for other in self._opponents(group)]
         return list(dict.fromkeys(duel for a, b in pairs if a != b for duel in ((a, b), (b, a))))
 
     def _rates(self, group: AnswerGroup, heard: dict[Duel, float | None]) -> list[float | None]:
@@ -101,7 +101,7 @@ class PairwiseJudge(JudgedReward):
             return 0.5 if text == other else both_orders(heard[text, other], heard[other, text])
 
         opponents = self._opponents(group)
-        matrix = [[preferred(answer.text, other) for other in opponents] for answer in group.answers]
+        matrix = [[preferred(answer.transcript, other) for other in opponents] for answer in group.answers]
         return win_rates(matrix) if self._config.opponents == "group" else [row[0] for row in matrix]
 
 

@@ -165,7 +165,7 @@ class PointwiseJudge(JudgedReward):
     def judge(self, context: StepContext, tally: Tally) -> Heard:
         most = self._server.max_completion_chars
         questions = [
-            (judge_chat(group.problem.question, group.problem.answer, answer.text, most), self._read)
+            (judge_chat(group.problem.question, group.problem.answer, answer.transcript, most), self._read)
             for group in context.groups
             for answer in group.answers
         ]

@@ -96,7 +96,7 @@ class RubricJudge(JudgedReward):
     def judge(self, context: StepContext, tally: Tally) -> Heard:
         rubrics = self._rubrics([group.problem for group in context.groups], tally)
         questions = [
-            self._question(group.problem, rubric, answer.text)
+            self._question(group.problem, rubric, answer.transcript)
             for group, rubric in zip(context.groups, rubrics, strict=True)
             if rubric is not None
             for answer in group.answers

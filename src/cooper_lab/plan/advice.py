@@ -31,7 +31,7 @@ class Change:
 def advice(setup: Setup, device: Device) -> list[str]:
     """The fewest changes after which the step fits: every single one that does, else pairs, else threes.
 
-    Empty where none of those helps.
+    Each is written so that it can be pasted behind `cooper plan FILE`. Empty where none of those helps.
     """
     for number in range(1, MOST_CHANGES + 1):
         found = [_together(setup, chosen) for chosen in combinations(CHANGES, number)]
@@ -50,33 +50,34 @@ def _together(setup: Setup, chosen: "tuple[Callable[[Setup], Change | None], ...
             return None
         setup = done.setup
         texts.append(done.text)
-    return Change(" and ".join(texts), setup)
+    return Change(" ".join(texts), setup)
 
 
 def _checkpointing(setup: Setup) -> Change | None:
     learning = [model for model in (setup.policy, setup.reward_model) if model is not None and model.trains]
     if all(model.checkpointing for model in learning):
         return None
-    return Change("gradient_checkpointing: true", _both(setup, checkpointing=True))
+    return Change(_of_both(setup, "gradient_checkpointing=true"), _both(setup, checkpointing=True))
 
 
 def _smaller_batches(setup: Setup) -> Change | None:
     if setup.policy.tokens_per_microbatch <= FEWEST_TOKENS:
         return None
-    return Change(f"tokens_per_microbatch: {FEWEST_TOKENS}", _both(setup, tokens_per_microbatch=FEWEST_TOKENS))
+    text = _of_both(setup, f"tokens_per_microbatch={FEWEST_TOKENS}")
+    return Change(text, _both(setup, tokens_per_microbatch=FEWEST_TOKENS))
 
 
 def _fewer_rows(setup: Setup) -> Change | None:
     rows = max(FEWEST_ROWS, rows_at_once(setup) // 4)
     if setup.layout.sampler_kind != "native" or rows >= rows_at_once(setup):
         return None
-    return Change(f"rollout.max_rows: {rows}", replace(setup, work=replace(setup.work, rows=rows)))
+    return Change(f"rollout.max_rows={rows}", replace(setup, work=replace(setup.work, rows=rows)))
 
 
 def _no_reference(setup: Setup) -> Change | None:
     if not setup.policy.reference:
         return None
-    return Change("algorithm.kl: null", replace(setup, policy=replace(setup.policy, reference=False)))
+    return Change("algorithm.kl=null", replace(setup, policy=replace(setup.policy, reference=False)))
 
 
 def _wider_engines(setup: Setup) -> Change | None:
@@ -96,7 +97,7 @@ def _policy_adapter(setup: Setup) -> Change | None:
     if policy.adapted:
         return None
     adapted = replace(policy, shape=_adapted_shape(policy.shape.name), reference=False)
-    return Change(f"policy.lora: {{rank: {LORA.rank}}}", replace(setup, policy=adapted))
+    return Change(f"'policy.lora={{rank: {LORA.rank}}}'", replace(setup, policy=adapted))
 
 
 def _reward_model_adapter(setup: Setup) -> Change | None:
@@ -105,7 +106,7 @@ def _reward_model_adapter(setup: Setup) -> Change | None:
         return None
     # Its name may stand for a folder that is not made yet: the size of the adapter is estimated.
     shape = replace(model.shape, adapter_params=round(LORA_SHARE * model.shape.params))
-    text = f"reward_model.lora: {{rank: {LORA.rank}}}"
+    text = f"'reward_model.lora={{rank: {LORA.rank}}}'"
     return Change(text, replace(setup, reward_model=replace(model, shape=shape)))
 
 
@@ -114,7 +115,7 @@ def _more_devices(setup: Setup) -> Change | None:
     if layout.devices >= MOST_DEVICES:
         return None
     more = {name: 2 * getattr(layout, name) for name in ("policy", "reward_model", "sampler")}
-    return Change(f"{2 * layout.devices} devices", replace(setup, layout=replace(layout, **more)))
+    return Change(f"--devices {2 * layout.devices}", replace(setup, layout=replace(layout, **more)))
 
 
 CHANGES = (
@@ -128,6 +129,12 @@ CHANGES = (
     _more_devices,
 )
 """Those that cost least stand first."""
+
+
+def _of_both(setup: Setup, setting: str) -> str:
+    """The setting as it is written for the policy and, where there is one, the reward model."""
+    names = ["policy"] if setup.reward_model is None else ["policy", "reward_model"]
+    return " ".join(f"{name}.{setting}" for name in names)
 
 
 def _both(setup: Setup, **settings: Any) -> Setup:

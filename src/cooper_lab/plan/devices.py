@@ -18,29 +18,35 @@ GB = 1e9
 class Device:
     """One accelerator, or a machine's CPU.
 
-    `dense` is the bfloat16 peak without sparsity in FLOP/s (float32 for a CPU), `bandwidth` of its memory in bytes/s.
+    `dense` is the bfloat16 peak without sparsity in FLOP/s (float32 for a CPU), `single` the float32 peak without
+    TF32, `bandwidth` of its memory in bytes/s.
     """
 
     name: str
     memory: float
     """Bytes."""
     dense: float
+    single: float
     bandwidth: float
     source: str
     cpu: bool = False
 
+    def peak(self, bfloat16: bool) -> float:
+        """FLOP/s of the precision that is computed in."""
+        return self.dense if bfloat16 else self.single
 
-_H100 = Device("h100", 80 * GB, 989e12, 3.35e12, "NVIDIA H100 SXM data sheet")
+
+_H100 = Device("h100", 80 * GB, 989e12, 67e12, 3.35e12, "NVIDIA H100 SXM data sheet")
 DEVICES = {
     device.name: device
     for device in (
         _H100,
-        Device("h200", 141 * GB, 989e12, 4.8e12, "NVIDIA H200 SXM data sheet"),
-        Device("b200", 180 * GB, 2250e12, 8.0e12, "NVIDIA DGX B200, an eighth of the machine"),
-        Device("a100", 80 * GB, 312e12, 2.039e12, "NVIDIA A100 80 GB SXM data sheet"),
-        Device("a100-40gb", 40 * GB, 312e12, 1.555e12, "NVIDIA A100 40 GB data sheet"),
-        Device("l40s", 48 * GB, 362.05e12, 0.864e12, "NVIDIA L40S data sheet"),
-        Device("rtx4090", 24 * GB, 165.2e12, 1.008e12, "NVIDIA Ada architecture white paper, float32 accumulation"),
+        Device("h200", 141 * GB, 989e12, 67e12, 4.8e12, "NVIDIA H200 SXM data sheet"),
+        Device("b200", 180 * GB, 2250e12, 75e12, 8.0e12, "NVIDIA DGX B200, an eighth of the machine"),
+        Device("a100", 80 * GB, 312e12, 19.5e12, 2.039e12, "NVIDIA A100 80 GB SXM data sheet"),
+        Device("a100-40gb", 40 * GB, 312e12, 19.5e12, 1.555e12, "NVIDIA A100 40 GB data sheet"),
+        Device("l40s", 48 * GB, 362.05e12, 91.6e12, 0.864e12, "NVIDIA L40S data sheet"),
+        Device("rtx4090", 24 * GB, 165.2e12, 82.6e12, 1.008e12, "NVIDIA Ada white paper, float32 accumulation"),
     )
 }
 
@@ -48,12 +54,30 @@ USABLE = 0.9
 """Share of the memory that a plan fills: what is left goes to the CUDA context, NCCL and fragmentation. vLLM's own
 default for `gpu_memory_utilization` is the same."""
 
-TRAIN_SHARE = 300e12 / _H100.dense
-"""Of the peak, achieved by forward and backward passes: 5,762 to 6,667 tokens/s a GPU for Llama 3.1 8B with FSDP on
-H100, which is 280 to 320 TFLOP/s (torchtitan, benchmarks/llama3_h100_202412). Assumed to be the same share on other
-devices."""
-FORWARD_SHARE = 350e12 / _H100.dense
-"""Of the peak, achieved by forward passes alone. Assumed: no optimizer, no gradients to reduce."""
+
+@dataclass(frozen=True)
+class Pace:
+    """What a device achieves, at one end of the range that a plan gives."""
+
+    train: float
+    """Share of the bfloat16 peak in forward and backward passes, attention counted."""
+    forward: float
+    """The same in forward passes alone. Assumed: no optimizer, no gradients to reduce."""
+    single: float
+    """Share of the float32 peak. Assumed."""
+    generation: float
+    """Share of the published speed of generation."""
+
+
+FAST = Pace(train=300e12 / _H100.dense, forward=350e12 / _H100.dense, single=0.7, generation=1.0)
+"""Llama 3.1 8B with FSDP on H100: 5,762 to 6,667 tokens/s a GPU, which is 280 to 320 TFLOP/s (torchtitan,
+benchmarks/llama3_h100_202412)."""
+SLOW = Pace(train=0.11, forward=0.13, single=0.3, generation=0.5)
+"""A model of 0.6B on one H100 with FlashAttention 3, fused head and compilation, context 16,384: 11,900 tokens/s, 11 %
+of the peak (prime-rl). A LoRA of a 4B model there takes 6,200 tokens/s, which lies between the two. Half the published
+speed of generation is assumed."""
+PRIME_RL_FULL, PRIME_RL_LORA = 11_900, 6_200
+"""Tokens/s of prime-rl's two measurements."""
 
 BF16_OF_FP8, LONG_TAIL = 0.6, 0.7
 """Assumed: generation in bfloat16 is 0.6 of the published speed in float8; while the last long completions of a step
@@ -75,9 +99,8 @@ PUSH = 8.25e9
 """Bytes/s of weights that go from the learners to all samplers: verl's checkpoint engine, NCCL gather and broadcast,
 four machines of eight H100. Within one machine it is faster."""
 
-PUBLISHED_OVER_PLAN = (1.3, 1.8)
-"""What published steps take, over what these formulas give for them: NeMo-RL 0.4's 97.7 s (8B, 16 H100) against 54 s is
-1.8, its 393 s (32B, 32 H100) against 300 s is 1.3."""
+NEMO_RL_8B = 97.7
+"""Published seconds of a step of 2,048 samples for 8B on 16 H100 (NeMo-RL 0.4)."""
 
 
 def device_called(name: str | None) -> Device:
@@ -103,10 +126,11 @@ def measured() -> Device:
     if torch.cuda.is_available():
         properties = torch.cuda.get_device_properties(0)
         flops, bandwidth = _measure(torch.device("cuda"), torch.bfloat16, 8192)
-        return Device(properties.name, properties.total_memory, flops, bandwidth, "measured here")
+        single, _ = _measure(torch.device("cuda"), torch.float32, 4096)
+        return Device(properties.name, properties.total_memory, flops, single, bandwidth, "measured here")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     flops, bandwidth = _measure(torch.device("cpu"), torch.float32, 1024)
-    return Device("this machine's CPU", memory, flops, bandwidth, "measured here", cpu=True)
+    return Device("this machine's CPU", memory, flops, flops, bandwidth, "measured here", cpu=True)
 
 
 def _measure(device: torch.device, dtype: torch.dtype, size: int) -> tuple[float, float]:

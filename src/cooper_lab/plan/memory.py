@@ -16,7 +16,7 @@ LAYER_TENSORS = 26
 """Hidden-sized tensors that one layer keeps for its backward pass: inputs, norms, queries, keys, values, attention,
 and an MLP about five times as wide, with its gate (counted for Qwen 2)."""
 LOGITS = 3 * 4 * 2**24
-"""Bytes of a chunk of logits, its softmax and its gradient (`LOGITS_PER_CHUNK`, engines/local/learner.py)."""
+"""Bytes of a chunk of logits, its softmax and its gradient (`CPU_CHUNK`, engines/local/numerics.py)."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ def shares(setup: Setup, device: Device) -> list[Share]:
     if not layout.reward_model:
         # One model computes at a time: the larger of the two needs of the moment counts.
         learner = _together(learner, reward)
-    if not layout.sampler:
+    if layout.reserved:
+        learner = _with_reserved(learner, layout.reserved * device.memory, layout.asleep)
+    elif not layout.sampler:
         learner = _with_sampler(learner, sampler, setup, device)
     found.append(Share("policy", layout.policy, learner, usable))
     if layout.reward_model:
@@ -110,7 +112,10 @@ def rows_at_once(setup: Setup) -> int:
 
 def kv_room(setup: Setup, device: Device) -> float:
     """Tokens that the caches of all samplers hold, in what is left of their memory (vLLM)."""
-    room = max(0.0, shares(setup, device)[-1 if setup.layout.sampler else 0].left)
+    if setup.layout.reserved:
+        room = max(0.0, setup.layout.reserved * device.memory - sampler_weights(setup))
+    else:
+        room = max(0.0, shares(setup, device)[-1 if setup.layout.sampler else 0].left)
     whole = 2 * setup.policy.shape.layers * setup.policy.shape.kv_size  # bfloat16
     return room * setup.layout.sampler_devices / whole
 
@@ -135,6 +140,16 @@ def _together(one: dict[str, float], other: dict[str, float]) -> dict[str, float
     most = max(held.get("activations", 0.0) for held in (one, other))
     states = {name: held for name, held in (one | other).items() if name != "activations"}
     return states | {"activations": most}
+
+
+def _with_reserved(learner: dict[str, float], reserved: float, asleep: bool) -> dict[str, float]:
+    """vLLM's share beside a learner. Asleep, it is not there while there are activations."""
+    if not asleep:
+        return learner | {"vLLM, reserved": reserved}
+    if reserved <= learner["activations"]:
+        return learner
+    states = {name: held for name, held in learner.items() if name != "activations"}
+    return states | {"vLLM (activations are less)": reserved}
 
 
 def _with_sampler(learner: dict[str, float], weights: float, setup: Setup, device: Device) -> dict[str, float]:

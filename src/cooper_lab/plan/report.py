@@ -3,16 +3,20 @@
 from collections.abc import Iterator
 
 from cooper_lab.plan.advice import advice
-from cooper_lab.plan.devices import GB, PUBLISHED_OVER_PLAN, Device
+from cooper_lab.plan.devices import FAST, GB, SLOW, Device
 from cooper_lab.plan.memory import Share, fits, kv_room, shares
 from cooper_lab.plan.setup import Learning, Setup
 from cooper_lab.plan.timing import parts, pushed_bytes
+from cooper_lab.plan.whole_run import WholeRun, assistant_bytes, disk, hours
 
 
-def report(setup: Setup, device: Device) -> str:
-    """Memory of each kind of device, seconds of a step's parts, and what to change where it does not fit."""
-    paragraphs = (_subject, _memory, _time, _verdict)
-    return "\n\n".join("\n".join(paragraph(setup, device)) for paragraph in paragraphs)
+def report(setup: Setup, device: Device, run: WholeRun | None = None) -> str:
+    """Memory of each kind of device, seconds of a step's parts, the whole run, and what to change where it does not
+    fit."""
+    paragraphs = [_subject(setup, device), _memory(setup, device), _time(setup, device)]
+    if run is not None:
+        paragraphs.append(_run(setup, device, run))
+    return "\n\n".join("\n".join(paragraph) for paragraph in [*paragraphs, _verdict(setup, device)])
 
 
 def _subject(setup: Setup, device: Device) -> Iterator[str]:
@@ -52,25 +56,44 @@ def _sum(share: Share) -> str:
 
 
 def _time(setup: Setup, device: Device) -> Iterator[str]:
-    found = parts(setup, device)
-    yield "seconds a step"
-    for name, value in (
-        ("generation", found.generation),
-        ("scores", found.scores),
-        ("old log-probabilities", found.logprobs),
-        ("policy update", found.policy_update),
-        ("reward-model update", found.reward_model_update),
-        (f"push, {pushed_bytes(setup) / GB:.0f} GB", found.push),
+    fast, slow = (parts(setup, device, pace) for pace in (FAST, SLOW))
+    yield "seconds a step, from the fastest to the slowest published rates"
+    for name, part in (
+        ("generation", "generation"),
+        ("scores", "scores"),
+        ("old log-probabilities", "logprobs"),
+        ("policy update", "policy_update"),
+        ("reward-model update", "reward_model_update"),
+        (f"push, {pushed_bytes(setup) / GB:.0f} GB", "push"),
     ):
-        note = ", hidden behind the policy's" if name.startswith("reward-model") and found.side_by_side else ""
-        yield f"    {name:28}{value:8.1f}{note}"
-    yield f"    {'step at lag 0':28}{found.lag_0:8.1f}"
+        note = ", hidden behind the policy's" if name.startswith("reward-model") and fast.side_by_side else ""
+        yield f"    {name:28}{_range(getattr(fast, part), getattr(slow, part))}{note}"
+    yield f"    {'step at lag 0':28}{_range(fast.lag_0, slow.lag_0)}"
     if setup.layout.sampler:
-        yield f"    {'step at lag 1':28}{found.lag_1:8.1f}"
-    low, high = PUBLISHED_OVER_PLAN
-    yield f"  Published steps took {low} to {high} times what these formulas give."
+        yield f"    {'step at lag 1':28}{_range(fast.lag_1, slow.lag_1)}"
+    if not setup.policy.bfloat16 and not device.cpu:
+        yield "  The policy computes in float32; policy.autocast=bfloat16 is several times as fast."
     if setup.layout.sampler_kind == "native":
-        yield "  Least certain is generation: no rate is published for the native sampler (docs/plan.md)."
+        yield "  Least certain is generation: no rate is published for the native sampler, and vLLM is no slower."
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:8.1f}" + (f" to {high:.1f}" if f"{low:.1f}" != f"{high:.1f}" else "")
+
+
+def _run(setup: Setup, device: Device, run: WholeRun) -> Iterator[str]:
+    fast, slow = (hours(setup, run, device, pace) for pace in (FAST, SLOW))
+    yield "the whole run"
+    yield f"    {f'hours, {run.steps:,} steps':28}{_range(fast[0], slow[0])}"
+    if run.evaluations:
+        what = f"hours, {run.evaluations} evaluations"
+        yield f"    {what:28}{_range(fast[1], slow[1])}   ({run.evaluated:,} completions each)"
+        yield f"    {'hours in all':28}{_range(sum(fast), sum(slow))}"
+    yield f"    {'disk, GB':28}{disk(setup, run) / GB:8.0f}   (up to {run.checkpoints} checkpoints, and records)"
+    if run.assistant is not None:
+        size = assistant_bytes(run.assistant)
+        held = f"{size / GB:.1f} GB of weights in bfloat16, and its cache" if size else "its weights and cache"
+        yield f"  The assistant, {run.assistant}, is not among these devices: its server needs {held}."
 
 
 def _verdict(setup: Setup, device: Device) -> Iterator[str]:
@@ -80,6 +103,6 @@ def _verdict(setup: Setup, device: Device) -> Iterator[str]:
     names = [share.role for share in shares(setup, device) if share.left < 0]
     yield f"IT DOES NOT FIT: {' and '.join(names) or 'vLLM has no room for a completion'}."
     found = advice(setup, device)
-    yield from [f"  It fits with {text}." for text in found]
+    yield from [f"  It fits with {text}" for text in found]
     if not found:
         yield "  No three changes of those known help; take larger devices or a smaller model."

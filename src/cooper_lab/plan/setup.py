@@ -1,6 +1,6 @@
 """What is planned: models, work of a step, and who runs on which devices."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cooper_lab.plan.shapes import Shape, shape_of
@@ -22,6 +22,10 @@ class Layout:
     sampler_kind: SamplerKind = "native"
     lag: int = 0
     """Steps that sampling runs ahead of learning; above 0 only with samplers of their own."""
+    reserved: float = 0.0
+    """Share of a learner's memory that vLLM holds for itself, its weights included; 0: what is left."""
+    asleep: bool = False
+    """Whether vLLM gives that memory back while the learners work."""
 
     def __post_init__(self) -> None:
         if self.policy < 1:
@@ -106,6 +110,10 @@ def layout_of(engine: Any) -> Layout:
     """Of a configuration's engine: one device, or as many as the engine has processes (`policy_ranks`, `samplers`)."""
     ranks, reward_model = getattr(engine, "policy_ranks", 1), getattr(engine, "reward_model_ranks", 0)
     samplers: Any = getattr(engine, "samplers", None)
+    if getattr(engine, "kind", "") == "vllm":
+        asleep = getattr(engine, "sleep", False) is not False  # null: where the two share a device
+        layout = Layout(ranks, tensor_parallel=engine.tensor_parallel, sampler_kind="vllm")
+        return replace(layout, reserved=engine.gpu_memory_utilization, asleep=asleep)
     if getattr(samplers, "kind", "native") == "native":
         return Layout(policy=ranks, reward_model=reward_model)
     tensor_parallel = samplers.tensor_parallel
@@ -145,7 +153,7 @@ def learning(
         shape=shape_of(config.model, reward_model, config.lora if trains else None, stands_for),
         tokens_per_microbatch=config.tokens_per_microbatch,
         checkpointing=config.gradient_checkpointing,
-        bfloat16=config.autocast == "bfloat16",
+        bfloat16=config.autocast != "off",
         trains=trains,
         reference=reference,
         four_bit=config.lora is not None and config.lora.load_in_4bit,

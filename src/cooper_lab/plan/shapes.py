@@ -28,6 +28,8 @@ class Shape:
     kv_size: int
     """Numbers a token leaves in the key-value cache of one layer: keys and values of all key heads."""
     heads: int
+    attention: int = 0
+    """Numbers in the queries of one token and layer: heads times their size."""
     adapter_params: int = 0
     """Of the low-rank adapter; 0 without one."""
 
@@ -56,6 +58,7 @@ def shape_of(model: str, reward_model: bool = False, lora: LoraConfig | None = N
         hidden=text.hidden_size,
         kv_size=2 * kv_heads * head_size,
         heads=text.num_attention_heads,
+        attention=text.num_attention_heads * head_size,
         adapter_params=_adapter_params(built, lora, model),
     )
 

@@ -6,20 +6,33 @@ from dataclasses import dataclass
 from cooper_lab.plan.devices import (
     DEVICES,
     EAGER_LAYER_S,
-    FORWARD_SHARE,
+    FAST,
     GENERATE_8B,
     GENERATE_70B,
     PARAMS_8B,
     PARAMS_70B,
     PUSH,
-    TRAIN_SHARE,
     Device,
+    Pace,
 )
 from cooper_lab.plan.memory import kv_bytes_a_token, rows_at_once
 from cooper_lab.plan.setup import Learning, Setup
+from cooper_lab.plan.shapes import Shape
 
 FORWARD, FORWARD_AND_BACKWARD, FROZEN_BACKWARD = 2, 6, 4
 """FLOP a parameter and token (Kaplan et al. 2020, arXiv 2001.08361); beside frozen weights no gradient of them."""
+
+
+def forward_flops(shape: Shape, tokens: float, length: float) -> float:
+    """FLOP of a forward pass over so many tokens in sequences of that length, causal attention included."""
+    return FORWARD * tokens * (shape.params + shape.layers * shape.attention * length)
+
+
+def training_flops(learning: Learning, tokens: float, length: float) -> float:
+    """FLOP of forward and backward passes. As in the published shares, what checkpointing repeats is not counted."""
+    shape = learning.shape
+    weights = FROZEN_BACKWARD if learning.adapted else FORWARD_AND_BACKWARD
+    return tokens * (weights * shape.params + 3 * FORWARD * shape.layers * shape.attention * length)
 
 
 @dataclass(frozen=True)
@@ -52,40 +65,52 @@ class Parts:
         return max(self.generation, self.learning) + self.push
 
 
-def parts(setup: Setup, device: Device) -> Parts:
+def parts(setup: Setup, device: Device, pace: Pace = FAST) -> Parts:
     """The parts of a step."""
     layout, work, policy, model = setup.layout, setup.work, setup.policy, setup.reward_model
-    train, forward = TRAIN_SHARE * device.dense, FORWARD_SHARE * device.dense
+    length = work.prompt + work.completion
     scores = update = 0.0
     if model is not None:
-        devices = layout.reward_model_devices
-        scores = FORWARD * model.shape.params * work.samples * work.reward_input / (devices * forward)
-        rows = (2 * work.pairs + work.replayed) * work.reward_input
-        # Both sides of a pair are scored once more before they are learned.
-        flops = _backward(model) * rows * work.epochs + 2 * FORWARD * work.pairs * work.reward_input
-        update = flops * model.shape.params / (devices * train) if model.trains else 0.0
+        devices, read = layout.reward_model_devices, work.reward_input
+        forward = devices * rate(model, device, pace, pace.forward)
+        scores = forward_flops(model.shape, work.samples * read, read) / forward
+        rows = (2 * work.pairs + work.replayed) * work.epochs
+        if model.trains:
+            update = training_flops(model, rows * read, read) / (devices * rate(model, device, pace, pace.train))
+            # Both sides of a pair are scored once more before they are learned.
+            update += forward_flops(model.shape, 2 * work.pairs * read, read) / forward
+    own = layout.policy * rate(policy, device, pace, pace.forward)
     return Parts(
-        generation=generation(setup, device),
+        generation=generation(setup, device, pace),
         scores=scores,
-        logprobs=work.logprob_passes * FORWARD * policy.shape.params * work.tokens / (layout.policy * forward),
-        policy_update=_backward(policy) * policy.shape.params * work.tokens / (layout.policy * train),
+        logprobs=work.logprob_passes * forward_flops(policy.shape, work.tokens, length) / own,
+        policy_update=training_flops(policy, work.tokens, length)
+        / (layout.policy * rate(policy, device, pace, pace.train)),
         reward_model_update=update,
         push=pushed_bytes(setup) / PUSH,
         side_by_side=layout.reward_model > 0,
     )
 
 
-def generation(setup: Setup, device: Device) -> float:
-    """vLLM at the published rates; the native sampler bound by its memory or by starting kernels."""
+def rate(learning: Learning, device: Device, pace: Pace, share: float) -> float:
+    """FLOP/s that one device achieves: `share` of its bfloat16 peak, or of its float32 peak where it computes in it."""
+    return device.peak(learning.bfloat16) * (share if learning.bfloat16 or device.cpu else pace.single)
+
+
+def generation(setup: Setup, device: Device, pace: Pace = FAST) -> float:
+    """vLLM at the published rates. The native sampler is bound by its memory or by starting kernels, and never faster
+    than vLLM would be."""
     work, layout = setup.work, setup.layout
-    if layout.sampler_kind == "vllm":
-        rate = generation_rate(setup.policy.shape.params) * device.bandwidth / DEVICES["h100"].bandwidth
-        return work.samples * work.completion / (layout.sampler_devices * rate)
-    rows = rows_at_once(setup)
-    waves = math.ceil(work.samples / layout.sampler_devices / rows)
-    read = 4 * setup.policy.shape.params + rows * (work.prompt + work.completion / 2) * kv_bytes_a_token(setup.policy)
-    step = max(read / device.bandwidth, EAGER_LAYER_S * setup.policy.shape.layers)
-    return waves * work.completion * step
+    published = generation_rate(setup.policy.shape.params) * device.bandwidth / DEVICES["h100"].bandwidth
+    with_vllm = work.samples * work.completion / (layout.sampler_devices * published)
+    bound = with_vllm
+    if layout.sampler_kind == "native":
+        rows = rows_at_once(setup)
+        waves = math.ceil(work.samples / layout.sampler_devices / rows)
+        cache = rows * (work.prompt + work.completion / 2) * kv_bytes_a_token(setup.policy)
+        read = (4 * setup.policy.shape.params + cache) / device.bandwidth
+        bound = max(bound, waves * work.completion * max(read, EAGER_LAYER_S * setup.policy.shape.layers))
+    return bound / pace.generation
 
 
 def generation_rate(params: float) -> float:
@@ -99,7 +124,3 @@ def pushed_bytes(setup: Setup) -> float:
     shared = setup.layout.sampler_kind == "native" and setup.layout.policy == 1 and not setup.layout.sampler
     size = 2.0 if setup.layout.sampler_kind == "vllm" else 4.0
     return 0.0 if shared else size * setup.policy.shape.params
-
-
-def _backward(learning: Learning) -> int:
-    return FROZEN_BACKWARD if learning.adapted else FORWARD_AND_BACKWARD

@@ -7,6 +7,7 @@ from typing import Any
 
 from cooper_rl.adapters.served import client, read_row, single
 from cooper_rl.data.strict_json import parse_json
+from cooper_rl.data.transcript import END_OF_TURN, turns_in
 from cooper_rl.errors import InputError
 
 
@@ -21,18 +22,22 @@ def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence
     rewards, versions = [], []
     for query, prompt, label in zip(queries, prompts, labels, strict=True):
         problem, train = read_row(_read(label), "the label")
-        text, stopped = _answer(query, prompt)
-        scored = client().score([single(problem, text, stopped)], train=train, partial=True)
+        completion, stopped = _answer(query, prompt)
+        scored = client().score([single(problem, completion, stopped)], train=train, partial=True)
         rewards.append(scored.rewards[0][0])
         versions.append(float(scored.version))
     return {"rewards": tensor(rewards), "scores": tensor(rewards), "extra_logs": {"cooper_version": tensor(versions)}}
 
 
-def _answer(query: str, prompt: str) -> tuple[str, bool]:
-    """The answer without its end-of-sequence token, and whether it stopped by itself; True if that is unknown."""
+def _answer(query: str, prompt: str) -> tuple[str | list[dict[str, str]], bool]:
+    """The answer without its end-of-sequence token, as messages if it has several turns, and whether it stopped by
+    itself; True if that is unknown."""
     if not query.startswith(prompt):
         raise InputError(f"a query does not begin with its prompt: {query[:60]!r}, {prompt[:60]!r}")
     text, end = query.removeprefix(prompt), os.environ.get("COOPER_END_TOKEN")
+    turns = turns_in(text.split(end) if end else END_OF_TURN.split(text))
+    if len(turns) > 1:
+        return turns, end is None or text.endswith(end)
     if end is None:
         return _SPECIAL.sub("", text), True
     return text.removesuffix(end), text.endswith(end)

@@ -4,13 +4,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2s
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from cooper_rl.data.mappings import text_of
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.rule import UserVerdict
 
 FOLDER = "cooper_reward"
 """Where the reward is saved inside a trainer's checkpoint."""
@@ -28,8 +29,8 @@ class Columns:
     """
 
     question: str = "question"
-    answer: str = "answer"
-    """The reference answer."""
+    answer: str | None = "answer"
+    """The reference answer. Without one (None), every answer needs a verdict from outside."""
     solution: str | None = None
     """A reference solution that ends in the answer."""
     id: str | None = None
@@ -38,11 +39,14 @@ class Columns:
     """The rule for this row, as `problems.rule_field`."""
     metadata: str | None = None
     """Data for a rule or an assistant of your own: an object, or its JSON."""
+    verdict: str | None = None
+    """Where the environment left its verdict on an answer: `correct`, `wrong`, `unparsed` or `silent`; null leaves it
+    to the rule. Read only if it is named. Not a column of the data set, but of what the trainer passes on."""
 
     def check(self, present: Collection[str], where: str = "the data set") -> None:
         """Raises InputError if a column is missing, naming those that exist."""
-        for name in filter(None, vars(self).values()):
-            if name not in present:
+        for field, name in vars(self).items():
+            if name is not None and field != "verdict" and name not in present:
                 there = ", ".join(map(repr, present)) or "none"
                 raise InputError(f"{where} has no column {name!r} (its columns: {there}){_REMEDY}")
 
@@ -51,7 +55,7 @@ class Columns:
         self.check(row.keys(), where)
         question, answer = self._text(row, "question", where), self._text(row, "answer", where)
         for name, value in ((self.question, question), (self.answer, answer)):
-            if not value:
+            if not value and (name == self.question or not (name is None or self.verdict)):
                 raise InputError(f"{where}: column {name!r} is empty; a reward model compares with it. Drop such rows")
         return Problem(
             id=self._text(row, "id", where) or blake2s(f"{question}\n{answer}".encode(), digest_size=8).hexdigest(),
@@ -61,6 +65,15 @@ class Columns:
             metadata=self._metadata(row, where),
             rule=self._text(row, "rule", where) or None,
         )
+
+    def verdict_in(self, row: Mapping[str, Any], where: str = "the row") -> UserVerdict | None:
+        """The verdict from outside on a row's answer. Raises InputError if its column is missing or holds none."""
+        if self.verdict is None:
+            return None
+        if self.verdict not in row or row[self.verdict] not in (*get_args(UserVerdict), None):
+            found = f"holds {row[self.verdict]!r}" if self.verdict in row else "is missing"
+            raise InputError(f"{where}: {self.verdict!r} {found}; write correct, wrong, unparsed, silent or null there")
+        return row[self.verdict]
 
     def _value(self, row: Mapping[str, Any], field: str) -> Any:
         if (name := getattr(self, field)) is not None:
@@ -116,16 +129,6 @@ def by_row(rows: Sequence[AnswerGroup], results: Sequence[Sequence[T]]) -> list[
     """The results of `joined(rows)` in the order of the rows, each a group with one answer."""
     left = {group.id: iter(found) for group, found in zip(joined(rows), results, strict=True)}
     return [next(left[row.id]) for row in rows]
-
-
-def completion_text(completion: str | Sequence[Mapping[str, Any]]) -> str:
-    """The completion itself, or the content of the last message of a conversation."""
-    if isinstance(completion, str):
-        return completion
-    content = completion[-1].get("content") if completion else None
-    if isinstance(content, list):  # content blocks: those that are text
-        return "".join(part.get("text", "") for part in content)
-    return content or ""
 
 
 def folder_in(args: Any, state: Any) -> Path:

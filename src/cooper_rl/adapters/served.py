@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 from uuid import uuid4
@@ -13,10 +13,13 @@ from cooper_rl.adapters.rows import Columns
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.rule import UserVerdict
 from cooper_rl.service.client import AsyncRewardClient, RewardClient
 
-URL, TOKEN, RUN, COLUMNS = "COOPER_URL", "COOPER_TOKEN", "COOPER_RUN", "COOPER_COLUMNS"
-"""Environment variables: the service, its token, the run's name, and other names of columns as a JSON object."""
+URL, RUN, COLUMNS = "COOPER_URL", "COOPER_RUN", "COOPER_COLUMNS"
+"""Environment variables: the service, the run's name, and other names of columns as a JSON object. The service's token
+is in COOPER_TOKEN.
+"""
 
 _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRewardClient] = WeakKeyDictionary()
 
@@ -24,21 +27,21 @@ _of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRewardClient] = Weak
 @cache
 def client() -> RewardClient:
     """The service's client of this process. Raises InputError if COOPER_URL is not set."""
-    return RewardClient(*_address(), run=os.environ.get(RUN))
+    return RewardClient(_address(), run=os.environ.get(RUN))
 
 
 def async_client() -> AsyncRewardClient:
     """The same for asynchronous code, one per event loop, because connections belong to their loop."""
     loop = asyncio.get_running_loop()
     if loop not in _of_loop:
-        _of_loop[loop] = AsyncRewardClient(*_address(), run=os.environ.get(RUN))
+        _of_loop[loop] = AsyncRewardClient(_address(), run=os.environ.get(RUN))
     return _of_loop[loop]
 
 
-def _address() -> tuple[str, str | None]:
+def _address() -> str:
     if not os.environ.get(URL):
         raise InputError(f"environment variable {URL} is not set; start `cooper serve` and put its address there")
-    return os.environ[URL], os.environ.get(TOKEN)
+    return os.environ[URL]
 
 
 @cache
@@ -66,9 +69,17 @@ def read_row(row: Mapping[str, Any], where: str) -> tuple[Problem, bool]:
     return problem, row["split"] == "train"
 
 
-def single(problem: Problem, text: str, stopped: bool, group: str | None = None, id: str | None = None) -> AnswerGroup:
-    """One answer as part of a group, by default its problem's, with a unique id."""
-    return AnswerGroup(group or problem.id, problem, [Answer(text, stopped, id or uuid4().hex)])
+def single(
+    problem: Problem,
+    completion: str | Iterable[Any],
+    stopped: bool,
+    group: str | None = None,
+    id: str | None = None,
+    verdict: UserVerdict | None = None,
+) -> AnswerGroup:
+    """One answer, a text or messages, as part of a group, by default its problem's, with a unique id."""
+    answer = Answer.of(completion, stopped, id=id or uuid4().hex, verdict=verdict)
+    return AnswerGroup(group or problem.id, problem, [answer])
 
 
 def end_step() -> None:

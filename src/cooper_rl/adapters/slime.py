@@ -2,16 +2,21 @@
 
 # pyright: reportMissingImports=false
 
+from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from slime.rollout.data_source import RolloutDataSourceWithBuffer
 
 from cooper_rl.adapters.rows import by_row, joined
-from cooper_rl.adapters.served import async_client, client, read_row
+from cooper_rl.adapters.served import async_client, client, columns, read_row, single
+from cooper_rl.data.transcript import outside_turns
+from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
-from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rollouts import AnswerGroup
 
+_tokenizer = cache(load_tokenizer)
 _scored: set[str] = set()
 """Ids of the step's groups. slime scores and ends a rollout in the same process."""
 
@@ -19,7 +24,7 @@ _scored: set[str] = set()
 async def reward(args: Any, sample: Any, **unused: Any) -> Any:
     """The reward of one sample, or the rewards of a group. Raises InputError if the metadata lack a field."""
     samples = sample if isinstance(sample, list) else [sample]
-    rows = [_row(one) for one in samples]
+    rows = [_row(args, one) for one in samples]
     if len({train for _, train in rows}) > 1:
         raise InputError("a group has training and test rows; slime evaluates on data sets of their own")
     groups, train = [group for group, _ in rows], rows[0][1]
@@ -34,7 +39,7 @@ def end_of_rollout(rollout_id: int, args: Any, samples: Any, metrics: Any, secon
     """Train the reward model on the groups that slime kept. Returns False, so that slime logs the rollout itself."""
     opened = client().info()["open"]
     if opened is not None:
-        kept = {_row(sample)[0].id for sample in _flat(samples)}
+        kept = {str(sample.group_index) for sample in _flat(samples)}
         client().update(opened["step"], keep=kept & _scored)
         _scored.clear()
     return False
@@ -53,13 +58,28 @@ class CooperDataSource(RolloutDataSourceWithBuffer):
             client().load(_folder(self.args.load, rollout_id))
 
 
-def _row(sample: Any) -> tuple[AnswerGroup, bool]:
+def _row(args: Any, sample: Any) -> tuple[AnswerGroup, bool]:
     """The sample as a group with one answer; `group_index` and `index` count through the whole run."""
     metadata = sample.metadata if isinstance(sample.metadata, dict) else {}
     row = {**metadata, "answer": sample.label} if sample.label else metadata
     problem, train = read_row(row, "a sample's metadata")
     stopped = sample.status is not type(sample).Status.TRUNCATED
-    return AnswerGroup(str(sample.group_index), problem, [Answer(sample.response, stopped, str(sample.index))]), train
+    verdict = columns().verdict_in(row, "a sample's metadata")
+    return single(problem, _run(args, sample), stopped, str(sample.group_index), str(sample.index), verdict), train
+
+
+def _run(args: Any, sample: Any) -> str | list[dict[str, str]]:
+    """The response or, if the loss mask says that others than the policy wrote in it, its messages."""
+    mask, start, run = sample.loss_mask or [], 0, list[dict[str, str]]()
+    if 0 not in mask:
+        return sample.response
+    tokens, tokenizer = sample.tokens[-len(mask) :], _tokenizer(args.hf_checkpoint)
+    for own, part in groupby(mask):
+        end = start + len(list(part))
+        text = tokenizer.decode(tokens[start:end], skip_special_tokens=bool(own))
+        run += [{"role": "assistant", "content": text}] if own else outside_turns(text)
+        start = end
+    return run
 
 
 def _flat(samples: Any) -> list[Any]:

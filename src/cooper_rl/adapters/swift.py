@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from swift.callbacks import TrainerCallback, callbacks_map
 from swift.rewards import ORM, orms
 
-from cooper_rl.adapters.rows import by_row, completion_text, folder_in, joined
+from cooper_rl.adapters.rows import by_row, folder_in, joined
 from cooper_rl.adapters.served import client, columns
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
@@ -49,12 +49,22 @@ class CooperORM(ORM):
         for i, completion in enumerate(completions):
             row = {name: values[i] for name, values in given.items() if isinstance(values, list)}
             problem = columns().problem(row)
-            answer = Answer(completion_text(completion), not row.get("is_truncated"), id=str(row["request_id"]))
+            verdict = columns().verdict_in({**row, **(row.get("rollout_infos") or {})})
+            run = _run(row, completion)
+            answer = Answer.of(run, not row.get("is_truncated"), id=str(row["request_id"]), verdict=verdict)
             groups.append(AnswerGroup(f"{row['prompt_id']}-{problem.id}", problem, [answer]))
         train = trainer.model.training  # evaluation comes the same way
         step = trainer_state.global_step + 1 if train else None
         scored = client().score(joined(groups), step=step, train=train, partial=True)
         return by_row(groups, scored.rewards)
+
+
+def _run(row: dict[str, Any], completion: Any) -> Any:
+    """The completion or, after several turns, the messages from the first of them on."""
+    turns = (row.get("rollout_infos") or {}).get("num_turns", 1)
+    messages = row.get("messages") or []
+    by_assistant = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
+    return messages[by_assistant[-turns] :] if 1 < turns <= len(by_assistant) else completion
 
 
 orms["cooper"] = CooperORM

@@ -1,22 +1,34 @@
 """TRL's GRPOTrainer with a reward model that learns: one object is the reward function and has the callback."""
 
+import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import FOLDER, Columns, Row, completion_text, consecutive, folder_in, gathered, on_first
+from cooper_rl.adapters.rows import FOLDER, Columns, Row, consecutive, folder_in, gathered, on_first
 from cooper_rl.engines.base import Metrics
 from cooper_rl.errors import InputError
+from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
 from cooper_rl.rollouts import Answer
 from cooper_rl.service.client import RewardClient
 from cooper_rl.stage2.cooper_reward import CooperReward
 from cooper_rl.stage2.reward_config import CooperRewardConfig
 
+logger = logging.getLogger(__name__)
 Scorer = CooperReward | RewardClient
+
+LOGGED = frozenset(
+    {
+        *("reward/mean", "rule/accuracy", "rule/unparsed", "gold/accuracy", "reward_model/rule_agreement"),
+        *("reward_model/false_accept_rate", "reward_model/loss", "reward_model/pair_accuracy_before", "pairs/count"),
+        *("version", "scored_by_version", "time/score", "time/update"),
+    }
+)
+"""The metrics that are logged, as far as there are any, unless all are."""
 
 
 class GRPOReward:
@@ -28,7 +40,9 @@ class GRPOReward:
     and scores for all. The reward is saved in TRL's checkpoints, and `resume_from_checkpoint` restores it.
     """
 
-    __name__ = "cooper"  # under which TRL logs the reward
+    NAME = __name__ = "cooper"  # under which TRL logs the reward; a class has a `__name__` of its own
+    log_all = False
+    """Whether TRL's log gets every metric of docs/metrics.md, and not only those in `LOGGED`."""
 
     def __init__(
         self, scorer: Scorer | None, columns: Columns | None = None, resume_from: str | Path | None = None
@@ -58,7 +72,10 @@ class GRPOReward:
         log_metric: Callable[[str, float], None],
         **columns: Any,
     ) -> list[float | None]:
-        """One reward per completion. Raises InputError if a column is missing or the rows are not whole groups."""
+        """One reward per completion. An environment with an attribute `verdict` judges its own completion.
+
+        Raises InputError if a column is missing or the rows are not whole groups.
+        """
         args, model = self.callback.args, self.callback.model
         if args is None:
             raise InputError("GRPOTrainer got the reward without its callback; add callbacks=[reward.callback]")
@@ -68,14 +85,20 @@ class GRPOReward:
         for i, (completion, ids) in enumerate(zip(completions, completion_ids, strict=True)):
             row = {name: values[i] for name, values in columns.items() if isinstance(values, list)}
             stopped = bool(ids) and ids[-1] in ends
-            own.append((self.columns.problem(row), Answer(completion_text(completion), stopped, tokens=len(ids))))
+            verdict = getattr(row.get("environments"), "verdict", None) or self.columns.verdict_in(row)
+            answer = Answer.of(completion, stopped, tokens=len(ids), verdict=verdict)
+            own.append((self.columns.problem(row), answer))
         step = trainer_state.global_step + 1 if model.training else None
         size = args.num_generations if model.training else args.num_generations_eval or args.num_generations
         rows = gathered(own, args.world_size)
         rewards, metrics = on_first(lambda: self._score(rows, size, step), args.process_index, args.world_size)
-        for name, value in metrics.items() if args.process_index == 0 else ():
-            log_metric(f"{self.__name__}/{name}", value)
+        for name, value in self.logged(metrics).items() if args.process_index == 0 else ():
+            log_metric(name, value)
         return [*rewards[args.process_index * len(own) :][: len(own)]]
+
+    def logged(self, metrics: Metrics) -> Metrics:
+        """What TRL's log gets of these metrics, under its names."""
+        return {f"{self.__name__}/{name}": value for name, value in metrics.items() if self.log_all or name in LOGGED}
 
     def update(self) -> None:
         """Train the reward model on the answers scored since the last update, if there are any."""
@@ -129,10 +152,52 @@ class GRPOCallback(TrainerCallback):
     def on_log(self, args, state, control, logs=None, **kwargs):
         """Put the update's metrics into their own step's row; `log_metric` gives them to trackers one step late."""
         if logs is not None and "loss" in logs:
-            found = {f"{self.reward.__name__}/{name}": value for name, value in self.reward.learned.items()}
+            found = self.reward.logged(self.reward.learned)
             logs |= found
             state.log_history[-1] |= found
 
     def on_save(self, args, state, control, **kwargs):
         if args.process_index == 0 and self.reward.scorer is not None:
             self.reward.scorer.save(folder_in(args, state))
+
+
+class HackingCallback(TrainerCallback):
+    """The reward-hacking alarm (docs/watch.md) on what GRPOTrainer logs, with Cooper's reward or any other.
+
+    `accuracy` is the name in the logs of a measure that says how many completions are right, such as the mean of an
+    exact checker among the `reward_funcs` (whose weight may be 0); with `GRPOReward` it is not needed. The number of
+    signs is logged as `watch/reward_hacking`. With `stop`, a sign ends the training.
+    """
+
+    def __init__(self, accuracy: str | None = None, stop: bool = False) -> None:
+        self.alarm, self.signs, self.stop = HackingAlarm(), list[str](), stop
+        self._names = {"reward/mean": "reward", "rollout/cut_off_rate": "completions/clipped_ratio"}
+        self._names["rule/accuracy"] = accuracy or f"{GRPOReward.NAME}/rule/accuracy"
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        """See again what the steps before a resume have logged."""
+        self.alarm = HackingAlarm()
+        for row in state.log_history:
+            self.alarm.observe(row["step"], self._read(row))
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        """Raises InputError if TRL logs a reward but not the accuracy."""
+        if logs is None or "reward" not in logs:
+            return
+        metrics = self._read(logs)
+        if "rule/accuracy" not in metrics:
+            known = ", ".join(name for name in logs if "/" in name)
+            raise InputError(f"accuracy: {self._names['rule/accuracy']!r} is not logged; there are {known}")
+        before, self.signs = self.signs, self.alarm.observe(state.global_step, metrics)
+        found = {HACKING: float(len(self.signs))}
+        logs |= found
+        state.log_history[-1] |= found
+        if self.signs and not before:
+            logger.warning("step %d: signs of reward hacking: %s", state.global_step, "; ".join(self.signs))
+        control.should_training_stop |= bool(self.signs) and self.stop
+
+    def _read(self, logs: Mapping[str, Any]) -> dict[str, float]:
+        own = f"{GRPOReward.NAME}/"
+        found = {name.removeprefix(own): value for name, value in logs.items() if name.startswith(own)}
+        given = {name: logs[theirs] for name, theirs in self._names.items() if theirs in logs}
+        return {name: value for name, value in (found | given).items() if isinstance(value, int | float)}

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from transformers import TrainerCallback
 
-from cooper_rl.adapters.rows import Columns, completion_text, folder_in
+from cooper_rl.adapters.rows import Columns, folder_in
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.service.client import RewardClient
 
@@ -32,9 +32,11 @@ class AsyncGRPOReward:
     ) -> list[float | None]:
         """One reward per completion of the group. Raises InputError if a column is missing."""
         row = {name: values[0] for name, values in columns.items() if isinstance(values, list)}
+        environments = columns.get("environments") or [None] * len(completions)
+        verdicts = [getattr(one, "verdict", None) for one in environments]
         answers = [
-            Answer(completion_text(text), not self.end_tokens or ids[-1] in self.end_tokens, tokens=len(ids))
-            for text, ids in zip(completions, completion_ids, strict=True)
+            Answer.of(text, not self.end_tokens or ids[-1] in self.end_tokens, tokens=len(ids), verdict=verdict)
+            for text, ids, verdict in zip(completions, completion_ids, verdicts, strict=True)
         ]
         problem = self.columns.problem(row, "the data set")
         scored = self.client.score([AnswerGroup(uuid4().hex, problem, answers)], commit=self.commit)

@@ -10,7 +10,8 @@ from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 
 from cooper_rl.adapters.rows import FOLDER
-from cooper_rl.adapters.served import async_client, client, end_step, read_row, single
+from cooper_rl.adapters.served import async_client, client, columns, end_step, read_row, single
+from cooper_rl.data.transcript import turns_in
 from cooper_rl.errors import InputError
 
 
@@ -27,11 +28,13 @@ class CooperRewardManager(RewardManagerBase):
         fields = item.non_tensor_batch
         if "global_steps" not in fields or "uid" not in fields:
             raise InputError("verl did not say which step and group an answer belongs to; set trainer.use_v1=True")
-        row = {**fields.get("extra_info", {}), "answer": fields["reward_model"]["ground_truth"]}
-        problem, train = read_row(row, f"extra_info of {fields['data_source']}")
-        text, stopped = await self.loop.run_in_executor(None, self._read, item)
+        row = {**fields.get("extra_info", {}), "answer": fields.get("reward_model", {}).get("ground_truth")}
+        where = f"extra_info of {fields['data_source']}"
+        problem, train = read_row(row, where)
+        completion, stopped = await self.loop.run_in_executor(None, self._read, item)
+        verdict = columns().verdict_in({**row, **fields.get("tool_extra_fields", {})}, where)
         # `uid` is new in every step, and `session_id` counts the samples of its prompt.
-        group = single(problem, text, stopped, str(fields["uid"]), str(fields.get("session_id", 0)))
+        group = single(problem, completion, stopped, str(fields["uid"]), str(fields.get("session_id", 0)), verdict)
         step = int(fields["global_steps"])
         if train:
             await self._end_before(step)
@@ -40,12 +43,18 @@ class CooperRewardManager(RewardManagerBase):
         extra = {"cooper_version": scored.version, "cooper_verdict": scored.verdicts[0][0]}
         return {"reward_score": scored.rewards[0][0], "reward_extra_info": extra}
 
-    def _read(self, item: Any) -> tuple[str, bool]:
+    def _read(self, item: Any) -> tuple[str | list[dict[str, str]], bool]:
+        """The completion, as messages if it has several turns, and whether it stopped by itself."""
         ids = item.batch["responses"]
         ids = ids[: int(item.batch["attention_mask"][-len(ids) :].sum())]
         limit = self.config.actor_rollout_ref.rollout.response_length
-        stopped = len(ids) < limit or int(ids[-1]) == self.tokenizer.eos_token_id
-        return self.tokenizer.decode(ids, skip_special_tokens=True), stopped
+        end = self.tokenizer.eos_token_id
+        stopped = len(ids) < limit or int(ids[-1]) == end
+        cuts = [place for place, token in enumerate(ids.tolist()) if token == end]
+        starts = [0, *(place + 1 for place in cuts)]
+        # A turn ends at its token, not at a text that looks like it, which a policy could write.
+        turns = turns_in([self.tokenizer.decode(ids[a:b]) for a, b in zip(starts, [*cuts, len(ids)], strict=True)])
+        return turns if len(turns) > 1 else self.tokenizer.decode(ids, skip_special_tokens=True), stopped
 
     async def _end_before(self, step: int) -> None:
         if step <= self._step:

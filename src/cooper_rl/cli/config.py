@@ -3,20 +3,25 @@
 import json
 import textwrap
 from collections.abc import Sequence
+from contextlib import nullcontext
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.table import Table
 from rich.text import Text
+
+from cooper_rl.cli.console import say, stdout
 
 if TYPE_CHECKING:
     from cooper_rl.config.base import Config
     from cooper_rl.config.explanation import Setting
 
 WIDTH = 100
+FEW = 60
+"""Settings that are shown without being asked for all."""
 
 
 class Command(StrEnum):
@@ -52,11 +57,13 @@ def show_config(
     ] = None,
     command: Annotated[Command, typer.Option("--for", help="The command whose settings are shown.")] = Command.train,
     comments: Annotated[bool, typer.Option(help="Explain each setting of a resolved configuration.")] = True,
+    everything: Annotated[bool, typer.Option("--all", help="Every setting, not an overview of many.")] = False,
     schema: Annotated[bool, typer.Option("--json-schema", help="Print the JSON Schema of the file.")] = False,
 ) -> None:
     """Explain settings, or print a configuration with all defaults and presets filled in.
 
-    cooper config: every setting with its type, bounds, default and meaning.
+    cooper config: the sections and the most common settings; with --all every setting with its type, bounds, default
+    and meaning.
 
     cooper config rollout: one section; cooper config temperature: every setting of that name.
 
@@ -78,7 +85,13 @@ def show_config(
     elif overrides or (names and (Path(names[0]).suffix in (".yaml", ".yml") or Path(names[0]).is_file())):
         typer.echo(commented_yaml(_resolved(command, names, overrides), comments), nl=False)
     else:
-        _show(narrow(explain(record), names[0]) if names else explain(record))
+        found = explain(record)
+        if names:
+            _show(narrow(found, names[0]))
+        elif everything or len(found) <= FEW:
+            _show(found)
+        else:
+            _show_overview(found)
 
 
 def _record(command: Command) -> "type[Config]":
@@ -93,17 +106,37 @@ def _resolved(command: Command, files: Sequence[str], overrides: Sequence[str]) 
         from cooper_rl.service.config import load_serve_config
 
         return load_serve_config(files[0] if files else None, overrides)
-    settings = read_settings(files[0], overrides) if files else Settings(with_overrides({}, overrides))
+    settings = (
+        read_settings(files[0], overrides) if files else Settings(with_overrides({}, overrides), overrides=overrides)
+    )
     return check_settings(_record(command), settings)
 
 
+def _show_overview(settings: "Sequence[Setting]") -> None:
+    """The sections and the common settings, with the first sentence of each."""
+    from cooper_rl.config.explanation import overview
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for heading, chosen in overview(settings).items():
+        table.add_row(Text(f"\n{heading}", style="bold"))
+        for setting in chosen:
+            table.add_row(f"  {setting.key}", " ".join(setting.text.split()).partition(". ")[0].rstrip("."))
+    stdout(highlight=False).print(table)
+    say(
+        f"\n{len(settings)} settings in all. `cooper config rollout` explains a section, `cooper config temperature` "
+        "every setting of that name, `cooper config --all` everything."
+    )
+
+
 def _show(settings: "Sequence[Setting]") -> None:
-    out = Console(highlight=False, soft_wrap=True)
-    for setting in settings:
-        kind = f" (kind: {setting.kind})" if setting.kind else ""
-        if setting.is_section:
-            out.print()
-        out.print(Text.assemble((setting.key, "bold"), kind, f"  {setting.values}" if setting.values else ""))
-        for paragraph in setting.text.split("\n\n"):
-            lines = textwrap.wrap(" ".join(paragraph.split()), WIDTH - 4)
-            out.print(Text(textwrap.indent("\n".join(lines), "    ")))
+    """Print settings, on a terminal through a pager if there are many."""
+    out = stdout(highlight=False, soft_wrap=True)
+    with out.pager(styles=True) if out.is_terminal and 3 * len(settings) > out.height else nullcontext():
+        for setting in settings:
+            kind = f" (kind: {setting.kind})" if setting.kind else ""
+            if setting.is_section:
+                out.print()
+            out.print(Text.assemble((setting.key, "bold"), kind, f"  {setting.values}" if setting.values else ""))
+            for paragraph in setting.text.split("\n\n"):
+                lines = textwrap.wrap(" ".join(paragraph.split()), WIDTH - 4)
+                out.print(Text(textwrap.indent("\n".join(lines), "    ")))

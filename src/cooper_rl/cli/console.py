@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.highlighter import NullHighlighter
 from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -15,8 +15,10 @@ from rich.text import Text
 
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config_checking import Record, Settings, check_settings, with_overrides
+from cooper_rl.engines.progress import Listener, listening
+from cooper_rl.engines.progress import Progress as UnderWay
 from cooper_rl.errors import InputError
-from cooper_rl.observe.terminal import ProgressLines, shown
+from cooper_rl.observe.terminal import Pace, ProgressLines, shown
 
 if TYPE_CHECKING:
     from cooper_rl.rules.rule import RuleConfig
@@ -28,12 +30,19 @@ RULE_HELP = (
 RuleOption = Annotated[str, typer.Option(help=RULE_HELP)]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings that override the file: key=value.")]
 
-console = Console(stderr=True)
+VERBATIM: dict[str, Any] = {"markup": False, "emoji": False}
+"""Of consoles: what users name (`my_rewards:ok:`, `[a]`) is printed as it is."""
+console = Console(stderr=True, **VERBATIM)
 
 
 def say(text: str, label: str = "", style: str = "") -> None:
     """Print text as it is, without markup and line breaks of our own, after a label in colour."""
     console.print(Text.assemble((label, style), text), soft_wrap=True)
+
+
+def stdout(**options: Any) -> Console:
+    """The terminal for results."""
+    return Console(**VERBATIM, **options)
 
 
 def warn(text: str) -> None:
@@ -65,10 +74,17 @@ def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> I
     `watch` lists the metrics shown beside it, as (metric, short name). Without a terminal it prints `ProgressLines`.
     """
     times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn(), *times
-    lines = ProgressLines(label, watch)
-    bar = Progress(*columns, TextColumn("{task.fields[note]}"), console=console, disable=not console.is_terminal)
-    with bar:
+    columns = _plain_column("description"), BarColumn(bar_width=30), MofNCompleteColumn(), *times
+    lines, pace = ProgressLines(label, watch), Pace()
+    bar = _Bar(*columns, _plain_column("fields[note]"), console=console, disable=not console.is_terminal)
+
+    def told(at: UnderWay) -> None:
+        if console.is_terminal:
+            bar.below = Text(pace.describe(at), style="dim")
+        elif line := lines.line_within(at):
+            say(line)
+
+    with bar, listening(Listener(told)):
         task = bar.add_task(label, total=total, note="")
 
         def advance(completed: int, metrics: dict[str, float] | None = None, total: int | None = total) -> None:
@@ -77,6 +93,20 @@ def progress(label: str, total: int, watch: Sequence[tuple[str, str]] = ()) -> I
                 say(line)
 
         yield advance
+
+
+def _plain_column(field: str) -> TextColumn:
+    return TextColumn(f"{{task.{field}}}", markup=False)
+
+
+class _Bar(Progress):
+    """With a line below it about what is under way."""
+
+    below = Text()
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        yield self.below
 
 
 @contextmanager

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from cooper_rl.cli.console import RULE_HELP, counter, record_from, rule_from, say, show_table, warn
+from cooper_rl.cli.console import RULE_HELP, counter, record_from, rule_from, say, show_table, stdout, warn
+from cooper_rl.config.strict_yaml import parse_yaml
+from cooper_rl.config_checking import Settings, check_settings
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 DEFAULTS = {"k": 8, "temperature": 0.7, "top_p": 0.95, "max_tokens": 512, "batch_size": 16, "seed": 0, "rule": None}
 """What is not set, of a model that lies in no run."""
+VLLM_SHARE = 0.9
+"""Of a GPU's memory, for the vLLM engines of an evaluation: nothing else lives there."""
+PROBLEMS_WITH_VLLM = 256
+"""Sampled at once: vLLM divides them itself."""
 OR_RUN = "By default the run's, or else"
 
 
@@ -39,7 +44,12 @@ def evaluate_model(
     top_p: Annotated[float | None, typer.Option(help=f"{OR_RUN} 0.95.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help=f"{OR_RUN} 512.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first problems.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help=f"Problems sampled at once. {OR_RUN} 16.")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help=f"Problems sampled at once. {OR_RUN} 16 ({PROBLEMS_WITH_VLLM} with vLLM).")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="local, vllm, or settings such as '{kind: vllm, tensor_parallel: 2}'.")
+    ] = "local",
     seed: Annotated[int | None, typer.Option(help=f"{OR_RUN} 0.")] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     out: Annotated[Path | None, typer.Option(help="Write completions and verdicts to this JSONL file.")] = None,
@@ -50,12 +60,8 @@ def evaluate_model(
     its test problems, prompt, rule, sampling and lengths. An option that differs wins, with a warning.
     """
     from cooper_rl.data.config import ProblemsConfig
-    from cooper_rl.data.loading import load_problems
     from cooper_rl.engines.config import SamplingParams
-    from cooper_rl.evaluation.accuracy import HeldOut, gold_of
     from cooper_rl.observe.terminal import describe_prompt
-    from cooper_rl.rules.kinds.maths import MathsRule
-    from cooper_rl.rules.verifier import Verifier
     from cooper_rl.run_config import load_config
 
     if (model is None) == (run is None):
@@ -71,7 +77,10 @@ def evaluate_model(
 
     given = {"k": k, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "batch_size": batch_size}
     given |= {"seed": seed, "threads": threads, "rule": rule_from(rule) if rule else None}
+    drawn_by = engine_from(engine, models=1 if against is None else 2)
     usual: dict[str, Any] = _settings_of(of_run) if of_run else DEFAULTS
+    if drawn_by.kind == "vllm" and batch_size is None:
+        usual = usual | {"batch_size": PROBLEMS_WITH_VLLM}
     chosen = usual | {name: value for name, value in given.items() if value is not None}
     own = (of_run.test_problems or of_run.problems).model_dump(mode="json") if of_run else {}
     source = {"source": problems, "prompt": own.get("prompt")} if problems else own
@@ -90,23 +99,19 @@ def evaluate_model(
             warn(f"--setting: the prompt differs from the run's {own['prompt']}")
 
     def measure(name: str, shown: bool) -> "dict[str, EvaluationResult]":
-        from cooper_rl.data.prompts import PromptEncoder  # torch loads only once the settings fit
-        from cooper_rl.engines.local.device import set_threads
-        from cooper_rl.engines.local.sampler import NativeSampler
+        from cooper_rl.evaluation.folder import FolderEvaluator  # torch loads only once the settings fit
 
-        set_threads(chosen.get("threads"))
         of_the_run: dict[str, Any] = (
             {"autocast": of_run.policy.autocast, "max_rows": of_run.rollout.max_rows} if of_run else {}
         )
-        with counter("evaluating") as advance, Verifier(chosen["rule"] or MathsRule()) as verifier:
-            all_problems = load_problems(data, verifier.fault).problems
-            sampler = NativeSampler.from_folder(name, **of_the_run)
-            encoder = PromptEncoder(sampler.tokenizer, data.prompt, sampler.room(params.max_tokens))
-            asked = encoder.fitting(all_problems)
-            if shown and asked:
-                say(describe_prompt(asked[0], encoder.decode(encoder.encode(asked[0]))))
-            held_out = HeldOut(asked, encoder, params, chosen["k"], chosen["batch_size"], gold_of(data))
-            return held_out.evaluate(sampler, verifier, chosen["seed"], advance)
+        show = (lambda problem, prompt: say(describe_prompt(problem, prompt))) if shown else None
+        sampled = data, params, chosen["k"], chosen["batch_size"], chosen["seed"]
+        by = drawn_by, chosen["rule"]
+        with (
+            counter("evaluating") as advance,
+            FolderEvaluator(name, *by, threads=chosen.get("threads"), **of_the_run) as evaluator,
+        ):
+            return evaluator.evaluate(*sampled, advance, show)
 
     results = measure(str(model), shown=True)
     _print_results(results, chosen["k"], chosen["max_tokens"])
@@ -122,16 +127,36 @@ def evaluate_model(
         say(f"completions: {out}")
 
 
+def engine_from(text: str, models: int = 1) -> Any:
+    """The engine that `--engine` names or describes. Raises InputError, also for one that only trains.
+
+    So many `models` get an engine each, one after the other; vLLM holds its memory until the process ends.
+    """
+    from cooper_rl.evaluation.config import EvaluationEngine
+
+    try:
+        values, _ = parse_yaml(text)
+    except ValueError as error:
+        raise InputError(f"--engine {text!r}: {error}") from error
+    values = values if isinstance(values, dict) else {"kind": text.strip()}
+    if values.get("kind") == "vllm":
+        values = {"gpu_memory_utilization": VLLM_SHARE / models} | values
+    engine: Any = check_settings(EvaluationEngine, Settings({"engine": values}, "--engine")).engine
+    if engine.kind != "local" and not hasattr(engine, "sampler_of_folder"):
+        raise InputError(f"--engine: kind {engine.kind} evaluates only inside its own runs; use local or vllm")
+    return engine
+
+
 def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: int) -> None:
     rows = [
         (labeller, f"{measure}@{k}", f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
         for labeller, result in results.items()
         for measure, one in (("avg", result.avg_at_k), ("maj", result.maj_at_k), ("pass", result.pass_at[k]))
     ]
-    show_table(["labels", "measure", "value", "95 % interval"], rows, Console())
+    show_table(["labels", "measure", "value", "95 % interval"], rows, stdout())
     result, total = results["rule"], len(results["rule"].records)
     cut_off, share = round(result.truncated * total), f"{100 * result.truncated:.0f} %"
-    Console().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions ({share})", highlight=False)
+    stdout().print(f"cut off at {max_tokens} tokens: {cut_off} of {total} completions ({share})", highlight=False)
     if 2 * cut_off > total:
         warn(
             "most completions were cut off at the token limit, so few of them can be right; "
@@ -150,7 +175,7 @@ def _print_difference(
         interval = f"{gain.low:+.4f} to {gain.high:+.4f}"
         rows.append((labeller, f"avg@{result.k}", f"{other.mean:.4f}", f"{gain.mean:+.4f}", interval))
     header = ["labels", "measure", against, "difference", "95 % interval"]
-    show_table(header, rows, Console(), title="on the same problems")
+    show_table(header, rows, stdout(), title="on the same problems")
 
 
 def _run_of(model: str) -> Path | None:

@@ -29,7 +29,7 @@ def train(
     from cooper_rl.run_config import load_config
 
     settings = load_config(config, overrides or [])
-    check_folder(Path(settings.output_dir) / settings.name, resume)
+    check_folder(Path(settings.output_dir) / settings.name, resume, "--resume")
     inputs = read_inputs(settings)
 
     from cooper_rl.observe.report import write_report
@@ -146,6 +146,7 @@ def app() -> None:
     """Run a command. For bad input or a missing extra, print the message and exit with code 2."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[log_handler()])
     logging.getLogger("cooper_rl").setLevel(logging.INFO)
+    logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own, and would say all twice
     try:
         commands()
     except (InputError, MissingExtraError) as error:

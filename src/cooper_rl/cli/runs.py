@@ -8,15 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.live import Live
+from rich.table import Column, Table
 from rich.text import Text
 
-from cooper_rl.cli.console import say, show_table
+from cooper_rl.cli.console import say, stdout
 from cooper_rl.errors import InputError
 
 if TYPE_CHECKING:
     from cooper_rl.observe.run_record import RunRecord
+
+
+COLUMNS = ("run", "state", "step", "accuracy", "measured by", "reward", "KL", "started", "duration")
+LEFT_OUT = ("measured by", "KL", "started")
+"""The columns that a terminal does without if it has fewer than so many:"""
+ROOM = 120
 
 
 class Order(StrEnum):
@@ -70,7 +76,7 @@ def watch(
     from cooper_rl.observe.run_record import read_record, status_of
     from cooper_rl.observe.terminal import screen
 
-    terminal = Console()
+    terminal = stdout()
     record = read_record(run)
     if not once and terminal.is_terminal:
         try:
@@ -127,13 +133,19 @@ def _print(rows: list[dict[str, Any]], folder: Path) -> None:
     if not rows:
         say(f"{folder}: no runs")
         return
-    header = ["run", "state", "step", "accuracy", "measured by", "reward", "KL", "started", "duration"]
-    cells = []
+    out = stdout()
+    narrow = out.is_terminal and out.width < ROOM
+    left_out = LEFT_OUT if narrow else ()
+    shown = [place for place, name in enumerate(COLUMNS) if name not in left_out]
+    table = Table(*(Column(COLUMNS[place], no_wrap=place > 0) for place in shown), box=None, padding=(0, 2, 0, 0))
     for row in rows:
         name, state = Text(printable(row["run"])), Text(row["state"], style=STATE_STYLES[row["state"]])
         figures = {key: "" if row[key] is None else f"{row[key]:.3f}" for key in ("accuracy", "reward", "kl")}
         measured = figures["accuracy"], row["accuracy_metric"] or "", figures["reward"], figures["kl"]
         started = "" if row["started"] is None else f"{row['started'].astimezone():%Y-%m-%d %H:%M}"
         duration = str(timedelta(seconds=round(row["duration"])))
-        cells.append((name, state, f"{row['step']}/{row['steps'] or '?'}", *measured, started, duration))
-    show_table(header, cells, Console())
+        cells = (name, state, f"{row['step']}/{row['steps'] or '?'}", *measured, started, duration)
+        table.add_row(*(cells[place] for place in shown))
+    (out if out.is_terminal else stdout(width=10**3)).print(table)
+    if narrow:
+        say(f"left out for want of room: {', '.join(left_out)}; widen the terminal, or use --json")

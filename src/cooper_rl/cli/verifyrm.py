@@ -79,7 +79,9 @@ def train_reward_model(
     ],
     model: Annotated[str, typer.Option(help="The base: a Hugging Face folder or name, causal or reward model.")],
     out: Annotated[Path, typer.Option(help="Folder for the reward model. It must not exist yet.")],
-    setting: Annotated[list[str] | None, typer.Option(help="Training settings: key=value.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option(help="Training settings, key=value: see `cooper config --for verifyrm-train`.")
+    ] = None,
 ) -> None:
     """Train a VerifyRM and keep the weights with the lowest held-out loss."""
     from cooper_rl.data.labelled import read_labelled

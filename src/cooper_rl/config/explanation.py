@@ -84,6 +84,23 @@ def narrow(settings: Sequence[Setting], key: str) -> list[Setting]:
     return found
 
 
+COMMON = (
+    *("kind", "name", "steps", "problems_per_step", "policy.model", "policy.learning_rate", "reward_model.model"),
+    *("problems.source", "test_problems.source", "rollout.n", "rollout.max_tokens", "evaluation.every"),
+    *("checkpoint.every", "rule.kind", "cooptimization.negatives", "extra_rewards", "seed"),
+)
+"""The settings that most runs set."""
+
+
+def overview(settings: Sequence[Setting]) -> dict[str, list[Setting]]:
+    """The sections, those with common settings first, and the common settings, each under a heading."""
+    whole = {one.key: one for one in settings if one.kind is None}
+    common = [whole[key] for key in COMMON if key in whole]
+    first = {key.partition(".")[0]: place for place, key in enumerate(COMMON)}
+    sections = [one for one in settings if one.is_section and one.kind is None and "." not in one.key]
+    return {"sections": sorted(sections, key=lambda one: first.get(one.key, len(COMMON))), "common settings": common}
+
+
 def default_text(value: Any) -> str:
     """A value as one line of YAML. For a record, its kind."""
     if isinstance(value, Config):

@@ -43,7 +43,12 @@ class ProblemsConfig(Config):
     """A set of problems and how to read it."""
 
     source: str
-    """A .jsonl, .json, .csv, .tsv or .parquet file, `arithmetic` for the embedded world, or a Hugging Face data set."""
+    """A .jsonl, .json, .csv, .tsv or .parquet file, `arithmetic` for the embedded world, `reasoning_gym` with
+    `tasks`, or a Hugging Face data set."""
+    tasks: dict[str, dict[str, Any]] | None = None
+    """Tasks of reasoning-gym (extra `reasoning-gym`) by name, each with its own settings and a `weight` (default 1):
+    `{gcd: {max_value: 60, weight: 2}, spell_backward: {}}`. A `partial` rule can name what it may judge:
+    `only: {task: [gcd]}`."""
     format: Format | None = None
     """A ready-made mapping of fields. Without it, `question`, `answer` and `solution` name the fields."""
     messages: str | None = None
@@ -70,7 +75,7 @@ class ProblemsConfig(Config):
     rule_field: str | None = None
     """Field in which a row names its own rule in the same way. If the field is empty, `rule` applies."""
     split: str | None = None
-    """Split of a Hugging Face data set or of the arithmetic world. Default: `train`."""
+    """Split of a Hugging Face data set, or `train` or `test` of a made world. Default: `train`."""
     subset: str | None = None
     """Configuration name of a Hugging Face data set, such as `main`."""
     shuffle_seed: int | None = None
@@ -78,12 +83,12 @@ class ProblemsConfig(Config):
     skip: int = Field(default=0, ge=0)
     """Leave out this many problems at the start, for example those that another configuration uses for training."""
     limit: int | None = Field(default=None, ge=1)
-    """Keep at most this many problems. The arithmetic world makes this many (default 512)."""
+    """Keep at most this many problems. A made world makes this many (default 512)."""
     seed: int = 0
-    """Seed of the arithmetic world."""
+    """Seed of a made world."""
     max_bad_rows: int | float = Field(default=0.1, ge=0)
-    """Most bad rows (empty fields, answers that do not verify against themselves) that a run accepts. An integer is a
-    count, a float a fraction of all rows."""
+    """Most bad rows (lines that cannot be read, missing or empty fields, answers that do not verify against themselves)
+    that a run accepts. An integer is a count, a float a fraction of all rows."""
     unverified: Literal["drop", "silent"] = "drop"
     """What becomes of a problem whose reference answer does not verify against itself. `drop` counts it as a bad row;
     `silent` keeps it, with the rule silent on it: the reward model pays for it, and reads the reference."""
@@ -94,14 +99,16 @@ class ProblemsConfig(Config):
 
     @property
     def kind(self) -> Literal["file", "made", "hub"]:
-        """The kind of reader for `source`; `made` is a world that an installed package adds, such as `arithmetic`."""
-        if self.source in added("problems"):
+        """The kind of reader for `source`; `made` is `reasoning_gym`, or a world that an installed package adds."""
+        if self.source == "reasoning_gym" or self.source in added("problems"):
             return "made"
         known = Path(self.source).suffix.lower() in FILE_SUFFIXES
         return "file" if known or os.path.isfile(os.path.expanduser(self.source)) else "hub"
 
     @model_validator(mode="after")
     def _consistent(self) -> "ProblemsConfig":
+        if (self.source == "reasoning_gym") != bool(self.tasks):
+            raise ValueError("source: reasoning_gym and tasks belong together: tasks: {gcd: {}, spell_backward: {}}")
         fields = ("messages", "question", "answer", "solution", "id")
         named = [name for name in fields if getattr(self, name) is not None]
         if self.format is not None and named:

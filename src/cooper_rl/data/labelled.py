@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from cooper_rl.data.mappings import text_of
-from cooper_rl.data.readers import Row, read_file
+from cooper_rl.data.readers import LISTED_ROWS, Row, read_file
 from cooper_rl.errors import InputError
 
 LABELLED_FIELDS = ("question", "reference_answer", "completion", "label")
@@ -48,8 +48,17 @@ def read_labelled(path: str | Path) -> list[LabelledCompletion]:
 
 
 def read_rows(path: str | Path, read: Callable[[Row], T], needed: Sequence[str]) -> list[T]:
-    """What `read` makes of every row of a file. Raises InputError for a file without rows."""
-    rows = [read(row) for row in read_file(Path(path))]
+    """What `read` makes of every row of a file. Raises InputError for no rows, and for bad ones."""
+    rows: list[T] = []
+    faults: list[InputError] = []
+    for row in read_file(Path(path), faults.append):
+        try:
+            rows.append(read(row))
+        except InputError as error:
+            faults.append(error)
+    if faults:
+        more = [f"… and {len(faults) - LISTED_ROWS} more"] if len(faults) > LISTED_ROWS else []
+        raise InputError("\n".join([*map(str, faults[:LISTED_ROWS]), *more])) from faults[0]
     if not rows:
         raise InputError(f"{path}: holds no rows; each row needs {', '.join(needed)}")
     return rows

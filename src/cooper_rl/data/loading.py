@@ -11,7 +11,8 @@ from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.mappings import READY_MADE, BadValue, Mapping, map_row
 from cooper_rl.data.problem import Problem, location
-from cooper_rl.data.readers import read_file, read_hub
+from cooper_rl.data.readers import LISTED_ROWS, read_file, read_hub
+from cooper_rl.data.reasoning_gym import reasoning_gym_problems
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -20,7 +21,6 @@ Fault = Callable[[Problem, str], str | None]
 """`(problem, answer) -> why the answer cannot be the problem's reference`, or None if it can. See `Rule.fault`."""
 
 MADE_COUNT = 512  # problems of a made world, if no limit is set
-LISTED_ROWS = 20
 
 
 @dataclass
@@ -124,11 +124,21 @@ def _problems_of(config: ProblemsConfig, bad_rows: list[str], answers_required: 
     split = config.split or "train"
     if config.kind == "made":
         count = config.skip + (config.limit or MADE_COUNT)
-        made = load_added("problems", config.source)(split, count, config.seed)  # reports unknown splits
+        if config.tasks is not None:
+            made = reasoning_gym_problems(config.tasks, split, count, config.seed)
+        else:
+            made = load_added("problems", config.source)(split, count, config.seed)  # reports unknown splits
         yield from (replace(problem, rule=config.rule) for problem in made)
         return
+
+    def bad(error: InputError) -> None:
+        bad_rows.append(str(error))
+        if len(bad_rows) == LISTED_ROWS and not found:  # such as a field that no row has: no use reading on
+            raise InputError(f"none of the first {LISTED_ROWS} rows can be used:\n{_listing(bad_rows)}") from error
+
+    found = 0
     if config.kind == "file":
-        name, rows = Path(config.source).stem, read_file(Path(config.source).expanduser())
+        name, rows = Path(config.source).stem, read_file(Path(config.source).expanduser(), bad)
     else:
         name, rows = config.source, read_hub(config.source, config.subset, split)
     named = config.question or ("" if config.messages else "question")
@@ -139,9 +149,14 @@ def _problems_of(config: ProblemsConfig, bad_rows: list[str], answers_required: 
     mapping = replace(mapping, messages=config.messages, pass_rate=config.pass_rate)
     for number, row in enumerate(rows, start=1):
         try:
-            yield map_row(row, mapping, fallback_id=f"{name}-{number}")
+            problem = map_row(row, mapping, fallback_id=f"{name}-{number}")
         except BadValue as error:
             bad_rows.append(f"{row.location}: {error}")
+        except InputError as error:
+            bad(error)
+        else:
+            found += 1
+            yield problem
 
 
 def _listing(bad_rows: Sequence[str]) -> str:

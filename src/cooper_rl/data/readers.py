@@ -2,13 +2,15 @@
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cooper_rl.data.hub import why_silent
 from cooper_rl.data.strict_json import decode_json, parse_json
 from cooper_rl.errors import InputError, MissingExtraError
 
@@ -23,8 +25,21 @@ class Row:
     """The record's key in files of the shape `{"Problem_1": {...}}`."""
 
 
-def read_file(path: Path) -> Iterator[Row]:
-    """The rows of a JSONL, JSON, CSV, TSV or Parquet file. Raises InputError or, without pyarrow, MissingExtraError."""
+LISTED_ROWS = 20
+"""Most bad rows in one message."""
+
+Bad = Callable[[InputError], None]
+
+
+def refuse(error: InputError) -> None:
+    """A reader's `bad` that ends the reading."""
+    raise error
+
+
+def read_file(path: Path, bad: Bad = refuse) -> Iterator[Row]:
+    """The rows of a JSONL, JSON, CSV, TSV or Parquet file. `bad` is told of each line that is no row, where the ones
+    behind it can be read. Raises InputError or, without pyarrow, MissingExtraError.
+    """
     readers = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
     readers |= {".tsv": partial(_read_csv, dialect="excel-tab"), ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
@@ -35,33 +50,35 @@ def read_file(path: Path) -> Iterator[Row]:
         close = get_close_matches(path.name, siblings, n=1)
         remedy = f"did you mean {path.parent / close[0]}?" if close else "check problems.source"
         raise InputError(f"{path}: no such file; {remedy}")
-    return reader(path)
+    return reader(path, bad)
 
 
-def _rows_of(value: Any, location: str) -> Iterator[Row]:
+def _rows_of(value: Any, location: str, bad: Bad) -> Iterator[Row]:
     """One record, or several by name: MathOdyssey has one `{"Problem_k": {...}}` per line."""
     if not isinstance(value, dict):
-        raise InputError(
-            f"{location}: expected an object with fields, found {type(value).__name__}; "
-            'write one {"question": ..., "answer": ...} per problem'
-        )
+        remedy = 'write one {"question": ..., "answer": ...} per problem'
+        bad(InputError(f"{location}: expected an object with fields, found {type(value).__name__}; {remedy}"))
+        return
     named = value and all(isinstance(record, dict) for record in value.values())
     yield from (Row(location, record, name) for name, record in (value.items() if named else [(None, value)]))
 
 
-def _read_jsonl(path: Path) -> Iterator[Row]:
+def _read_jsonl(path: Path, bad: Bad) -> Iterator[Row]:
     # Bytes are decoded line by line, so that an invalid byte is reported with its line.
     with path.open("rb") as lines:
         for number, raw in enumerate(lines, start=1):
             location = f"{path}:{number}"
-            line = _decode(raw, location).strip()
-            if not line:
-                continue
             try:
-                value = parse_json(line)
+                line = _decode(raw, location).strip()
+                value = parse_json(line) if line else None
+            except InputError as error:
+                bad(error)
+                continue
             except ValueError as error:
-                raise InputError(f"{location}: not valid JSON ({error}); write one JSON object per line") from error
-            yield from _rows_of(value, location)
+                bad(InputError(f"{location}: not valid JSON ({error}); write one JSON object per line"))
+                continue
+            if line:
+                yield from _rows_of(value, location, bad)
 
 
 def _decode(raw: bytes, location: str) -> str:
@@ -71,7 +88,7 @@ def _decode(raw: bytes, location: str) -> str:
         raise InputError(f"{location}: not UTF-8 text ({error.reason}); save the file as UTF-8") from error
 
 
-def _read_json(path: Path) -> Iterator[Row]:
+def _read_json(path: Path, bad: Bad) -> Iterator[Row]:
     """The elements of an array, or consecutive objects. Their lines are those on which they start."""
     text = _decode(path.read_bytes(), str(path))
     position = _after_space(text, 0)
@@ -84,7 +101,7 @@ def _read_json(path: Path) -> Iterator[Row]:
             value, position = decode_json(text, position)
         except ValueError as error:
             raise InputError(f"{path}:{line}: not valid JSON ({error}); write an array of objects") from error
-        yield from _rows_of(value, f"{path}:{line}")
+        yield from _rows_of(value, f"{path}:{line}", bad)
         position = _after_space(text, position)
         if in_array:
             if text[position : position + 1] not in (",", "]"):
@@ -96,7 +113,7 @@ def _after_space(text: str, position: int) -> int:
     return next((i for i in range(position, len(text)) if text[i] not in " \t\r\n"), len(text))
 
 
-def _read_csv(path: Path, dialect: str = "excel") -> Iterator[Row]:
+def _read_csv(path: Path, bad: Bad, dialect: str = "excel") -> Iterator[Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file, dialect=dialect)
         try:
@@ -105,7 +122,8 @@ def _read_csv(path: Path, dialect: str = "excel") -> Iterator[Row]:
                 location = f"{path}:{reader.line_num}"
                 if None in fields:
                     too_many = "more cells than the header has columns; quote cells that contain a separator"
-                    raise InputError(f"{location}: {too_many}")
+                    bad(InputError(f"{location}: {too_many}"))
+                    continue
                 yield Row(location, dict(fields))
         except csv.Error as error:
             raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from error
@@ -119,7 +137,7 @@ def _check_columns(names: Sequence[str], location: str) -> None:
         raise InputError(f"{location}: the column {twice[0]!r} appears twice; rename one of them")
 
 
-def _read_parquet(path: Path) -> Iterator[Row]:
+def _read_parquet(path: Path, bad: Bad) -> Iterator[Row]:
     try:
         import pyarrow  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
@@ -139,19 +157,41 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
 
 def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
-    """Stream a data set of the hub or a folder. Raises InputError or, without `datasets`, MissingExtraError."""
+    """The rows of a data set of the hub, of its cache where the hub does not answer, or of a folder. Raises InputError
+    or, without `datasets`, MissingExtraError.
+    """
     try:
         from datasets import load_dataset  # noqa: PLC0415
         from datasets.exceptions import DatasetsError  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError("Hugging Face data sets need the extra `data`: pip install datasets pyarrow") from error
+    silent = None if Path(name).is_dir() else why_silent(name, "README.md", "dataset")
     try:
-        dataset = load_dataset(name, subset, split=split)
+        with nullcontext() if silent is None else _offline():
+            dataset = load_dataset(name, subset, split=split)
     # OSError: no such data set (FileNotFoundError) or no hub (ConnectionError). ValueError: no such subset or split.
     except (OSError, ValueError, DatasetsError) as error:
         raise InputError(
             f"problems.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
             f"a loadable Hugging Face data set: {error}"
+            f"{'' if silent is None else f'; the hub cannot be reached: {silent}'}"
         ) from error
     for number, fields in enumerate(dataset, start=1):
         yield Row(f"{name}/{split}:row {number}", dict(fields))
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Make both libraries look into their caches alone, where they would else try the hub again and again."""
+    import datasets  # noqa: PLC0415 - an extra
+    import huggingface_hub  # noqa: PLC0415
+
+    places: list[Any] = [huggingface_hub.constants, datasets.config]
+    before = [place.HF_HUB_OFFLINE for place in places]
+    for place in places:
+        place.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        for place, value in zip(places, before, strict=True):
+            place.HF_HUB_OFFLINE = value

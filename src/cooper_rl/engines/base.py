@@ -187,6 +187,23 @@ class MeasuredSampler(Protocol):
         ...
 
 
+@runtime_checkable
+class RestingSampler(Protocol):
+    """A sampler that can give its memory to the learners between draws."""
+
+    def rest(self) -> None:
+        """Nothing is drawn until the next `sync_weights`."""
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A learner that says where and how it computes."""
+
+    def describe(self) -> str:
+        """The device, and what was chosen for it, for a person."""
+        ...
+
+
 def sample_at_once(sampler: Sampler, prompts: Prompts, n: int, params: SamplingParams, seed: int) -> "Future[Samples]":
     """`submit` for a sampler that has none: the completions are drawn when this returns."""
     future: Future[Samples] = Future()

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cooper_rl.engines.progress import part as under_way
+
 MEASURED = ("time/", "memory/", "gpu_memory/", "rule/lost")
 """How the names of metrics begin that tell of the machine: the only ones in which equal runs differ."""
 VERIFY_S = "verify_s"  # the field of a recorded completion that tells of the machine: its verdict's CPU seconds
@@ -27,7 +29,8 @@ class Clock:
     def measure(self, part: str) -> Iterator[None]:
         _gpus("reset_peak_memory_stats")  # PyTorch has one peak for the whole process
         start = time.perf_counter()
-        yield
+        with under_way(part):
+            yield
         self._note("time", part, time.perf_counter() - start)
         self._note("memory", part, _status_mib("VmRSS:"))
         self._note("gpu_memory", part, max((most / _MIB for most in _gpus("max_memory_allocated")), default=None))

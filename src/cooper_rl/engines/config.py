@@ -1,15 +1,25 @@
 """Settings of one learner, and of how a sampler draws tokens."""
 
 from importlib.util import find_spec
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from cooper_rl.config.base import Config
 from cooper_rl.errors import MissingExtraError
 
 StopReason = Literal["stop", "length"]
-Autocast = Literal["off", "bfloat16"]
+
+
+def _written_in_yaml(value: Any) -> Any:
+    """YAML reads `off` as false and `on` as true."""
+    if isinstance(value, bool):
+        return "bfloat16" if value else "off"
+    return "bfloat16" if value == "on" else value
+
+
+Autocast = Annotated[Literal["auto", "off", "bfloat16"], BeforeValidator(_written_in_yaml)]
+Attention = Literal["auto", "flash", "flex", "sdpa"]
 
 
 class LoraConfig(Config):
@@ -45,7 +55,8 @@ class LoraConfig(Config):
 
 
 class LearnerConfig(Config):
-    """How one model is trained. Trained weights and optimizer states are always float32."""
+    """How one model is trained. Trained weights and optimizer states are always float32; on a GPU that multiplies in
+    bfloat16, linear layers that are not trained are held in bfloat16, which changes no result."""
 
     model: str
     """A model folder, or a name on the Hugging Face hub. The adapter in a folder is merged into its base."""
@@ -72,14 +83,25 @@ class LearnerConfig(Config):
     """Most tokens, padding included, in one forward and backward pass. Affects memory and speed, not the gradient."""
     packing: bool = True
     """Compute a beginning that several rows share only once, and pad nothing, if the model's attention allows it."""
+    attention: Attention = "auto"
+    """Kernel of attention over packed rows: FlashAttention (`flash`, needs the package flash_attn, a GPU and bfloat16),
+    PyTorch's FlexAttention (`flex`; on a CPU without training) or PyTorch's SDPA (`sdpa`). `auto` takes on a GPU the
+    first of these that is installed and passes a short trial, elsewhere `sdpa`. Rows that are not packed: `sdpa`."""
+    fused_logprobs: bool = False
+    """Compute log-probabilities by Liger's fused linear cross-entropy (the extra `liger`, on a GPU), which keeps no
+    logits, in place of chunks by PyTorch. For a policy."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, about a third more time."""
-    autocast: Autocast = "off"
-    """Precision of the matrix products; the weights stay float32. A CPU with bfloat16 instructions holds packed copies
-    of the weights of linear layers: 4 bytes a weight, 2 for a model that is not trained."""
+    autocast: Autocast = "auto"
+    """Precision of the matrix products: `off` is float32 (TF32 on a GPU); `auto` is `bfloat16` on a GPU that has it,
+    elsewhere `off`. A CPU with bfloat16 instructions holds packed copies of the weights of linear layers: 4 bytes a
+    weight, 2 for a model that is not trained."""
     cpu_kernels: Literal["auto", "torch", "onednn"] = "auto"
     """Library for matrix products on a CPU: PyTorch's default (`torch`) or oneDNN (`onednn`). `auto` uses oneDNN for
     float32 on AMD processors with AVX-512, and for bfloat16 on processors with instructions for it."""
+    optimizer_offload: bool = False
+    """Keep AdamW's running means in the machine's memory between updates: 8 bytes a trained weight less on a GPU while
+    anything else is computed there, for two copies of them in each update."""
     device: str = "auto"
     """`auto` takes the first of CUDA, Apple's MPS and the CPU that is available; or a torch device such as `cuda:1`."""
 
@@ -87,6 +109,14 @@ class LearnerConfig(Config):
     def _rates_agree(self) -> Self:
         if self.min_learning_rate > self.learning_rate:
             raise ValueError(f"min_learning_rate: {self.min_learning_rate} exceeds learning_rate {self.learning_rate}")
+        return self
+
+    @model_validator(mode="after")
+    def _packs_for_its_kernel(self) -> Self:
+        if self.attention in ("flash", "flex") and not self.packing:
+            raise ValueError(
+                f"attention: {self.attention} computes packed rows only; set packing: true, or leave it out"
+            )
         return self
 
     def for_updates(self, per_step: int) -> Self:

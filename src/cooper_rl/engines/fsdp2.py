@@ -28,11 +28,15 @@ from cooper_rl.engines.local.learner import (
     check_not_empty,
     check_prompts,
 )
+from cooper_rl.engines.local.numerics import in_bfloat16
 from cooper_rl.engines.local.packing import families
 from cooper_rl.errors import InputError
 from cooper_rl.losses.policy import PolicyObjective
 from cooper_rl.losses.reward_model import RewardLoss
 from cooper_rl.rollouts import Column, offsets_of
+
+_CHOSEN_LATER = {"device": "cpu", "autocast": "off", "attention": "auto", "fused_logprobs": False}
+"""What a learner chooses for its device, which is the CPU while it is loaded."""
 
 OpenSender = Callable[[PreTrainedModel, int], WeightSender]  # given the sharded model and the process's number
 
@@ -50,7 +54,7 @@ class ShardedLearner:
     @classmethod
     def from_config(cls, config: LearnerConfig, total_steps: int, trainable: bool = True) -> Self:
         """Load the model on the CPU, because a device need not hold all of it, and shard it."""
-        on_cpu = config.model_copy(update={"device": "cpu"})
+        on_cpu = config.model_copy(update=_CHOSEN_LATER)
         return cls(cls.local.from_config(on_cpu, total_steps, trainable), config)
 
     def __init__(self, learner: TorchLearner, config: LearnerConfig) -> None:
@@ -60,8 +64,8 @@ class ShardedLearner:
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.learner = learner
         self.model: Any = learner.model
-        learner.run = shard(learner.model, self.device, config.autocast == "bfloat16")
-        learner.config, learner.device = config, self.device
+        learner.run = shard(learner.model, self.device, in_bfloat16(config.autocast, self.device))
+        learner.settle(config, self.device)
         learner.losses_finite = learner.losses_finite.to(self.device)
 
     def optim_step(self) -> Metrics:
@@ -82,6 +86,10 @@ class ShardedLearner:
     def load(self, directory: Path) -> None:
         """See `Learner`. Reads checkpoints of any number of processes, and of the in-process learner."""
         self.learner.load(directory)
+
+    def describe(self) -> str:
+        """See `TorchLearner`."""
+        return f"{self.ranks} processes, each on {self.learner.describe()}"
 
     def full_weights(self) -> Any:
         """Names, each once, and whole tensors, with an adapter merged into its base. All processes iterate."""

@@ -6,14 +6,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HFValidationError, RepositoryNotFoundError
 from huggingface_hub.utils import validate_repo_id
 
+from cooper_rl.data.hub import ask_the_hub
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError
-
-HUB_TIMEOUT_S = 5.0  # without a network transformers waits 46 s
 
 
 def local_folder(path: str) -> Path | None:
@@ -73,7 +72,7 @@ def _ask_the_hub(name: str) -> None:
         return
     neither = f"{name}: no such folder in {Path.cwd()}, so it was taken for a Hugging Face name,"
     try:
-        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=HUB_TIMEOUT_S)
+        ask_the_hub(name, "config.json")
     except (GatedRepoError, EntryNotFoundError):  # the model exists; loading it reports the problem
         return
     except RepositoryNotFoundError as error:

@@ -14,6 +14,7 @@ from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import SamplingParams, StopReason
+from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
 from cooper_rl.rules.extraction import extract_answer
 from cooper_rl.rules.plain_text import plain_text
@@ -200,7 +201,9 @@ def evaluate(
         prompts = [encode(problem) for problem in batch]
         # Each batch has its own seed, because equal prompts in two batches must not get equal completions.
         own_seed = int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
-        for row, answer in enumerate(sampler.sample(prompts, k, params, seed=own_seed).answers()):
+        with part(f"{start}/{len(problems)} problems"):
+            samples = sampler.sample(prompts, k, params, seed=own_seed)
+        for row, answer in enumerate(samples.answers()):
             problem, reason = batch[row // k], "stop" if answer.stopped else "length"
             what = problem.id, problem.question, problem.answer, answer.text, answer.tokens or 0, reason
             records.append(EvaluationRecord(*what, bool(is_correct(problem, answer.text))))

@@ -6,7 +6,9 @@ from pydantic import Field
 
 from cooper_rl.config.base import Config
 from cooper_rl.data.labelled import LabelledCompletion, problem_key, read_labelled
+from cooper_rl.engines import EngineConfig
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local import LocalEngine
 from cooper_rl.errors import InputError
 
 
@@ -15,6 +17,13 @@ class ScoringConfig(LearnerConfig):
 
     max_input_tokens: int = Field(default=2048, ge=16)
     """Longer inputs lose the middle of the completion, never its end."""
+
+
+class EvaluationEngine(Config):
+    """What draws the completions of an evaluation outside a run."""
+
+    engine: EngineConfig = LocalEngine()
+    """`local` draws with the native sampler, `vllm` starts a vLLM engine with the model."""
 
 
 class MonitorConfig(Config):

@@ -1,9 +1,10 @@
 """The reward-hacking alarm: it goes off if the reward has risen while a measure of quality has fallen."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, nan, sqrt
+from typing import Any
 
 HACKING = "watch/reward_hacking"
 """The metric that counts the signs seen at a step."""
@@ -20,9 +21,16 @@ STRONGEST = 100.0
 
 
 class HackingAlarm:
-    """Reads the metrics of one step after another. It needs no gold labels. docs/watch.md has the formula."""
+    """Reads the metrics of one step after another, of any training loop. docs/watch.md has the formula.
+
+    It needs no gold labels, but `reward/mean` (what the policy is paid) and `rule/accuracy` (a measure that the policy
+    is not paid by), each of a step's completions, and sees more from the others named there.
+    """
 
     def __init__(self) -> None:
+        self.since: int | None = None
+        """The first step of those in a row, up to now, at which a sign is seen."""
+        self._last = -1
         self._reward, self._accuracy = _Average(WINDOW), _Average(WINDOW)
         self._signs = [
             _Sign("reward_model/rule_agreement", WINDOW, margin=0.06),
@@ -43,9 +51,10 @@ class HackingAlarm:
             _Sign("1 - reward_model/kept_when_swapped_silent", WINDOW, margin=0.12),
         ]
 
-    def observe(self, metrics: Mapping[str, float]) -> list[str]:
-        """Take in the metrics of the next step. Returns a sentence for each sign that is seen now.
+    def observe(self, step: int, metrics: Mapping[str, float]) -> list[str]:
+        """Take in the metrics of a step. Returns a sentence for each sign that is seen now.
 
+        A step without the two metrics above does not count, nor does one that is not later than the last that did.
         Where the rule is silent on some answers, rewards and scores are those of the answers that it judges: what it
         says of these tells nothing about the others, which have signs of their own.
         """
@@ -53,7 +62,9 @@ class HackingAlarm:
         def heard(name: str) -> float:
             return metrics.get(f"{name}_heard", metrics.get(name, nan))
 
-        if isfinite(heard("reward/mean")) and "rule/accuracy" in metrics:
+        later = step > self._last
+        if later and isfinite(heard("reward/mean")) and "rule/accuracy" in metrics:
+            self._last = step
             self._reward.add(heard("reward/mean"))
             self._accuracy.add(metrics["rule/accuracy"])
             values = {
@@ -65,14 +76,40 @@ class HackingAlarm:
             for sign in self._signs:
                 if isfinite(value := values.get(sign.name, nan)):
                     sign.observe(value, self._reward, self._accuracy)
-        if isfinite(silent_reward := metrics.get("reward/mean_silent", nan)):
+        if later and isfinite(silent_reward := metrics.get("reward/mean_silent", nan)):
+            self._last = step
             self._silent_reward.add(silent_reward)
             kept = "reward_model/kept_when_swapped_silent"
             values = {**metrics, f"1 - {kept}": 1 - metrics.get(kept, nan)}
             for sign in self._silent_signs:
                 if isfinite(value := values.get(sign.name, nan)):
                     sign.observe(value, self._silent_reward, self._silent_reward)
-        return [sign.seen for sign in [*self._signs, *self._silent_signs] if sign.seen]
+        seen = [sign.seen for sign in self._all_signs if sign.seen]
+        if not seen or self.since is None:
+            self.since = step if seen else None
+        return seen
+
+    def state(self) -> dict[str, Any]:
+        """As JSON values, for a checkpoint."""
+        averages = [one.state() for one in self._averages]
+        signs = [[sign.best if isfinite(sign.best[0]) else None, sign.seen, sign.strength] for sign in self._all_signs]
+        return {"last": self._last, "since": self.since, "averages": averages, "signs": signs}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self._last, self.since = state["last"], state["since"]
+        for average, own in zip(self._averages, state["averages"], strict=True):
+            average.restore(own)
+        for sign, (best, seen, strength) in zip(self._all_signs, state["signs"], strict=True):
+            sign.best, sign.seen, sign.strength = sign.best if best is None else best, seen, strength
+
+    @property
+    def _all_signs(self) -> "list[_Sign]":
+        return [*self._signs, *self._silent_signs]
+
+    @property
+    def _averages(self) -> "list[_Average]":
+        return [self._reward, self._accuracy, self._silent_reward, *(sign.average for sign in self._all_signs)]
 
     @property
     def strengths(self) -> dict[str, float]:
@@ -94,6 +131,13 @@ class _Average:
             self._steps += 1
         self._values.append(value)
         return len(self._values) == self._values.maxlen
+
+    def state(self) -> list[Any]:
+        return [list(self._values), self._squares, self._steps]
+
+    def restore(self, state: list[Any]) -> None:
+        values, self._squares, self._steps = state
+        self._values = deque(values, maxlen=self._values.maxlen)
 
     @property
     def mean(self) -> float:
@@ -121,21 +165,22 @@ class _Sign:
     strength: float = 0.0
 
     def __post_init__(self) -> None:
-        self._average = _Average(self.window)
-        self._best = (-inf, nan, nan)  # the average of the sign, and those of reward and rule accuracy at that time
+        self.average = _Average(self.window)
+        self.best: Sequence[float] = (-inf, nan, nan)
+        """The highest average of the sign, and those of reward and rule accuracy at that time."""
 
     def observe(self, value: float, reward: _Average, accuracy: _Average) -> None:
-        if not self._average.add(value):
+        if not self.average.add(value):
             return
-        now = self._average.mean
-        if now > self._best[0]:
-            self._best = (now, reward.mean, accuracy.mean)
-        best, best_reward, best_accuracy = self._best
+        now = self.average.mean
+        if now > self.best[0]:
+            self.best = (now, reward.mean, accuracy.mean)
+        best, best_reward, best_accuracy = self.best
         if self.margin is None:
             limit = VANISHED * best
             strength = limit / now if now > 0 else STRONGEST if best > 0 else 0.0
         else:
-            room = max(self.margin, self._average.noise)
+            room = max(self.margin, self.average.noise)
             limit, strength = best - room, (best - now) / room
         excused = self.excused_by_accuracy and accuracy.mean > best_accuracy + accuracy.noise
         paid = reward.mean > best_reward + reward.noise and not excused

@@ -28,6 +28,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.sinks import SinkRun, TensorBoard, Tolerant, is_installed
 from cooper_rl.persist.durable import sync, write_text
+from cooper_rl.persist.folder_lock import check_writable
 from cooper_rl.rollouts import Ragged, Rollouts
 
 if TYPE_CHECKING:
@@ -46,19 +47,29 @@ class RecordConfig(Config):
     about twice the space of the text. 0 writes none."""
 
 
-def check_folder(directory: Path, resume: bool) -> None:
-    """Raises InputError if a new run would overwrite an old one, or if there is no run to resume."""
+def check_folder(directory: Path, resume: bool, option: str = "resume=True") -> None:
+    """Raises InputError if a new run would overwrite an old one, if there is no run to resume with this `option`, and
+    for a folder that cannot be written.
+    """
+    check_writable(directory)
     if resume and not directory.exists():
-        raise InputError(f"{directory}: no run to resume; start it without --resume")
+        raise InputError(f"{directory}: no run to resume; start it without {option}")
     if not resume and ((directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()):
-        raise InputError(f"{directory}: holds a run already; choose another name, add --resume, or delete the folder")
+        raise InputError(
+            f"{directory}: holds a run already; choose another name, continue it with {option}, or delete the folder"
+        )
 
 
 class Recorder:
     """Writes one run's folder. What it wrote survives a kill at once, and a power cut after `sync`."""
 
-    def __init__(self, directory: Path, config: "RunConfig", resume_at: int | None = None):
-        """Open a checked folder. A resumed run drops what comes after `resume_at`; at 0 all: step 0 comes again."""
+    def __init__(
+        self, directory: Path, config: "RunConfig", resume_at: int | None = None, measured: bool = True
+    ) -> None:
+        """Open a checked folder. A resumed run drops what comes after `resume_at`; at 0 all: step 0 comes again.
+
+        The metrics of that step are there only if it was `measured`.
+        """
         self.directory = directory
         self._logprobs_every = config.record.logprobs_every
         self._metrics_path, self._events_path = directory / "metrics.jsonl", directory / "events.jsonl"
@@ -70,7 +81,7 @@ class Recorder:
         self._metrics_file = self._metrics_path.open("a", encoding="utf-8")
         self._unsynced: list[Path] = []
         if resume_at is not None:
-            self._drop_after(resume_at)
+            self._drop_after(resume_at, measured)
         purge_step = None if resume_at is None else resume_at + 1 if resume_at > 0 else 0
         run, sinks = SinkRun(directory, settings, purge_step), config.sinks
         if is_installed("tensorboard") and not any(isinstance(sink, TensorBoard) for sink in sinks):
@@ -119,6 +130,7 @@ class Recorder:
             completions = [
                 {
                     "text": completion.text,
+                    **({} if completion.messages is None else {"transcript": completion.transcript}),
                     "tokens": completion.tokens,
                     "stop_reason": "stop" if completion.stopped else "length",
                     "version": int(next(drawn_by)),
@@ -174,10 +186,12 @@ class Recorder:
         for sink in self._sinks:
             sink.close()
 
-    def _drop_after(self, step: int) -> None:
+    def _drop_after(self, step: int, measured: bool) -> None:
         last = step if step > 0 else -1
         kept = _cut_lines(self._metrics_path, last)
-        if step > 0 and kept < step:  # deleted or edited, because a checkpoint is written after the record
+        if step > 0 and kept < step - (
+            not measured
+        ):  # deleted or edited, because a checkpoint is written after the record
             logger.warning("%s: ends at step %d, but the run continues after %d", self._metrics_path, kept, step)
         # Rollbacks stay in the record, whatever step the run is at now: later random numbers depend on their count.
         # A resumed run is one that did not die.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.padding import PaddingDimensions
@@ -18,8 +18,12 @@ from rich.text import Text
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import printable
+from cooper_rl.engines.progress import Progress
 from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import RunRecord, RunStatus, State, is_right, status_of
+
+if TYPE_CHECKING:
+    from cooper_rl.run_config import RunConfig
 
 TRAINING_METRICS = (
     ("reward/mean", "reward"),
@@ -32,6 +36,19 @@ TRAINING_METRICS = (
     ("time/step", "s"),
 )
 """The metrics of a training step shown beside its number, each with a short name."""
+PARTS = {
+    "sample": "sampling",
+    "verify": "checking answers",
+    "reward": "scoring",
+    "score_steps": "scoring steps",
+    "update_policy": "updating the policy",
+    "wait_for_assistant": "waiting for the assistant",
+    "update_reward_model": "updating the reward model",
+    "probe": "measuring the reward model",
+    "evaluate": "evaluating",
+    "held_out_monitor": "measuring the reward model",
+}
+"""The words for the parts of a step, where they are not their names."""
 LONGEST_BLOCK = 2000
 """Most characters of a prompt or completion on the screen. The rollout files hold the whole text."""
 
@@ -90,14 +107,15 @@ class ProgressLines:
     clock: Callable[[], float] = time.monotonic
 
     _first: tuple[int, float] | None = None
-    _last_line: float = 0.0
+    _last_line: float | None = None
+    _pace: "Pace | None" = None
 
     def line(self, completed: int, total: int, metrics: Mapping[str, float] | None = None) -> str | None:
         """The line for a step, or None if it is too early for another line."""
         now = self.clock()
         if self._first is None:
             self._first = (completed, now)
-        elif completed != total and now - self._last_line < self.every_s:
+        elif completed != total and now - (self._last_line or 0.0) < self.every_s:
             return None
         self._last_line = now
         parts = [f"{self.label} {completed}/{total}", *shown(self.metrics, metrics or {})]
@@ -106,6 +124,47 @@ class ProgressLines:
             left_s = (total - completed) * (now - since) / (completed - first)
             parts.append(f"left {timedelta(seconds=round(left_s))}")
         return "  ".join(parts)
+
+    def line_within(self, at: Progress) -> str | None:
+        """The line for work inside a step, such as `run  step 2  sampling  …`, where no line came for `every_s`."""
+        self._pace, now = self._pace or Pace(self.clock), self.clock()
+        text = self._pace.describe(at)
+        if self._last_line is None:
+            self._last_line = now
+        if now - self._last_line < self.every_s:
+            return None
+        self._last_line = now
+        return f"{self.label}  {text}"
+
+
+@dataclass
+class Pace:
+    """Tells progress in words, with the rate and the time left since the work under way began."""
+
+    clock: Callable[[], float] = time.monotonic
+
+    _work: tuple[Any, ...] = ()
+    _since: tuple[int, float] = (0, 0.0)
+    _last: int = 0
+
+    def describe(self, at: Progress) -> str:
+        """`step 2  sampling  5,120 of at most 131,072 tokens  12/256 completions  48/s  at most 0:43:44 left`."""
+        now, work = self.clock(), (at.parts, at.unit, "" if at.ceiling else at.note)
+        if work != self._work or at.done < self._last:
+            self._work, self._since = work, (at.done, now)
+        self._last = at.done
+        words = [PARTS.get(name, name) for name in at.parts]
+        most = "at most " if at.ceiling else ""
+        if at.total:
+            words += [f"{at.done:,} of {most}{at.total:,} {at.unit}", at.note]
+        first, since = self._since
+        if at.done > first and now > since:
+            rate = (at.done - first) / (now - since)
+            words += [
+                f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s",
+                f"{most}{timedelta(seconds=round((at.total - at.done) / rate))} left",
+            ]
+        return "  ".join(filter(None, words))
 
 
 def shown(chosen: Sequence[tuple[str, str]], metrics: Mapping[str, float]) -> list[str]:
@@ -128,6 +187,19 @@ def log_to_stderr() -> Iterator[None]:
     finally:
         ours.removeHandler(handler)
         ours.setLevel(logging.NOTSET)
+
+
+def describe_size(config: "RunConfig", completed: int, test_problems: Sequence[int]) -> str:
+    """How much a run is, before it begins: `test_problems` are the sizes of its test sets."""
+    problems, n, most = config.problems_per_step, config.rollout.n, config.rollout.max_tokens
+    text = (
+        f"{config.name}: {config.steps - completed} of {config.steps} steps, each sampling {problems * n} completions "
+        f"({problems} problems, {n} each) of at most {most} tokens: at most {problems * n * most:,} tokens a step"
+    )
+    if test_problems:
+        sampled = sum(test_problems) * config.evaluation.k
+        text += f"; evaluations of {sampled:,} completions before, every {config.evaluation.every} steps and after"
+    return text
 
 
 def describe_prompt(problem: Problem, prompt: str) -> str:

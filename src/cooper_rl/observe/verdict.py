@@ -222,7 +222,8 @@ def _replay(metrics: Sequence[Mapping[str, Any]]) -> tuple[list[Signal], int | N
     """What the alarm says of the whole record, also where the run's rules switched it off; when first; and if now."""
     alarm, firsts, seen = HackingAlarm(), {}, []
     for row in metrics:
-        seen = alarm.observe({name: value for name, value in row.items() if isinstance(value, int | float)})
+        known = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        seen = alarm.observe(int(row["step"]), known)
         for text in seen:
             firsts.setdefault(text.split(" fell from ")[0], (int(row["step"]), text))
     signals = [Signal("bad", f"Alarm at step {step}: {text}") for step, text in firsts.values()]

@@ -139,7 +139,7 @@ class Watch:
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> tuple[list[Firing], dict[str, float]]:
         """The rules that fire at this step, and two metrics: the signs of reward hacking, and the `lasting` rules."""
-        signs = self._alarm.observe(metrics)
+        signs = self._alarm.observe(step, metrics)
         found = {HACKING: float(len(signs))}
         values = {**metrics, **found}
         self._unseen -= values.keys()

@@ -22,21 +22,39 @@ logger = logging.getLogger(__name__)
 
 _BUSY = "{folder}: %s in this folder%s ({holder}); wait for it, stop it, or choose another %s"
 BUSY_RUN = _BUSY % ("a process is training", " already", "name")
-BUSY_RUNS = _BUSY % ("another call is running its cells or arms", "", "--output-dir")
+BUSY_RUNS = _BUSY % ("another call is running its cells or arms", "", "--out")
+
+UNWRITABLE = (
+    "{folder}: cannot be written ({why}); choose another output_dir or name, or make room or get the right there"
+)
 
 _HERE: set[Path] = set()
 """The lock files that this process holds. Opening and closing one of them would drop its lock, as POSIX has it."""
+
+
+def check_writable(directory: Path) -> None:
+    """Raises InputError for a folder that cannot be made or written, as far as can be told without doing it."""
+    there = next(one for one in (directory, *directory.absolute().parents) if one.exists())
+    if not there.is_dir():
+        raise InputError(UNWRITABLE.format(folder=directory, why=f"{there} is a file"))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(UNWRITABLE.format(folder=directory, why=f"no right to write in {there}"))
 
 
 class FolderLock:
     """Held until it is closed or its process ends, however it ends."""
 
     def __init__(self, directory: Path, busy: str = BUSY_RUN) -> None:
-        """Raises InputError with the text `busy`, of `{folder}` and `{holder}`, if another process holds the folder."""
+        """Raises InputError with the text `busy`, of `{folder}` and `{holder}`, if another process holds the folder,
+        and for a folder that cannot be written.
+        """
         self._path = directory / ".lock"
         self._made = not directory.exists()
-        directory.mkdir(parents=True, exist_ok=True)
-        self._file = self._path.open("a+", encoding="utf-8")
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise InputError(UNWRITABLE.format(folder=directory, why=error.strerror)) from error
         if fcntl is None:
             return
         try:
@@ -118,7 +136,7 @@ def stop_on_signal(request_stop: Callable[[], None]) -> Iterator[None]:
     def on_signal(number: int, frame: Any) -> None:
         restore_handlers()  # before the warning, because a second signal may come while it is written
         request_stop()
-        logger.warning("stopping after this step; interrupt again to stop at once")
+        logger.warning("stopping as soon as nothing is lost by it; interrupt again to stop at once")
 
     for number in previous:
         signal.signal(number, on_signal)

@@ -31,9 +31,9 @@ def write_model_cards(config: "RunConfig", step: int, chat: bool, folder: Path) 
         _write(folder / "reward_model", "reward_model_card.md.j2", base, facts, task="text-classification")
 
 
-def write_model_card(folder: Path, result: dict[str, Any], fewest_rows: int) -> None:
-    """The card of a VerifyRM from the result of `train_verifyrm`. Calibration needs `fewest_rows` held-out rows."""
-    card = _rendered("model_card.md.j2", name=folder.name, fewest_rows=fewest_rows, **result)
+def write_model_card(folder: Path, name: str, result: dict[str, Any], fewest_rows: int) -> None:
+    """The card of VerifyRM `name` from the result of `train_verifyrm`. Calibration needs `fewest_rows` held out."""
+    card = _rendered("model_card.md.j2", name=name, fewest_rows=fewest_rows, **result)
     (folder / NAME).write_text(card, encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from cooper_rl.config.user_functions import load_added
 from cooper_rl.engines.base import Metrics, PolicyBatch, PolicyLearner
 from cooper_rl.engines.config import SamplingParams
+from cooper_rl.engines.progress import weights_change
 from cooper_rl.losses.policy import KLKind, PolicyObjective, kl_estimate, token_weights
 from cooper_rl.policy.advantages import (
     Completions,
@@ -126,6 +127,7 @@ def update_policy(
         rows = every[np.isin(rollouts.problem_of, problems)]
         batch = _batch(rollouts, rows, advantages_T, kept_B, counted_B, logprobs, config)
         trained = learner.forward_backward(batch, objective) if len(batch.token_ids) else {}
+        weights_change()
         # Also without gradients, so that a step's learning rate does not depend on how much data earlier steps had.
         updates.append(trained | learner.optim_step())
     metrics |= {f"policy/{name}": value for name, value in _over_updates(updates).items()}

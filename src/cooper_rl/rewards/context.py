@@ -29,7 +29,9 @@ class RewardModel:
         """The logit of every answer under the current weights. The order of the groups does not matter."""
         order = sorted(range(len(groups)), key=lambda p: groups[p].id)  # batching can change last bits
         ordered = [groups[p] for p in order]
-        asked = [(one.problem.question, one.problem.answer, answer.text) for one in ordered for answer in one.answers]
+        asked = [
+            (one.problem.question, one.problem.answer, answer.transcript) for one in ordered for answer in one.answers
+        ]
         rows = self.learner.score(self.encoder.encode_all(asked)).split([len(one.answers) for one in ordered])
         of_group = dict(zip(order, rows, strict=True))
         return Ragged.of([of_group[p] for p in range(len(groups))], torch.float32)
@@ -66,7 +68,7 @@ class StepContext:
 
     @property
     def verdicts(self) -> list[list[Verdict]]:
-        """The rule's verdict on every answer."""
+        """The verdict on every answer: its own if it brought one, else the rule's."""
         if self._verdicts is None:
             self._verdicts = self._rule.verify_groups(self.groups)
         return self._verdicts

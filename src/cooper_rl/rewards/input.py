@@ -8,6 +8,7 @@ from typing import Any
 
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.text import normalise
+from cooper_rl.data.transcript import last_turn
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -44,8 +45,8 @@ class RewardModelInput:
         """Token ids, at most `max_tokens`.
 
         In a longer input, a short marker replaces the middle of the *completion*. The question, the reference and the
-        end of the completion, where the answer is, stay whole. Raises InputError if question and reference leave no
-        room for a completion.
+        end of the completion, where the answer is, stay whole; so does the last of several turns, if it fits.
+        Raises InputError if question and reference leave no room for a completion.
         """
         return self.encode_all([(question, answer, completion)])[0]
 
@@ -64,8 +65,8 @@ class RewardModelInput:
 
     def _cut(self, row: tuple[str, str, str], text: str, token_ids: list[int]) -> list[int]:
         question, answer, completion = row
-        start = len(_before(question, answer))
-        end = start + len(_field(normalise(completion)))
+        start, completion = len(_before(question, answer)), _field(normalise(completion))
+        end, reply = start + len(completion), start + last_turn(completion)
         offsets = self._tokenizer(text, split_special_tokens=True, return_offsets_mapping=True)["offset_mapping"]
         # A token that straddles the completion's border counts as outside.
         inside = [i for i, (left, right) in enumerate(offsets) if start <= left < right <= end]
@@ -77,7 +78,9 @@ class RewardModelInput:
                 f"the question and the reference answer take {taken} tokens, so max_input_tokens: {self._max_tokens} "
                 f"leaves no room for a completion; raise it or drop the problem: {question[:80]!r}"
             )
-        head, tail = room // 2, room - room // 2
+        last_words = sum(offsets[i][0] >= reply for i in inside) if reply > start else 0
+        tail = max(room - room // 2, last_words if last_words <= room else 0)
+        head = room - tail
         return token_ids[: first + head] + self._marker_ids + token_ids[last - tail :]
 
 

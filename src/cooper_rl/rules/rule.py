@@ -22,7 +22,7 @@ Verdict = Literal["correct", "wrong", "unparsed", "timeout", "silent"]
 does not judge this problem, whatever the answer is."""
 
 UserVerdict = Literal["correct", "wrong", "unparsed", "silent"]
-"""What a user-written rule may return."""
+"""What a user-written rule may return, and an answer's verdict from outside."""
 
 Asked = tuple[Problem, str]
 """A problem and the text of one completion."""
@@ -34,8 +34,10 @@ class Rule(Protocol):
     def verify_problems(self, asked: Sequence[Asked], /) -> list[Verdict]: ...  # one for each, in order
 
     def verify_groups(self, groups: "Sequence[AnswerGroup]") -> list[list[Verdict]]:
-        verdicts = iter(self.verify_problems([(g.problem, answer.text) for g in groups for answer in g.answers]))
-        return [[next(verdicts) for _ in group.answers] for group in groups]
+        """One verdict for each answer: its own if it has one, else that on its text."""
+        asked = [(group.problem, one.text) for group in groups for one in group.answers if one.verdict is None]
+        verdicts = iter(self.verify_problems(asked))
+        return [[one.verdict or next(verdicts) for one in group.answers] for group in groups]
 
     def rule_name(self, problem: Problem) -> str:
         """The name under which metrics count the problem's verdicts."""
@@ -44,6 +46,10 @@ class Rule(Protocol):
     def judges(self, problem: Problem) -> bool:
         """Whether it judges this problem at all; if not, all its verdicts are `silent`."""
         return True
+
+    def needs_verdicts(self, problem: Problem) -> bool:
+        """Whether the answers to this problem must bring their own verdicts."""
+        return False
 
     def fault(self, problem: Problem, answer: str) -> str | None:
         """Why `answer` cannot be the reference of `problem`, as in "does not verify against itself"; None if it can."""

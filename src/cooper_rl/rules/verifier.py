@@ -72,6 +72,10 @@ class Verifier(Rule):
         """As the problem's rule says. Raises InputError for a rule that does not exist."""
         return self._rule(problem).judges(problem)
 
+    def needs_verdicts(self, problem: Problem) -> bool:
+        """As the problem's rule says. Raises InputError for a rule that does not exist."""
+        return self._rule(problem).needs_verdicts(problem)
+
     def close(self) -> None:
         for rule in self._rules.values():
             rule.close()

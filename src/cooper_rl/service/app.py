@@ -75,6 +75,7 @@ class Service:
             "open": opened and {"step": opened.number, "groups": len(opened.groups), "answers": opened.rows},
             "checkpoints": training.history.checkpoints(),
             "history": training.digest,
+            "reward_hacking": {"signs": training.signs, "since": training.alarm.since},
             "kind": self.config.kind,
             "reward_models": {name: model.model for name, model in self.config.used_models.items()},
             "learns": self.config.learning_model,
@@ -206,7 +207,9 @@ def add_shim_routes(app: FastAPI, service: Service) -> None:
         body = await read_body(request, wire.ClassifyBody)
         texts = [body.input] if isinstance(body.input, str) else body.input
         given = [wire.read_text(text, wire.Completion, "input") for text in texts]
-        found = await score([(one, Answer(one.completion, one.stopped, one.id)) for one in given], commit)
+        found = await score(
+            [(one, Answer.of(one.completion, one.stopped, id=one.id, verdict=one.verdict)) for one in given], commit
+        )
         raw = body.use_activation is False
         values = [(one.logits if raw and one.logits else one.rewards)[0][0] for one in found]
         data = [{"index": i, "label": "LABEL_0", "probs": [one], "num_classes": 1} for i, one in enumerate(values)]

@@ -2,9 +2,10 @@
 
 import json
 import math
+import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import httpx
 
 
+TOKEN = "COOPER_TOKEN"
+"""The environment variable with the service's token, where none is given."""
 POINTER = "reward_service.json"
 """The file that `save` writes into a trainer's checkpoint; it names the server's checkpoint."""
 POLL_S = 20.0
@@ -65,7 +68,7 @@ def _sent(problem: Problem) -> dict[str, Any]:
 def score_call(
     groups: Sequence[AnswerGroup], step: int | None, train: bool, run: str | None, partial: bool, commit: str | None
 ) -> Call:
-    completions = [[asdict(answer) for answer in one.answers] for one in groups]
+    completions = [[answer.record() for answer in one.answers] for one in groups]
     given = [
         {"id": one.id, "problem": _sent(one.problem), "completions": answers, "partial": partial}
         for one, answers in zip(groups, completions, strict=True)
@@ -136,12 +139,13 @@ class _Client(Generic[ScoredT, UpdatedT, InfoT, NoneT]):
     def __init__(
         self, url: str, token: str | None = None, *, run: str | None = None, timeout_s: float = 600, early_s: float = 30
     ) -> None:
-        """`token` is the server's. `run` names the training run: a server trains for one run and refuses others.
+        """`token` is the server's, by default that in the environment variable COOPER_TOKEN. `run` names the training
+        run: a server trains for one run and refuses others.
 
         A request is retried for `timeout_s` seconds while the server is unreachable or busy (429, 502 to 504), and for
         `early_s` seconds while the previous step is not committed (425).
         """
-        self.url, self.run, self._token = url.rstrip("/"), run, token
+        self.url, self.run, self._token = url.rstrip("/"), run, token or os.environ.get(TOKEN)
         self._timeout_s, self._early_s = timeout_s, early_s
         self._opened: Any = None
 

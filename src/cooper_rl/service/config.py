@@ -103,7 +103,11 @@ class ServeConfig(CooperRewardConfig):
 
 def load_serve_config(path: str | Path | None, overrides: Sequence[str] = ()) -> ServeConfig:
     """Read the configuration of a server; see `load_config`. Raises InputError for invalid settings."""
-    settings = read_settings(path, overrides) if path is not None else Settings(with_overrides({}, overrides))
+    settings = (
+        read_settings(path, overrides)
+        if path is not None
+        else Settings(with_overrides({}, overrides), overrides=overrides)
+    )
     return check_settings(ServeConfig, settings)
 
 

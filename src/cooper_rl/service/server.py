@@ -104,7 +104,7 @@ class RequestGate:
             return
         given = _given_token(Headers(scope=scope).get("authorization", "").encode("latin-1"))
         if not hmac.compare_digest(given, self._token.encode()):
-            how = "send it as Authorization: Bearer TOKEN, or as the password in the URL"
+            how = "set COOPER_TOKEN for RewardClient, or send Authorization: Bearer TOKEN or a password in the URL"
             raise Refusal(401, f"the token is missing or wrong; {how}", {"WWW-Authenticate": "Bearer"})
 
 

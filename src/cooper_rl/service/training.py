@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_rl.errors import InputError
+from cooper_rl.observe.hacking_alarm import HACKING, HackingAlarm
 from cooper_rl.rewards.base import REWARDS
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.service.config import CommitPolicy, ServerConfig
@@ -55,7 +56,7 @@ def check_limits(ask: ScoreAsk, config: ServerConfig) -> None:
     if ask.rows > most:
         raise Refusal(413, f"{ask.rows} answers in one request, of {most} allowed (serve.max_rows); split it")
     for group in ask.groups:
-        problem, texts = group.problem, [answer.text for answer in group.answers]
+        problem, texts = group.problem, [answer.transcript for answer in group.answers]
         longest = max(map(len, [*texts, problem.question, problem.answer, problem.solution or ""]))
         if longest > limit:
             message = f"group {group.id}: a text of {longest} characters, {limit} allowed (serve.max_characters)"
@@ -73,7 +74,11 @@ def full(error: OSError) -> Refusal:
     return Refusal(507, f"{why}; free some space there and send the request again")
 
 
-GONE_BACK = "if the trainer has gone back, restore a checkpoint first (POST /v1/restore)"
+GONE_BACK = (
+    "for a new run, start another server with a folder of its own (cooper serve … serve.folder=NEW); to go on with "
+    "this one, resume the trainer from its checkpoint, which restores the server's (TRL: resume_from_checkpoint; "
+    "otherwise RewardClient.load(FOLDER) or POST /v1/restore)"
+)
 STEPS_REMEMBERED = 16
 """Steps whose results a client can still ask for."""
 
@@ -97,6 +102,9 @@ class Training:
         self.run: str | None = None
         self.digest = ""
         """Identifies the training so far."""
+        self.alarm = HackingAlarm()
+        self.signs: list[str] = []
+        """What the reward-hacking alarm says after the last committed step."""
         self._committed: dict[str, Any] = {}
         self._undone: list[Record] = []
         """Undo records of failed commits that are not in the journal yet."""
@@ -197,9 +205,12 @@ class Training:
         folder, state = latest
         self.reward.load(folder)
         self.run, self.digest, self._committed = state["run"], state["digest"], state["committed"]
+        self.alarm, self.signs = HackingAlarm(), state.get("signs", [])
+        if "alarm" in state:
+            self.alarm.restore(state["alarm"])
         self.arrived, self._open_records = 0, []
         if self._committed:
-            self._note(self.reward.update(self.reward.last_step))  # what the last update found, from the checkpoint
+            self._note_update(self.reward.update(self.reward.last_step))  # what it found, from the checkpoint
         records = not_undone([*self.history.records(state["step"]), *self._undone])
         if self._assistant is not None:
             self._assistant.start_over([record for record in records if record["kind"] == "rewrites"])
@@ -267,7 +278,7 @@ class Training:
 
     def _unseen(self, ask: ScoreAsk, opened: OpenStep | None) -> list[AnswerGroup]:
         self._check_run(ask.run)
-        self.reward.verifier.check([group.problem for group in ask.groups])
+        self.reward.check(ask.groups)
         if not ask.train or opened is None:
             return ask.groups
         try:
@@ -333,13 +344,15 @@ class Training:
         if self._assistant is not None:
             rewrites = [{"kind": "rewrites", "step": step, **one} for one in self._assistant.new_records()]
             self._append(rewrites, durable=True)
+        answered = self.reward.step_metrics()
         updated = self.reward.update(step, commit["keep"])
+        self.signs = self.alarm.observe(step, answered)
         if self._assistant is not None:
             self._assistant.forget_used()
         self._committed, self.digest = {"step": step, "keep": commit["keep"]}, commit["digest"]
         self.run = self.run or commit["run"]
         self.arrived, self._open_records = 0, []
-        self._note(updated)
+        self._note_update(updated)
 
     def _take_back(self, commit: Record, error: Exception) -> None:
         self._undone = [{"kind": "undo", "step": commit["step"]}]
@@ -359,6 +372,9 @@ class Training:
         except OSError as error:
             raise full(error) from error
 
+    def _note_update(self, updated: Updated) -> None:
+        self._note(replace(updated, metrics=updated.metrics | {HACKING: float(len(self.signs))}))
+
     def _note(self, view: Updated) -> Updated:
         self.steps[view.step] = view
         for old in sorted(self.steps)[:-STEPS_REMEMBERED]:
@@ -368,7 +384,8 @@ class Training:
     def _write_checkpoint(self) -> None:
         def write(folder: Path) -> dict[str, Any]:
             self.reward.save(folder)
-            return {"run": self.run, "digest": self.digest, "committed": self._committed}
+            alarm = {"alarm": self.alarm.state(), "signs": self.signs}
+            return {"run": self.run, "digest": self.digest, "committed": self._committed, **alarm}
 
         self.history.checkpoint(self.reward.last_step, write, self._open_records)
 

@@ -8,7 +8,7 @@ text and, among equal ones of a request, its number. So a repeated request adds 
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal, TypeVar
 
 from fastapi import Request
@@ -19,7 +19,9 @@ from starlette.responses import Response
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.strict_json import parse_json
+from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer, AnswerGroup
+from cooper_rl.rules.rule import UserVerdict
 from cooper_rl.service.config import CommitPolicy
 from cooper_rl.service.training import Refusal, ScoreAsk
 from cooper_rl.stage2.scored import Scored, Updated
@@ -40,8 +42,8 @@ class ProblemBody(Body):
     id: str = Field(min_length=1)
     """Stable between steps; the choice of pairs depends on it."""
     question: str
-    answer: str
-    """The reference answer."""
+    answer: str = ""
+    """The reference answer; without one, every completion needs a verdict."""
     solution: str | None = None
     """A reference solution, if there is one."""
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -50,15 +52,28 @@ class ProblemBody(Body):
 
 
 class CompletionBody(Body):
-    """One answer of the policy."""
+    """One answer of the policy: `text`, or the `messages` of a run of several turns."""
 
-    text: str
+    text: str | None = None
+    """What the rule reads; by default the final reply of the messages."""
+    messages: list[dict[str, Any]] | None = None
+    """The run after the prompt, as OpenAI's chats: role, content, tool_calls. The reward model reads all of it."""
+    verdict: UserVerdict | None = None
+    """A verdict from outside, in the place of the rule's."""
     stopped: bool = True
     """False if it was cut off at the length limit."""
     id: str | None = None
     """Its name in the group; required in a partial group."""
     tokens: int | None = Field(default=None, ge=0)
     """Its length in tokens, if a reward or shaping depends on it."""
+
+    def answer(self) -> Answer:
+        """Raises InputError without text and messages, or for messages that cannot be read."""
+        if self.messages is None and self.text is None:
+            raise InputError("completions: one has neither text nor messages")
+        fields = {"stopped": self.stopped, "id": self.id, "tokens": self.tokens, "verdict": self.verdict}
+        found = Answer.of(self.text or "" if self.messages is None else self.messages, **fields)
+        return found if self.text is None else replace(found, text=self.text)
 
 
 class GroupBody(Body):
@@ -125,7 +140,7 @@ def groups_of(body: ScoreBody) -> list[AnswerGroup]:
         names = [completion.id for completion in one.completions]
         if one.partial and (None in names or len(set(names)) < len(names)):
             raise Refusal(422, f"group {one.id}: completions of a partial group need distinct ids")
-        answers = [Answer(**completion.model_dump()) for completion in one.completions]
+        answers = [completion.answer() for completion in one.completions]
         groups.append(AnswerGroup(one.id, Problem(**one.problem.model_dump()), answers))
     if twice := [name for name, count in Counter(group.id for group in groups).items() if count > 1]:
         raise Refusal(422, f"groups: the id {twice[0]!r} is repeated; give every group of a step its own id")
@@ -189,7 +204,10 @@ class Label(Body):
 class Completion(Label):
     """An input of `/classify`: a label with the answer."""
 
-    completion: str
+    answer: str = ""
+    completion: str | list[dict[str, Any]]
+    """A text, or messages as in `/v1/score`."""
+    verdict: UserVerdict | None = None
     stopped: bool = True
     id: str | None = None
     """Its name in the group, for clients that send equal answers in several requests."""
@@ -241,11 +259,12 @@ def asks_of(answers: Sequence[tuple[Label, Answer]], policy: CommitPolicy | None
     equal: Counter[tuple[str, str]] = Counter()
     asks = []
     for label, answer in answers:
-        group, content = _name([label.question, label.answer]), _name([answer.text, str(answer.stopped)])
+        more = [answer.transcript, str(answer.verdict)] if answer.messages or answer.verdict else []
+        group, content = _name([label.question, label.answer]), _name([answer.text, str(answer.stopped), *more])
         name = answer.id or (f"{content}-{equal[group, content]}" if equal[group, content] else content)
         equal[group, content] += answer.id is None
         problem = Problem(group, label.question, label.answer, label.solution, rule=label.rule)
-        asked = AnswerGroup(group, problem, [Answer(answer.text, answer.stopped, name)])
+        asked = AnswerGroup(group, problem, [replace(answer, id=name)])
         asks.append(ScoreAsk([asked], train=label.split == "train", policy=policy, partial=frozenset([group])))
     return asks
 

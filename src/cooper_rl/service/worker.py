@@ -1,5 +1,6 @@
 """The thread that owns the reward: it handles requests in order of arrival and scores neighbours in one batch."""
 
+import json
 import logging
 import threading
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
+from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.service.config import ServerConfig
 from cooper_rl.service.training import Refusal, ScoreAsk, Training
 from cooper_rl.stage2.scored import Scored, Updated
@@ -38,6 +40,8 @@ class Meters:
         version.set_function(lambda: training.reward.version)
         step = Gauge("cooper_step", "The last step committed", registry=own)
         step.set_function(lambda: training.reward.last_step)
+        signs = Gauge("cooper_reward_hacking_signs", "Signs of reward hacking at the last step", registry=own)
+        signs.set_function(lambda: len(training.signs))
         answers = Gauge("cooper_open_answers", "Answers of the step under way", registry=own)
         answers.set_function(lambda: training.reward.open_step.rows if training.reward.open_step is not None else 0)
 
@@ -164,7 +168,23 @@ class Worker:
         if self.training.commit(future.set_result, step, *request):
             self._commit_at = None
             self._meters.committed(self.training.steps[step], time.perf_counter() - start)
+            self._warn_of_hacking(step)
             self._checkpoint_if_due()
+
+    def _warn_of_hacking(self, step: int) -> None:
+        """Log the alarm and append it to `events.jsonl`, at the first of several steps with signs."""
+        signs = self.training.signs
+        if not signs or self.training.alarm.since != step:
+            return
+        message = f"{HACKING} since step {step}: {'; '.join(signs)}"
+        logger.warning(message)
+        event = {"step": step, "metric": HACKING, "action": "warn", "since": step, "values": [float(len(signs))]}
+        try:
+            with (self.training.history.root / "events.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps({**event, "message": message}) + "\n")
+        except OSError as error:  # a full disk; the alarm is in the log and in the metrics
+            self._meters.failures.labels("event").inc()
+            logger.error("events.jsonl: %s", error)
 
     def _checkpoint_if_due(self) -> None:
         newest, every = self.training.history.checkpoints()[-1], self._config.checkpoint_every

@@ -20,6 +20,7 @@ from cooper_rl.config.base import Config, Kinds
 from cooper_rl.config.user_functions import load_added, load_function
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
+from cooper_rl.data.transcript import escaped, split_reply
 from cooper_rl.errors import InputError
 from cooper_rl.rules.extraction import extract_answer
 from cooper_rl.rules.plain_text import plain_text
@@ -44,13 +45,25 @@ the sum of these, of `failures_<kind>` and of `accepted`. The counts of repairs 
 class RewriteRequest:
     """A right completion to rewrite into a wrong one or, if the goal is `right`, a wrong one to repair.
 
-    Equal seeds ask for equal rewritings.
+    Of a run of several turns, `text` is the final reply and `before` all that stays. Equal seeds ask for equal
+    rewritings.
     """
 
     problem: Problem
     text: str
     seed: int
     goal: Goal = "wrong"
+    before: str = ""
+
+    @classmethod
+    def of(cls, problem: Problem, transcript: str, seed: int, goal: Goal = "wrong") -> RewriteRequest:
+        """To rewrite a completion as a reward model reads it."""
+        before, text = split_reply(transcript)
+        return cls(problem, text, seed, goal, before)
+
+    def whole(self, text: str) -> str:
+        """The completion with this reply, as a reward model reads it."""
+        return self.before + (escaped(text) if self.before else text)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import torch
 
@@ -14,20 +14,22 @@ from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import MEASURED, Clock
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.base import Closes, Remembers, Scores
+from cooper_rl.rewards.base import Closes, Remembers, Scores, reward_metrics
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.kinds.plain import build_sum, read_by
 from cooper_rl.rewards.shaping import shaped
 from cooper_rl.rollouts import AnswerGroup, Ragged
+from cooper_rl.rules.rule import UserVerdict
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
-from cooper_rl.stage2.scored import OpenStep, ProbeSet, Scored, ScoredGroup, Updated
-from cooper_rl.stage2.signs import suspected
+from cooper_rl.stage2.scored import OpenStep, ProbeSet, Scored, ScoredGroup, Updated, step_health
+from cooper_rl.stage2.signs import signs_without_verdict, suspected
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
+VERDICTS = get_args(UserVerdict)
 FALSE_ACCEPTS = "reward_model/false_accept_rate"
 OF_ANSWERS = ("rule/", "gold/accuracy")
 """Beginnings of the names of metrics that no reward model's weights change."""
@@ -96,6 +98,24 @@ class CooperReward:
             models[name] = RewardModel(learner, encoder)
         return cls(config, inputs, models, gold)
 
+    def check(self, groups: Sequence[AnswerGroup]) -> None:
+        """Raises InputError for a rule that does not exist, and for an answer that nobody can judge: without a verdict
+        of its own, it needs a rule and a reference."""
+        self.verifier.check([group.problem for group in groups])
+        for group in groups:
+            problem = group.problem
+            outside = self.verifier.needs_verdicts(problem)
+            heard = not outside and (problem.answer or not self.config.needs_references)
+            for i, answer in enumerate(group.answers):
+                if answer.verdict in VERDICTS or (answer.verdict is None and heard):
+                    continue
+                why = "the rule of its problem is `outside`" if outside else "its problem has no reference answer"
+                why = f"the verdict {answer.verdict!r}" if answer.verdict is not None else f"no verdict, and {why}"
+                raise InputError(
+                    f"group {group.id}: answer {i} has {why}; give it a verdict (correct, wrong, unparsed, or silent "
+                    f"if nobody knows){'' if outside else ', or the problem a reference answer'}"
+                )
+
     def score(self, groups: Sequence[AnswerGroup], *, step: int | None = None, train: bool = True) -> Scored:
         """Score these groups with the current version of the model. With `train`, the assistant starts to write.
 
@@ -103,8 +123,10 @@ class CooperReward:
         up; their order does not matter. A group is identified by its id, and a repeated group gets its stored scores.
         With `train=False` nothing is stored and the groups never become pairs. State across steps, such as the running
         mean of `hybrid`, changes only in `update`, but the groups of one call are weighted together. Raises InputError
-        if the step's update is done, if another step is under way, or if an id comes back with other content.
+        as `check` does, if the step's update is done, if another step is under way, or if an id comes back with other
+        content.
         """
+        self.check(groups)
         with self._lock:
             if not train:
                 return self._pay(self._context(groups))
@@ -169,6 +191,23 @@ class CooperReward:
                 raise InputError(f"step {step}: keep names groups that were not scored: {', '.join(unknown[:5])}")
             return self._finished(opened, *self._train(opened, keep))
 
+    def step_metrics(self) -> Metrics:
+        """Metrics of all answers of the step under way, as the alarm reads them: of rewards, verdicts, the first reward
+        model's scores if they were admitted, and `rollout/cut_off_rate`. Empty if nothing was scored."""
+        with self._lock:
+            if self.open_step is None or not self.open_step.groups:
+                return {}
+            groups = [one.in_order() for _, one in sorted(self.open_step.groups.items())]
+            context = self._context([one.group for one in groups])
+            logits = {name: [one.logits[name] for one in groups] for name in self.models if name in groups[0].logits}
+            context.recall([one.verdicts for one in groups], logits)
+            rewards = Ragged.of([one.rewards for one in groups], torch.float32)
+            parts = context.model_parts(context.model_names[0]) if logits else {}
+            cut_off = [not answer.stopped for one in groups for answer in one.group.answers]
+            scores = Scores(rewards, parts)
+            share = {"rollout/cut_off_rate": sum(cut_off) / len(cut_off)}
+            return reward_metrics(scores) | step_health(context, scores) | signs_without_verdict(context) | share
+
     def learns_first(self, scored: Scored) -> bool:
         """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""
         limit = self.config.cooptimization.before_policy
@@ -190,6 +229,11 @@ class CooperReward:
         of_models = {name: value for name, value in found.metrics.items() if not name.startswith(OF_ANSWERS)}
         metrics = {f"{name}_after": value for name, value in of_models.items()}
         return updated, replace(found, version=updated.version, metrics=metrics)
+
+    def forget_step(self) -> None:
+        """Drop the step under way, so that it can be scored again."""
+        with self._lock:
+            self.open_step = None
 
     def save(self, folder: str | Path) -> None:
         """Write the model that learns as a Hugging Face folder `reward_model/`, and the rest as `reward.json`.

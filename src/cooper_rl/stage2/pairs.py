@@ -9,6 +9,7 @@ from typing import Literal
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.text import has_content, normalise
+from cooper_rl.data.transcript import split_reply
 from cooper_rl.rollouts import Answer, AnswerGroup
 from cooper_rl.rules.extraction import gives_several
 from cooper_rl.rules.plain_text import plain_text
@@ -59,8 +60,8 @@ class Judged:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The normalised completions."""
-        return [normalise(answer.text) for answer in self.group.answers]
+        """The normalised completions, as a reward model reads them."""
+        return [normalise(answer.transcript) for answer in self.group.answers]
 
     def different(self, verdict: str, stopped: bool) -> list[str]:
         """The different completions with this verdict, in order of appearance; with `stopped` only whole ones."""
@@ -105,9 +106,9 @@ class Contribution:
     def rewritten(self, texts: Sequence[str | None]) -> list[Pair]:
         """The pairs with texts from the assistant, one text or None per request."""
         return [
-            self.pair(request.text, text, "assistant")
+            self.pair(request.whole(request.text), request.whole(text), "assistant")
             if request.goal == "wrong"
-            else self.pair(text, request.text, "on_policy", "repaired")
+            else self.pair(request.whole(text), request.whole(request.text), "on_policy", "repaired")
             for request, text in zip(self.requests, texts, strict=True)
             if text is not None
         ]
@@ -138,7 +139,7 @@ def choose_on_policy_negatives(
             several = "several_answers" in config.unread and gives_several(answer.text, judged.group.problem.answer)
             cut_off = "cut_off" in config.unread and not answer.stopped
             trusted = config.trust_unparsed and verdict == "unparsed"
-            return several or cut_off or trusted or suspect or not has_content(answer.text)
+            return several or cut_off or trusted or suspect or not has_content(answer.transcript)
         return verdict == "wrong"
 
     none = [False] * len(judged.texts)
@@ -166,8 +167,9 @@ def swapped_pairs(work: Sequence[Contribution], verifier: Rule, count: int) -> l
     The negative is the positive under another reference: a number close to the true one where that is a whole number,
     else the reference of another of these problems. A reference is used only if the rule says that the positive is
     `wrong` under it, so it is never another form of the true answer. Where the rule is silent, any is used that does
-    not share a word with the true one.
+    not share a word with the true one. A problem without a reference has no such pairs.
     """
+    work = [one for one in work if one.problem.answer]
     answers = list(dict.fromkeys(one.problem.answer for one in work))
     wanted: list[tuple[Contribution, str, list[str]]] = []
     for one in work:
@@ -177,7 +179,9 @@ def swapped_pairs(work: Sequence[Contribution], verifier: Rule, count: int) -> l
             wanted.append((one, positive, nearby(one.problem.answer, one.partners) + picked))
     asked = [(one.problem, positive, answer) for one, positive, candidates in wanted for answer in candidates]
     verdicts = iter(
-        verifier.verify_problems([(replace(problem, answer=answer), text) for problem, text, answer in asked])
+        verifier.verify_problems(
+            [(replace(problem, answer=answer), split_reply(text)[1]) for problem, text, answer in asked]
+        )
     )
     pairs: list[Pair] = []
     for one, positive, candidates in wanted:

@@ -327,7 +327,7 @@ class ProbeSet:
         """The mean absolute change (in [0, 1]) and the mean signed change of the scores since the first step."""
         if not self.texts:
             rows = ((group.problem, answer) for group in groups for answer in group.answers[:2])
-            self.texts = [(problem.question, problem.answer, answer.text) for problem, answer in rows][:PROBES]
+            self.texts = [(problem.question, problem.answer, answer.transcript) for problem, answer in rows][:PROBES]
         if not self.texts:
             return {}
         scores = learner.score(encoder.encode_all(self.texts)).double().sigmoid()

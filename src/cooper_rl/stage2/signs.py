@@ -95,7 +95,7 @@ def _kept(context: StepContext, what: str, chosen: Sequence[Sequence[int]]) -> S
     for place, (group, picked) in enumerate(zip(context.groups, chosen, strict=True)):
         others = (references[(place + step) % len(plain)] for step in range(1, len(plain)))
         other = next((one for one in others if plain_text(one) != plain[place]), None)
-        texts.append([] if other is None else [group.answers[index].text for index in picked])
+        texts.append([] if other is None else [group.answers[index].transcript for index in picked])
         swapped.append(references[place] if other is None else other)
     if not any(texts):
         return texts

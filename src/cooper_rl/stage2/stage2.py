@@ -101,7 +101,7 @@ class Cooptimizer:
             if "repaired" in config.positives:  # of wrong completions, chosen as on-policy negatives are
                 rng = Random(f"repairs {self._seed} {step} {one.problem.id}")
                 wrong = choose_on_policy_negatives(one.judged, (), config.pairs_per_problem, config.on_policy, rng)
-                one.requests += [RewriteRequest(one.problem, text, rng.getrandbits(31), goal="right") for text in wrong]
+                one.requests += [RewriteRequest.of(one.problem, text, rng.getrandbits(31), "right") for text in wrong]
         asked = [request for one in work for request in one.requests]
         return Stage2(work, self._assistant.submit(asked) if self._assistant and asked else None)
 
@@ -122,7 +122,7 @@ class Cooptimizer:
             work.on_policy += [work.pair(positive, negative, "on_policy") for positive, negative in both]
         if self._assistant is not None and "assistant" in config.negatives:
             texts = islice(cycle(work.positives), count)
-            work.requests += [RewriteRequest(work.problem, text, rng.getrandbits(31)) for text in texts]
+            work.requests += [RewriteRequest.of(work.problem, text, rng.getrandbits(31)) for text in texts]
 
     def finish(self, parts: Sequence[Stage2], keep: Collection[str] | None = None) -> list[Pair]:
         """Wait for the assistant, as long as its settings allow, and return the step's valid pairs.

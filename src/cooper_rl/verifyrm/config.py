@@ -10,7 +10,7 @@ from cooper_rl.clients.chat import ChatConfig
 from cooper_rl.config.base import Config
 from cooper_rl.config_checking import check_settings, read_settings
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.engines.config import LearnerConfig, SamplingParams
+from cooper_rl.engines.config import Autocast, LearnerConfig, SamplingParams
 from cooper_rl.evaluation.attacks import RobustnessKind
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RULES, RuleConfig
@@ -29,8 +29,8 @@ class LocalModelConfig(Config):
     """How completions are drawn."""
     max_rows: int = Field(default=64, ge=1)
     """Largest number of completions drawn at once."""
-    autocast: Literal["off", "bfloat16"] = "off"
-    """Precision of the matrix products."""
+    autocast: Autocast = "auto"
+    """Precision of the matrix products: `auto` is `bfloat16` on a GPU that has it, elsewhere `off` (float32)."""
     device: str = "auto"
     """`auto`, or a torch device."""
 
@@ -124,8 +124,8 @@ class LocalJudgeConfig(Config):
     """Largest number of completions judged at once."""
     max_completion_chars: int = Field(default=6000, ge=100)
     """Most characters of a completion. A longer one loses its middle."""
-    autocast: Literal["off", "bfloat16"] = "off"
-    """Precision of the matrix products."""
+    autocast: Autocast = "auto"
+    """Precision of the matrix products: `auto` is `bfloat16` on a GPU that has it, elsewhere `off` (float32)."""
     device: str = "auto"
     """`auto`, or a torch device."""
 

@@ -4,6 +4,7 @@ import json
 import logging
 import math
 import random
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,10 +19,12 @@ from cooper_rl.engines.base import LabelledBatch, Metrics
 from cooper_rl.engines.local.adapter import adapted_layers, plain_weights
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.learner import TorchRewardModelLearner
+from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.attacks import robustness_rows
 from cooper_rl.evaluation.reward_model import classification_metrics
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss
+from cooper_rl.persist.folder_lock import check_writable
 from cooper_rl.persist.model_cards import write_model_card
 from cooper_rl.rewards.input import EncodedRow, RewardModelInput, encode_rows
 from cooper_rl.verifyrm.calibration import FEWEST_ROWS, Calibration, calibrate_folder
@@ -81,12 +84,16 @@ def train_verifyrm(
 
     The result, also in its `verifyrm.json`, holds settings, row counts and the held-out metrics of the kept weights and
     of every evaluation. `progress` is called after every update with their number, its metrics, and the total number.
+    Until everything is done, the model lies in a hidden folder beside `output_dir`, where the next call begins anew.
     Raises InputError, before training, for an output folder in use, for rows of only one class, and for a base that
     cannot become a reward model; after training, if the held-out loss was never finite.
     """
     start = time.perf_counter()
     if output_dir.exists() and (not output_dir.is_dir() or any(output_dir.iterdir())):
         raise InputError(f"{output_dir}: already in use; choose another output folder or remove it")
+    check_writable(output_dir)
+    aside = output_dir.with_name(f".{output_dir.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
     set_threads(config.threads)
     chosen = list(rows)
     if config.max_rows is not None and config.max_rows < len(rows):
@@ -100,7 +107,13 @@ def train_verifyrm(
         )
     count = round(config.robustness * len(train_rows))
     extra = robustness_rows(train_rows, count, config.robustness_kinds, config.seed)
-    updates = max(1, round(config.epochs * (len(train_rows) + len(extra)) / config.batch_size))
+    config, updates = fitted(config, len(train_rows) + len(extra))
+    logger.info(
+        "%d rows: %d to train on, %d of them added for robustness, and %d held out; %d updates of %d rows, evaluated "
+        "every %d",
+        *(len(chosen), len(train_rows) + len(extra), len(extra), len(held_out_rows)),
+        *(updates, config.batch_size, config.evaluate_every),
+    )
     learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
     freeze_layers(learner.model, config.frozen_layers)
     encoder = RewardModelInput(learner.tokenizer, config.max_input_tokens)
@@ -109,11 +122,12 @@ def train_verifyrm(
     train, held_out = honest + robustness, encode_rows(encoder, held_out_rows)
     weights = class_weights([row.label for row in train]) if config.balance_classes else {0.0: 1.0, 1.0: 1.0}
 
-    keeper = _BestWeights(learner, output_dir, config.patience)
+    keeper = _BestWeights(learner, aside, config.patience)
     stream = batches(train, weights, config.batch_size, config.seed)
     for update, batch in zip(range(1, updates + 1), stream, strict=False):
-        metrics = learner.forward_backward(batch, BinaryCrossEntropyLoss())
-        metrics |= learner.optim_step()
+        with part(f"update {update}"):
+            metrics = learner.forward_backward(batch, BinaryCrossEntropyLoss())
+            metrics |= learner.optim_step()
         if update % config.evaluate_every == 0 or update == updates:
             metrics |= {f"held_out_{name}": value for name, value in keeper.evaluate(held_out, update).items()}
         if progress is not None:
@@ -125,7 +139,7 @@ def train_verifyrm(
         raise InputError(f"the held-out loss was never finite; lower learning_rate: {config.learning_rate}")
     measured, calibration = keeper.best, {}
     if config.calibrate:
-        measured, calibration = _calibrate(keeper.logits, held_out, output_dir, config.seed)
+        measured, calibration = _calibrate(keeper.logits, held_out, aside, config.seed)
     result = {
         "config": config.model_dump(mode="json"),
         "rows": {"train": len(honest), "robustness": len(robustness), "held_out": len(held_out), "given": len(rows)},
@@ -135,9 +149,47 @@ def train_verifyrm(
         "history": keeper.history,
         "seconds": time.perf_counter() - start,
     }
-    (output_dir / METRICS_FILE).write_text(json.dumps(result, indent=2), encoding="utf-8")
-    write_model_card(output_dir, result, FEWEST_ROWS)
+    (aside / METRICS_FILE).write_text(json.dumps(result, indent=2), encoding="utf-8")
+    write_model_card(aside, output_dir.name, result, FEWEST_ROWS)
+    aside.replace(output_dir)
     return result
+
+
+FEW_UPDATES = 30
+"""With fewer, the settings that nobody set are fitted to the number of rows."""
+
+
+def fitted(config: VerifyRMConfig, rows: int) -> tuple[VerifyRMConfig, int]:
+    """The settings for so many training rows, and the number of updates.
+
+    Where the rows give few updates, the defaults of `batch_size`, `warmup_steps` and `evaluate_every` are lowered, and
+    logged; what the user has set stays, with a warning if it does not fit.
+    """
+
+    def updates(size: int) -> int:
+        return max(1, round(config.epochs * rows / size))
+
+    def free(name: str, value: int) -> int:
+        default: int = getattr(config, name)
+        return default if name in config.model_fields_set else min(default, value)
+
+    if updates(config.batch_size) < FEW_UPDATES:
+        size = free("batch_size", max(8, int(config.epochs * rows / FEW_UPDATES)))
+        warmup, every = updates(size) // 10, max(1, updates(size) // 5)
+        fits = {"batch_size": size, "warmup_steps": free("warmup_steps", warmup)}
+        fits["evaluate_every"] = free("evaluate_every", every)
+        changed = [name for name, value in fits.items() if value != getattr(config, name)]
+        told = ", ".join(f"{name} {fits[name]} instead of {getattr(config, name)}" for name in changed)
+        logger.info("%d training rows are few, so: %s; a setting of your own is kept", rows, told or "as you set it")
+        config = config.model_copy(update=fits)
+    count = updates(config.batch_size)
+    if 2 * config.warmup_steps >= count:
+        logger.warning("warmup_steps: %d of %d updates; use fewer, or more epochs", config.warmup_steps, count)
+    if config.evaluate_every >= count:
+        logger.warning(
+            "evaluate_every: %d, but there are %d updates: only the last is measured", config.evaluate_every, count
+        )
+    return config, count
 
 
 class _BestWeights:
@@ -154,7 +206,8 @@ class _BestWeights:
         """Logits of the held-out rows with the best weights."""
 
     def evaluate(self, held_out: Sequence[EncodedRow], update: int) -> Metrics:
-        logits = self._learner.score([row.token_ids for row in held_out])
+        with part("evaluate"):
+            logits = self._learner.score([row.token_ids for row in held_out])
         measured = classification_metrics(logits, torch.tensor([row.label for row in held_out]))
         self.history.append({**measured, "update": float(update)})
         if measured["loss"] < self.best.get("loss", math.inf):

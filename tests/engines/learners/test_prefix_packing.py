@@ -26,8 +26,9 @@ from transformers import (
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.attention import enable_packing, packed_hidden_states
 from cooper_rl.engines.local.learner import TorchPolicyLearner
-from cooper_rl.engines.local.packing import enable_packing, families, pack_rows, packed_hidden_states
+from cooper_rl.engines.local.packing import families, pack_rows
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.rollouts import Column
 from tiny_size import TINY

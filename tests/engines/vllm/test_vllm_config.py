@@ -10,6 +10,7 @@ from cooper_rl import InputError, build_config
 from cooper_rl.engines import vllm as vllm_room
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.ray import ClusterEngine
+from cooper_rl.engines.ray.config import VllmSamplers
 from cooper_rl.engines.ray.vllm_engines import check_same
 from cooper_rl.engines.vllm import VllmEngine, check_version
 from cooper_rl.errors import MissingExtraError
@@ -39,6 +40,18 @@ def test_a_missing_and_an_old_vllm_are_told_with_the_remedy(installed):
     installed(vllm="0.27.1")
     with pytest.raises(InputError, match=r"vLLM 0.27.1 is too old.*vllm>=0.32"):
         check_version()
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: VllmEngine(url="http://localhost:8000", sleep=True), "a server shares no memory with the learners"),
+        (lambda: VllmSamplers(sleep=True), "have devices of their own"),
+    ],
+)
+def test_sleep_is_refused_where_it_would_free_nothing(make, says):
+    with pytest.raises(ValidationError, match=says):
+        make()
 
 
 def test_a_run_is_told_before_its_model_is_read(installed, settings):

@@ -12,6 +12,7 @@ pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
+from cooper_rl import InputError
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.vllm import VllmConfig
@@ -120,6 +121,35 @@ def test_the_same_weights_and_seed_draw_the_same_after_another_push(sampler, lea
     again = sampler.sample(PROMPTS, 8, DRAWN, seed=5)
     np.testing.assert_array_equal(again.token_ids.values, first.token_ids.values)
     assert len({tuple(row) for row in first.token_ids}) > len(PROMPTS) * 4  # a seed for each completion
+
+
+def test_an_engine_that_does_not_sleep_goes_on_drawing_after_a_rest(sampler, learner):
+    sampler.sync_weights(learner)
+    first = sampler.sample(PROMPTS, 2, DRAWN, seed=5)
+    sampler.rest()
+    np.testing.assert_array_equal(sampler.sample(PROMPTS, 2, DRAWN, seed=5).token_ids.values, first.token_ids.values)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="here vLLM can sleep")
+def test_sleep_is_refused_where_vllm_cannot(folder):
+    with pytest.raises(InputError, match="vLLM cannot sleep on this machine"):
+        VllmConfig(sleep=True).check_model(str(folder))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device; vLLM sleeps on one only")
+def test_a_sleeping_engine_gives_its_memory_back_and_draws_with_the_next_weights(folder):
+    learner = TorchPolicyLearner.from_config(LearnerConfig(model=str(folder)), 10)
+    config = VllmConfig(enforce_eager=True, kv_cache_gib=0.5, gpu_memory_utilization=0.2, sleep=True)
+    sampler = build_sampler(str(folder), config, "ipc")
+    for push in range(3):
+        disturb(learner.model, 0.02)
+        sampler.sync_weights(learner)
+        assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=push), learner) < 0.1
+        awake = torch.cuda.mem_get_info()[0]
+        sampler.rest()
+        assert torch.cuda.mem_get_info()[0] > awake + 2**28
+        with pytest.raises(RuntimeError, match="call sync_weights first"):
+            sampler.sample(PROMPTS, 4, DRAWN, seed=push)
 
 
 def test_more_prompt_tokens_than_fit_into_one_pass_are_drawn_from_too(sampler, learner):

@@ -5,8 +5,10 @@ folder `trainer_state`: counters, and AdamW's moments by parameter name, in one 
 import json
 import logging
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -26,11 +28,14 @@ from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
 from cooper_rl.engines.local import adapter, packing
 from cooper_rl.engines.local.adapter import adapter_off
+from cooper_rl.engines.local.attention import Kernel, choose_kernel, enable_packing, packed_hidden_states
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_to_train
+from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
 from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
-from cooper_rl.errors import InputError
+from cooper_rl.engines.progress import BrokenOff, tell
+from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
 from cooper_rl.losses.reward_model import PairLoss, RewardLoss, RewardLossOutputs, bce_loss
 from cooper_rl.rollouts import Column, offsets_of
@@ -85,10 +90,37 @@ class TorchLearner:
         if self.device.type == "cpu":
             keep_freed_memory()
             use_fast_linear(self.model, config.cpu_kernels)
-        self._packs = config.packing and packing.enable_packing(self.model)
+        self._packs = config.packing and enable_packing(self.model)
         if trainable and config.gradient_checkpointing:
             _enable_checkpointing(self.model)
         self._plain_head = self._has_plain_head()
+        self.settle(config, self.device)
+        if self.bfloat16 and self.device.type == "cuda":
+            halve_frozen(self.model)
+
+    def settle(self, config: LearnerConfig, device: torch.device) -> None:
+        """Choose for this device what `config` leaves open. Raises InputError for attention that cannot run here."""
+        self.config, self.device = config, device
+        self.bfloat16 = in_bfloat16(config.autocast, device)
+        self.attention: Kernel = "sdpa"
+        if self._packs and self._plain_head:
+            how = (device, self.bfloat16, self.trainable)
+            self.attention = choose_kernel(config.attention, self.model.config, *how)
+        elif config.attention in ("flash", "flex"):
+            raise InputError(
+                f"attention: {config.attention} takes causal models with full attention and a plain head, and not this "
+                f"{type(self.model).__name__}; leave out attention"
+            )
+        if config.fused_logprobs and not self.scores:
+            check_fused(device, self._plain_head)
+        allow_tf32(device)
+
+    def describe(self) -> str:
+        """What was chosen for the device, for a person."""
+        gpu = f" ({torch.cuda.get_device_name(self.device)})" if self.device.type == "cuda" else ""
+        products = "bfloat16" if self.bfloat16 else "TF32" if gpu else "float32"
+        packed = "over packed rows" if self._packs and self._plain_head else "over padded rows"
+        return f"{self.device}{gpu}, products in {products}, attention {self.attention} {packed}"
 
     def _has_plain_head(self) -> bool:
         """Whether the logits are just a linear head applied to the last hidden states."""
@@ -100,9 +132,10 @@ class TorchLearner:
         if not isinstance(head, nn.Linear):
             return False
         tokens_1T = torch.tensor([tokens], device=self.model.device)
-        hidden_1TH = self.model.base_model(tokens_1T, use_cache=False).last_hidden_state
-        logits = self.model(tokens_1T, use_cache=False).logits
-        return torch.allclose(head(hidden_1TH[:, at]), logits, rtol=1e-4, atol=1e-4)
+        with exact_float32():
+            hidden_1TH = self.model.base_model(tokens_1T, use_cache=False).last_hidden_state
+            logits = self.model(tokens_1T, use_cache=False).logits
+            return torch.allclose(head(hidden_1TH[:, at]), logits, rtol=1e-4, atol=1e-4)
 
     @property
     def learning_rate(self) -> float:
@@ -122,7 +155,11 @@ class TorchLearner:
             group["lr"] = learning_rate
         grad_norm = adapter.whole(nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm))
         if bool(torch.isfinite(grad_norm) & self.losses_finite):
+            if self.config.optimizer_offload:
+                _fetch_moments(optimizer)
             optimizer.step()
+            if self.config.optimizer_offload:
+                _offload_moments(optimizer)
         else:
             self.skipped_updates += 1
             logger.warning("update %d skipped: gradient norm %s", self.steps, grad_norm.item())
@@ -170,6 +207,8 @@ class TorchLearner:
             raise InputError(f"{directory}: no {_FOLDER} in this folder; it is not a checkpoint of a learner")
         if self.trainable:
             _restore_moments(parts, self.model, self._get_optimizer())
+            if self.config.optimizer_offload:
+                _offload_moments(self._get_optimizer())
         counters = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         if self.base_fingerprint is None:
             self._restore_weights(directory)
@@ -208,7 +247,7 @@ class TorchLearner:
         """
         if self._packs and self._plain_head:
             packed = packing.pack_rows(token_ids, self.device)
-            return packing.packed_hidden_states(self.model, packed), packed.places
+            return packed_hidden_states(self.model, packed, self.attention), packed.places
         tokens_BL = packing.pad_tokens(token_ids, 0, self.device)
         places_BL = torch.arange(tokens_BL.numel(), device=self.device).view_as(tokens_BL)
         if not self._plain_head:
@@ -218,13 +257,17 @@ class TorchLearner:
     def _backward(self, inputs: Sequence[Column], loss_of: Callable[[list[int]], Any], count: int) -> Metrics:
         """Accumulate the gradient of `loss_of` each micro-batch's rows. Metrics are `loss` and means over `count`."""
         sums: dict[str, Tensor] = {}
-        for rows in self.microbatches(*inputs):
-            with self._training_pass():
-                output = loss_of(rows)
-            self.losses_finite &= torch.isfinite(output.loss.detach())
-            output.loss.backward()
-            for name, value in {"loss": output.loss, **output.metric_sums}.items():
-                sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
+        try:
+            for rows in told(self.microbatches(*inputs), "gradients"):
+                with self._training_pass():
+                    output = loss_of(rows)
+                self.losses_finite &= torch.isfinite(output.loss.detach())
+                output.loss.backward()
+                for name, value in {"loss": output.loss, **output.metric_sums}.items():
+                    sums[name] = sums.get(name, torch.zeros_like(value)) + value.detach()
+        except BrokenOff:
+            self._clear_gradients()
+            raise
         return {name: value.item() / (1 if name == "loss" else max(1, count)) for name, value in sums.items()}
 
     @contextmanager
@@ -246,7 +289,7 @@ class TorchLearner:
                 layer.training = False
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.config.autocast == "bfloat16")
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.bfloat16)
 
     @torch.no_grad()
     def _restore_weights(self, directory: Path) -> None:
@@ -261,11 +304,24 @@ class TorchLearner:
             adapter.own(tensor).copy_(values[name][adapter.own_rows(tensor)] if tensor.ndim else values[name])
 
 
-LOGITS_PER_CHUNK = 2**24  # 64 MiB in float32: 110 tokens with a vocabulary of 152 k, or a whole batch of a toy model
+def told(batches: Sequence[list[int]], what: str) -> Iterator[list[int]]:
+    """The micro-batches one after the other, while it is told how many of their rows are done."""
+    done, rows = 0, sum(map(len, batches))
+    for batch in batches:
+        tell(done, rows, "rows", what)
+        yield batch
+        done += len(batch)
 
 
 class TorchPolicyLearner(TorchLearner):
     """A causal language model that implements `PolicyLearner`. Log-probabilities do not depend on the batch."""
+
+    def describe(self) -> str:
+        head: Any = self.model.get_output_embeddings()
+        if not self._plain_head:
+            return super().describe()
+        chunk = f"of {largest_chunk(self.device) // head.weight.shape[0]:,} tokens at a time"
+        return f"{super().describe()}, log-probabilities {'by Liger' if self.config.fused_logprobs else chunk}"
 
     def _has_plain_head(self) -> bool:
         # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
@@ -292,7 +348,7 @@ class TorchPolicyLearner(TorchLearner):
         places = Column(np.arange(lengths.sum()), offsets_of(lengths))
         results = np.empty(len(places.values), np.float64 if self.model.dtype == torch.float64 else np.float32)
         with nullcontext() if adapter else adapter_off(self.model):
-            for rows in self.microbatches(token_ids):
+            for rows in told(self.microbatches(token_ids), "log-probabilities"):
                 with torch.no_grad(), self._autocast():
                     chosen = [token_ids[i] for i in rows]
                     flat, _ = self.run(self._completion_logprobs, chosen, lengths[rows], temperature)
@@ -315,7 +371,8 @@ class TorchPolicyLearner(TorchLearner):
         predicts_BL = length_mask(totals_B, width) & ~length_mask(totals_B - lengths_B, width)
         states = states.index_select(0, places_BL[predicts_BL])
         if self._plain_head:
-            flat = token_logprobs(states, self.model.get_output_embeddings(), targets_N, temperature)  # pyright: ignore[reportArgumentType]
+            compute = fused_logprobs if self.config.fused_logprobs else token_logprobs
+            flat = compute(states, self.model.get_output_embeddings(), targets_N, temperature)  # pyright: ignore[reportArgumentType]
         else:
             flat = gather_logprobs(states, targets_N, temperature)
         return flat, length_mask(lengths_B, int(lengths.max()))
@@ -332,20 +389,52 @@ def token_logprobs(
     head: nn.Linear,
     targets: Int[Tensor, " N"],
     temperature: float = 1.0,
-    logits_per_chunk: int = LOGITS_PER_CHUNK,
+    logits_per_chunk: int | None = None,
 ) -> Float[Tensor, " N"]:
     """log softmax(head(hidden) / temperature)[target] in nats, at least in float32. With more than `logits_per_chunk`
-    logits in total, those of each chunk are recomputed in the backward pass.
+    (None: `largest_chunk` of the device) in total, those of each chunk are recomputed in the backward pass.
     """
 
     def logprobs(hidden: Tensor, targets: Tensor) -> Tensor:
         return gather_logprobs(head(hidden), targets, temperature)
 
-    rows = max(1, logits_per_chunk // head.weight.shape[0])
+    rows = max(1, (logits_per_chunk or largest_chunk(hidden.device)) // head.weight.shape[0])
     if len(hidden) <= rows:
         return logprobs(hidden, targets)
     chunks = zip(hidden.split(rows), targets.split(rows), strict=True)
     return torch.cat([checkpoint(logprobs, *chunk, use_reentrant=False) for chunk in chunks])  # pyright: ignore[reportArgumentType]
+
+
+def fused_logprobs(
+    hidden: Float[Tensor, "N H"], head: nn.Linear, targets: Int[Tensor, " N"], temperature: float = 1.0
+) -> Float[Tensor, " N"]:
+    """`token_logprobs` by Liger's kernels, which recompute logits in the backward pass too."""
+    from liger_kernel.transformers.functional import (  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
+        liger_fused_linear_cross_entropy,
+    )
+
+    hidden = hidden if temperature == 1 else hidden / temperature
+    how = {"bias": head.bias, "reduction": "none", "accum_dtype": torch.float32}
+    return -liger_fused_linear_cross_entropy(hidden, head.weight, targets, **how)
+
+
+LIGER = (0, 8, 2)  # the first with right gradients for losses that weigh tokens (linkedin/Liger-Kernel, PR 1298)
+
+
+def check_fused(device: torch.device, plain_head: bool) -> None:
+    """Raises MissingExtraError without a Liger that serves, and InputError where its kernels do not run."""
+    try:
+        found = tuple(int(number) for number in re.findall(r"\d+", version("liger-kernel"))[:3])
+    except PackageNotFoundError:
+        found = ()
+    if found < LIGER:
+        wanted = ".".join(map(str, LIGER))
+        raise MissingExtraError(
+            f"fused_logprobs: needs Liger {wanted} or later (the extra `liger`): pip install 'liger-kernel>={wanted}'"
+        )
+    if device.type != "cuda" or not plain_head:
+        where = "a model with a plain linear head" if device.type == "cuda" else "a GPU"
+        raise InputError(f"fused_logprobs: Liger's kernels need {where}; leave it out")
 
 
 def gather_logprobs(logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float = 1.0) -> Tensor:
@@ -396,7 +485,7 @@ class TorchRewardModelLearner(TorchLearner):
         """Logits, float32, on the CPU."""
         scores = torch.zeros(len(token_ids))
         column = Column.of(token_ids)
-        for rows in self.microbatches(column):
+        for rows in told(self.microbatches(column), "scores"):
             with torch.no_grad(), self._autocast():
                 scores[rows] = self.run(self._logits, [column[i] for i in rows]).float().cpu()
         return scores
@@ -456,6 +545,24 @@ def _disk_errors(directory: Path) -> Iterator[None]:
         if isinstance(error, SafetensorError) or type(error) is Exception:
             raise OSError(f"{directory}: {error}") from error
         raise
+
+
+def _offload_moments(optimizer: Optimizer) -> None:
+    """Move AdamW's moments into the machine's memory: of a sharded model those of this process, as plain tensors."""
+    for state in optimizer.state.values():
+        for key, value in state.items():
+            if value.ndim:  # not its count of steps
+                rows = adapter.own(value)
+                # From pinned memory a copy to a GPU is several times faster.
+                state[key] = torch.empty_like(rows, device="cpu", pin_memory=rows.is_cuda).copy_(rows)
+
+
+def _fetch_moments(optimizer: Optimizer) -> None:
+    for parameter, state in optimizer.state.items():
+        for key, value in state.items():
+            if value.ndim:
+                rows = adapter.own(value).to(adapter.own(parameter).device, non_blocking=True)
+                state[key] = adapter.like(parameter, rows)
 
 
 def _restore_moments(paths: list[Path], model: nn.Module, optimizer: Optimizer) -> None:

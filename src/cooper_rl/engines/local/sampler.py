@@ -22,7 +22,9 @@ from cooper_rl.engines.cpu import CompactDecoder, GroupedCache, compact_decoder,
 from cooper_rl.engines.kv_cache import build_cache, filling_gaps, tolerates_padding
 from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
+from cooper_rl.engines.local.numerics import allow_tf32, halve_frozen, in_bfloat16
 from cooper_rl.engines.local.sampling import RowNoise, StopRule, draw_tokens, end_of_sequence_ids
+from cooper_rl.engines.progress import tell
 from cooper_rl.rollouts import Column, Samples, offsets_of
 
 
@@ -55,6 +57,13 @@ class Drafts:
         for i in np.flatnonzero(rule.may_end_a_text(token_ids) & ~stopped):
             stopped[i] = rule.ends_a_text(self._token_ids[rows[i], : places[i] + 1])
         self._stopped[rows] = stopped
+
+    def tell(self) -> None:
+        """Tell how many tokens are drawn, of the most that there can be, and how many completions are done."""
+        is_open = self.open(np.arange(len(self)))
+        most = np.where(is_open, self.limit, self._lengths).sum()
+        note = f"{len(self) - is_open.sum()}/{len(self)} completions"
+        tell(int(self._lengths.sum()), int(most), "tokens", note, ceiling=True)
 
     def samples(self, rule: StopRule) -> Samples:
         drawn = np.arange(self._token_ids.shape[1]) < self._lengths[:, None]
@@ -234,6 +243,7 @@ def complete(queue: Int[np.ndarray, " B"], job: DecodingJob, max_rows: int) -> N
             queue = queue[count:]
         for wave in under_way:
             wave.draw()
+        job.drafts.tell()
         under_way = [wave for wave in under_way if len(wave)]
         logits = DecodingBatch.step_together([wave.batch for wave in under_way], [wave.tokens for wave in under_way])
         for wave, its_own in zip(under_way, logits, strict=True):
@@ -268,15 +278,14 @@ class NativeSampler:
         model: PreTrainedModel | None = None,
         *,
         max_rows: int = 0,
-        autocast: Autocast = "off",
+        autocast: Autocast = "auto",
     ) -> None:
         self.tokenizer, self._model, self._max_rows, self._autocast = tokenizer, model, max_rows, autocast
 
     @classmethod
-    def from_folder(cls, path: str, *, device: str = "auto", max_rows: int = 0, autocast: Autocast = "off") -> Self:
+    def from_folder(cls, path: str, *, device: str = "auto", max_rows: int = 0, autocast: Autocast = "auto") -> Self:
         """A sampler of a model folder or hub name. Raises InputError like `load_tokenizer` and `load_policy`."""
-        tokenizer, model = load_tokenizer(path), load_policy(path)
-        model.to(resolve_device(device))  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
+        tokenizer, model = load_tokenizer(path), to_sample(load_policy(path), resolve_device(device), autocast)
         if model.device.type == "cpu":
             keep_freed_memory()
             use_fast_linear(model)
@@ -315,7 +324,7 @@ class NativeSampler:
         with _inference(model, self._autocast):
             large = model.num_parameters() >= SMALL_MODEL
             pays = params.max_tokens >= COMPACT_FROM_TOKENS or not large
-            dtype = torch.bfloat16 if self._autocast == "bfloat16" else torch.float32
+            dtype = torch.bfloat16 if in_bfloat16(self._autocast, model.device) else torch.float32
             compact = compact_decoder(model, dtype) if pays else None
             job = DecodingJob(model, compact, large and compact is not None, prompts, drafts, params, rule, seed)
             for queue in self._queues(drafts.prompt, prompts):
@@ -351,16 +360,26 @@ class NativeSampler:
         return np.split(ordered, np.flatnonzero(np.diff(lengths[ordered])) + 1)
 
 
+def to_sample(model: PreTrainedModel, device: torch.device, autocast: Autocast) -> PreTrainedModel:
+    """A model of the CPU that is not trained, on a device. On a GPU in bfloat16 its linear layers are held in that."""
+    model.requires_grad_(False)
+    if device.type == "cuda" and in_bfloat16(autocast, device):
+        halve_frozen(model)
+    allow_tf32(device)
+    return model.to(device)  # pyright: ignore[reportArgumentType] - transformers wraps torch's signature
+
+
 def _context(model: PreTrainedModel) -> int | None:
     """Most tokens that a prompt and its completion may have together. None if the model does not say."""
     return getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
 
 @contextmanager
-def _inference(model: PreTrainedModel, autocast: str) -> Iterator[None]:
+def _inference(model: PreTrainedModel, autocast: Autocast) -> Iterator[None]:
     training = model.training
     model.eval()
-    bfloat16 = torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=autocast == "bfloat16")
+    enabled = in_bfloat16(autocast, model.device)
+    bfloat16 = torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=enabled)
     try:
         with torch.inference_mode(), bfloat16:
             yield

@@ -76,6 +76,8 @@ class VllmSamplers(VllmConfig):
     def _fits_a_cluster(self) -> Self:
         if self.transfer == "ipc":
             raise ValueError("transfer: ipc needs engine and policy on one device; use nccl, or engine: {kind: vllm}")
+        if self.sleep:
+            raise ValueError("sleep: the engines of a cluster have devices of their own; leave it out")
         if self.url is not None and self.engines > 1:
             raise ValueError("engines: url names one server, which may itself hold several; leave engines out")
         return self

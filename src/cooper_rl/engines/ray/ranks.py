@@ -30,7 +30,7 @@ from cooper_rl.engines.cpu import use_fast_linear
 from cooper_rl.engines.fsdp2 import OpenSender, ShardedPolicyLearner, ShardedRewardModelLearner, rank_device
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
-from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.engines.local.sampler import NativeSampler, to_sample
 from cooper_rl.engines.ray.config import Resources
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column, Samples
@@ -209,8 +209,7 @@ class RankSampler(NativeSampler):
     @torch.no_grad()
     def sync_weights(self, learner: Any) -> None:
         if self._model is None:
-            self._model = load_policy(self._config.model)
-            self._model.to(rank_device(self._config.device))  # pyright: ignore[reportArgumentType]
+            self._model = to_sample(load_policy(self._config.model), rank_device(self._config.device), self._autocast)
             use_fast_linear(self._model, self._config.cpu_kernels)
         own = self._model.state_dict(keep_vars=True)
         for name, tensor in learner.full_weights():
@@ -240,6 +239,9 @@ class RemoteLearner:
 
     def set_learning_rate(self, peak: float) -> None:
         self._call("set_learning_rate", peak)
+
+    def describe(self) -> str:
+        return self._call("describe")
 
     def save(self, directory: Path) -> None:
         """See `Learner`. All processes write, so all machines must see the folder's disk."""

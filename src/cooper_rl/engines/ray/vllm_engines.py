@@ -115,6 +115,11 @@ class RayEngines(Actors):
     def reset_prefix_cache(self) -> None:
         self._call("reset_prefix_cache")
 
+    def sleep(self) -> bool:
+        return False
+
+    def wake_up(self, part: str) -> None: ...
+
     def _call(self, verb: str, each: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
         """The results of all engines. An error is raised at once: in a transfer, others may wait for the one failed."""
         return self.results(self._calls(verb, each), self._given[1].timeout_s)

@@ -15,7 +15,7 @@ from cooper_rl.config.base import Config
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines import ENGINES
 from cooper_rl.engines.local import LearnsHere
-from cooper_rl.engines.model_folder import local_folder
+from cooper_rl.engines.model_folder import adapter_base, local_folder
 from cooper_rl.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class VllmConfig(Config):
     """Tokens that a prompt and its completion may have together; null is the model's own context."""
     gpu_memory_utilization: float = Field(default=0.5, gt=0, le=1)
     """Share of a GPU's memory for the engine, its weights included. Leave room for what else lives there."""
+    sleep: bool | None = None
+    """Give an engine's memory back while the learners work: its weights and cache are dropped after each draw, and are
+    there again with the next transfer. null does so where engine and learners share a GPU (`engine: {kind: vllm}`)."""
     kv_cache_gib: float | None = Field(default=None, gt=0)
     """Size of the cache of keys and values, GiB; null takes what `gpu_memory_utilization` leaves, and 1 on a CPU."""
     enforce_eager: bool = False
@@ -61,6 +64,8 @@ class VllmConfig(Config):
             raise ValueError(f"url: {self.url!r} is no address of a server; write http://host:port")
         if self.url is not None and self.transfer == "ipc":
             raise ValueError("transfer: ipc works inside one machine and one process tree only; use nccl for a server")
+        if self.url is not None and self.sleep:
+            raise ValueError("sleep: a server shares no memory with the learners of a run; leave it out")
         return self
 
     def at_most(self, max_rows: int) -> Self:
@@ -86,6 +91,7 @@ class VllmConfig(Config):
             raise InputError(f"max_model_len: {self.max_model_len} exceeds the context of {model}, {context} tokens")
         if self.url is None:
             _check_architecture(model, described.get("architectures") or [], text)
+            _check_sleep(self.sleep)
 
     def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
         """Raises as `check_model`, and for `sampling` under which log-probabilities do not compare with a learner's."""
@@ -109,8 +115,28 @@ class VllmEngine(LearnsHere, VllmConfig):
 
         from cooper_rl.engines.vllm.sampler import build_sampler  # noqa: PLC0415
 
-        on_gpu = "ipc" if self.url is None else "nccl"
-        return build_sampler(policy.model, self.at_most(max_rows), on_gpu if torch.cuda.is_available() else "gloo")
+        if not torch.cuda.is_available():
+            return build_sampler(policy.model, self.at_most(max_rows), "gloo")
+        here, config = self.url is None, self.at_most(max_rows)
+        if config.sleep is None:
+            config = config.model_copy(update={"sleep": here})
+        return build_sampler(policy.model, config, "ipc" if here else "nccl")
+
+    def sampler_of_folder(self, model: str) -> VllmSampler:
+        """A sampler that draws with the weights in a folder or on the hub, as they are.
+
+        Raises InputError for a `url`, for a folder with an adapter, and as `check_model`.
+        """
+        from cooper_rl.engines.config import LearnerConfig  # noqa: PLC0415
+
+        if self.url is not None:
+            raise InputError("engine.url: nobody knows which weights a server holds; leave it out, to start an engine")
+        if adapter_base(model) is not None:
+            raise InputError(f"{model}: holds an adapter, and vLLM is given whole models here; use cooper export")
+        awake = self.model_copy(update={"sleep": False})  # no learner would bring the weights back
+        sampler = awake.sampler(LearnerConfig(model=model), max_rows=0)
+        sampler.keep_first_weights()
+        return sampler
 
 
 def check_version(for_server: bool = False) -> str:
@@ -147,6 +173,13 @@ def _check_architecture(path: str, names: list[str], text: dict[str, Any]) -> No
                 f"{path}: its attention heads have size {size}, and vLLM on a CPU takes "
                 f"{', '.join(map(str, sizes))}; use engine: {{kind: local}}"
             )
+
+
+def _check_sleep(wanted: bool | None) -> None:
+    from vllm.platforms import current_platform  # noqa: PLC0415 - an extra
+
+    if wanted and not current_platform.is_sleep_mode_available():
+        raise InputError("sleep: vLLM cannot sleep on this machine, it needs a GPU; leave out sleep")
 
 
 def version_numbers(version: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import httpx
 import torch
@@ -18,11 +18,14 @@ import torch
 from cooper_rl.config.user_functions import EventLoop
 from cooper_rl.engines.base import EngineLost
 from cooper_rl.engines.local.models import load_tokenizer
+from cooper_rl.engines.local.numerics import allow_tf32
 from cooper_rl.engines.model_folder import local_folder
 from cooper_rl.engines.vllm import OLDEST, VllmConfig, version_numbers
 from cooper_rl.errors import InputError
 
 HEALTH_POLL_S = 1.0
+
+EnginePart = Literal["weights", "kv_cache"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,13 @@ class InferenceEngine(Protocol):
 
     def reset_prefix_cache(self) -> None:
         """Drop keys and values that earlier weights computed."""
+
+    def sleep(self) -> bool:
+        """Give the memory of weights and cache back, where the engine shares a device; returns whether it did."""
+        ...
+
+    def wake_up(self, part: EnginePart) -> None:
+        """Take the memory of a part again, if the engine sleeps. What it holds is of no use: weights are sent next."""
 
     def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
         """Call `update_weight_version` or one of the four verbs of vLLM's weight-transfer API, on every engine.
@@ -108,10 +118,14 @@ class OfflineEngine:
             logprobs_mode="processed_logprobs",
             trust_remote_code=False,
             disable_log_stats=True,
+            enable_sleep_mode=bool(config.sleep),
             weight_transfer_config=WeightTransferConfig(backend=backend),
             worker_extension_cls=EXTENSION,
         )
         torch.set_num_threads = set_num_threads  # on a CPU vLLM replaces it by a function that does nothing
+        if not on_cpu:
+            allow_tf32(torch.device("cuda"))  # vLLM's workers turn it off
+        self._sleeps, self._asleep = bool(config.sleep), set[str]()
         self.workers = config.tensor_parallel
         self.context: int = self._llm.model_config.max_model_len
         self.dtype: torch.dtype = self._llm.model_config.dtype
@@ -138,6 +152,17 @@ class OfflineEngine:
     def reset_prefix_cache(self) -> None:
         if not self._llm.reset_prefix_cache():
             raise RuntimeError("vLLM could not empty its prefix cache: a completion is still being drawn")
+
+    def sleep(self) -> bool:
+        if self._sleeps and not self._asleep:
+            self._llm.sleep(level=2)  # at level 1 the weights, which are sent anew, would be copied to the CPU
+            self._asleep = {"weights", "kv_cache"}
+        return self._sleeps
+
+    def wake_up(self, part: EnginePart) -> None:
+        if part in self._asleep:
+            self._llm.wake_up(tags=[part])
+            self._asleep.remove(part)
 
 
 class RemoteEngine:
@@ -234,6 +259,11 @@ class RemoteEngine:
     def reset_prefix_cache(self) -> None:
         if not self._call("POST", "/reset_prefix_cache")["success"]:
             raise RuntimeError(f"{self.url} could not empty its prefix cache: somebody else is drawing completions")
+
+    def sleep(self) -> bool:
+        return False
+
+    def wake_up(self, part: EnginePart) -> None: ...
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         try:

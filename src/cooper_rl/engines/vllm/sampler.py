@@ -10,7 +10,7 @@ from uuid import uuid4
 import numpy as np
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from cooper_rl.data.prompts import completion_limits
+from cooper_rl.data.prompts import completion_limits, prompt_room
 from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
@@ -28,6 +28,8 @@ from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
 
+FIRST_WEIGHTS = "default"
+"""The version that vLLM gives to the weights it starts with."""
 COUNTED: tuple[str, ...] = ("engine/reconnections", "engine/failed_pushes", "time/push_weights")
 
 Start = Callable[[str, VllmConfig, str], InferenceEngine]
@@ -96,8 +98,9 @@ class VllmSampler:
         try:
             return self._draw(prompts, n, params, seed)
         except EngineLost as lost:
+            if self._learner is None:  # its first weights are not ours to send
+                raise
             logger.warning("engine lost while it drew, it gets its weights again: %s", lost)
-            assert self._learner is not None
             self.sync_weights(self._learner)
             return self._draw(prompts, n, params, seed)
 
@@ -119,6 +122,14 @@ class VllmSampler:
             )
         return _samples(drawn, params, rule)
 
+    def keep_first_weights(self) -> None:
+        """Draw with the weights that the engine started with; no learner has sent others."""
+        self.version = FIRST_WEIGHTS
+
+    def room(self, max_tokens: int) -> int | None:
+        """Most tokens that a prompt may have if `max_tokens` must fit after it; see `prompt_room`."""
+        return prompt_room(self._engine.context, max_tokens)
+
     def sync_weights(self, learner: PolicyLearner) -> None:
         """Send the learner's weights to the engine, and check that the engine has them.
 
@@ -126,6 +137,7 @@ class VllmSampler:
         engine is elsewhere), and there is no drawing until another succeeds. Raises TypeError as `Connect` does.
         """
         start, source = time.perf_counter(), getattr(learner, "model", learner)
+        self._engine.wake_up("weights")  # its cache follows when the copies for the transfer are gone
         for attempt in (1, 2):
             self._reconnect_where_lost()
             self.version, version = None, next(self._versions)
@@ -143,8 +155,14 @@ class VllmSampler:
                     raise EngineLost(str(error)) from error
                 logger.warning("a hand-over of weights failed and is made again: %s", error)
                 self._counts["engine/failed_pushes"] += 1
+        self._engine.wake_up("kv_cache")
         self.version, self._learner = version, learner
         self._counts["time/push_weights"] += time.perf_counter() - start
+
+    def rest(self) -> None:
+        """See `RestingSampler`."""
+        if self._engine.sleep():
+            self.version = None
 
     def _disconnect(self) -> None:
         if self._sender is not None:

@@ -65,6 +65,9 @@ class PartiallySilent(Rule):
     def judges(self, problem: Problem) -> bool:
         return bool(self._judged(problem)) and self.rule.judges(problem)
 
+    def needs_verdicts(self, problem: Problem) -> bool:
+        return bool(self._judged(problem)) and self.rule.needs_verdicts(problem)
+
     def fault(self, problem: Problem, answer: str) -> str | None:
         """That of the rule; any reference will do where it is silent."""
         return self.rule.fault(problem, answer) if self.judges(problem) else None

@@ -9,7 +9,7 @@ function openRun(index) {
   for (const row of document.querySelectorAll("tr[data-run]")) row.classList.toggle("on", Number(row.dataset.run) === index);
   document.getElementById("run-choice").value = String(index);
   const verdict = run.verdict;
-  const box = fill("verdict", el("b", {}, verdict.name), el("div", {}, el("p", {}, verdict.sentence), warningChips(run), el("details", { open: true }, el("summary", {}, `${verdict.signals.length} signals`), el("ul", { class: "signals" }, verdict.signals.map((signal) => el("li", { class: signal.state }, signal.text))))));
+  const box = fill("verdict", el("b", {}, verdict.name), el("div", {}, el("p", {}, verdict.sentence), warningChips(run), el("details", { open: true }, el("summary", {}, `${verdict.signals.length} signal${verdict.signals.length === 1 ? "" : "s"}`), el("ul", { class: "signals" }, verdict.signals.map((signal) => el("li", { class: signal.state }, signal.text))))));
   box.className = "verdict " + verdict.state.replace(" ", "-");
   if (report.runs.length === 1) fill("summary", Object.entries(run.facts).filter(([name]) => name !== "run").map(([name, value]) => (["kind", "steps"].includes(name) ? value : `${name} ${value}`)).join(" · "));
   fill("facts", Object.entries(run.facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
