@@ -120,7 +120,7 @@ def test_an_async_function_is_awaited_and_another_value_is_refused(functions: st
     with Verifier(config.rule, config.rules) as verifier:
         problem = Problem("p", "q", "yes")
         assert verifier.verify_problems([(problem, "yes"), (problem, "no")]) == ["correct", "unparsed"]
-        message = rf"{functions}:truth: returned True for problem p7; a rule returns 'correct', 'wrong' or 'unparsed'"
+        message = rf"{functions}:truth: returned True for problem p7; a rule returns 'correct', 'wrong', 'unparsed'"
         with pytest.raises(InputError, match=message):
             verifier.verify_problems([(Problem("p7", "q", "1", rule="truth"), "1")])
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from cooper_rl.rules.rule import UserVerdict
+
 
 @dataclass(frozen=True)
 class Answer:

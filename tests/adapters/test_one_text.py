@@ -11,6 +11,7 @@ from rows import row_of
 
 from cooper_rl import Answer, AnswerGroup
 from cooper_rl.adapters import served
+from tool_run import TEXT
 
 CALL = {"name": "add", "arguments": {"a": 12, "b": 7}}
 HERMES = f"I add them.\n<tool_call>\n{json.dumps(CALL)}\n</tool_call>"
@@ -20,15 +21,6 @@ RUN = [
     {"role": "tool", "name": "add", "content": "19"},
     {"role": "assistant", "content": "answer: 19"},
 ]
-TEXT = """<assistant>
-I add them.
-<tool_call> {"arguments": {"a": 12, "b": 7}, "name": "add"}
-<tool>
-<<<
-19
->>>
-<assistant>
-answer: 19"""
 
 
 @pytest.fixture

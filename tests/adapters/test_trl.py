@@ -8,6 +8,7 @@ import torch
 from cooper_rl import CooperReward, InputError
 from cooper_rl.adapters.rows import Columns
 from cooper_rl.adapters.trl import FOLDER, GRPOReward
+from cooper_rl.rollouts import Answer
 from in_process import model_of
 
 pytest.importorskip("trl", reason="needs the extra trl")
@@ -191,8 +192,6 @@ def test_a_reward_without_its_callback_says_so(make, tiny_models, tmp_path):
 
 
 def test_conversations_and_their_last_message(make):
-    from cooper_rl.adapters.rows import completion_text
-
-    assert completion_text([{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]) == "b"
-    assert completion_text([{"role": "assistant", "content": [{"type": "text", "text": "x"}]}]) == "x"
-    assert completion_text([{"role": "assistant", "content": None}]) == ""
+    assert Answer.of([{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]).text == "b"
+    assert Answer.of([{"role": "assistant", "content": [{"type": "text", "text": "x"}]}]).text == "x"
+    assert Answer.of([{"role": "assistant", "content": None}]).text == ""

@@ -1,6 +1,7 @@
 """The reward-hacking alarm as a callback of TRL's GRPOTrainer, with Cooper's reward and with another's."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,9 @@ from cooper_rl import InputError
 from cooper_rl.adapters.trl import HackingCallback
 
 HACKED = [{"reward": 0.5 + 0.03 * t, "rewards/exact/mean": 0.6 - 0.03 * t} for t in range(15)]
+
+
+NOTHING: Any = None  # what the callback does not read
 
 
 def log(callback: HackingCallback, rows, history) -> TrainerControl:
@@ -40,7 +44,8 @@ def test_a_resumed_run_sees_what_the_whole_run_would():
     whole, history = HackingCallback("rewards/exact/mean"), []
     log(whole, HACKED, history)
     resumed, kept = HackingCallback("rewards/exact/mean"), history[:6]
-    resumed.on_train_begin(None, SimpleNamespace(log_history=kept), None)
+    state: Any = SimpleNamespace(log_history=kept)
+    resumed.on_train_begin(NOTHING, state, NOTHING)
     log(resumed, HACKED[6:], kept)
     assert kept == history
     assert resumed.alarm.state() == whole.alarm.state()

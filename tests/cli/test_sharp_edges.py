@@ -22,6 +22,11 @@ def _terminal(width=80):
     return Console(file=StringIO(), force_terminal=True, width=width, color_system=None, **console.VERBATIM)
 
 
+def _printed(terminal: Console) -> str:
+    assert isinstance(terminal.file, StringIO)
+    return terminal.file.getvalue()
+
+
 @pytest.mark.parametrize("name", ["my_rewardz:ok:", "[bold]x[/bold]", "[/]"])
 def test_names_are_printed_as_they_are(monkeypatch, name):
     terminal = _terminal()
@@ -29,7 +34,7 @@ def test_names_are_printed_as_they_are(monkeypatch, name):
     console.show_table(["name"], [[name]], terminal)
     with console.progress(name, 2) as advance:
         advance(1)
-    text = terminal.file.getvalue()
+    text = _printed(terminal)
     assert text.count(name) >= 2
 
 
@@ -56,7 +61,7 @@ def test_a_run_stays_on_one_line_of_80_columns(tmp_path, monkeypatch, capfd):
     terminal = _terminal()
     monkeypatch.setattr(runs, "stdout", lambda **_: terminal)
     runs.runs(tmp_path)
-    lines = terminal.file.getvalue().splitlines()
+    lines = _printed(terminal).splitlines()
     assert len(lines) == 3
     assert max(map(len, lines)) <= 80
     assert {"run", "state", "step", "accuracy", "reward"} <= set(lines[0].split())

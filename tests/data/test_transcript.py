@@ -18,16 +18,7 @@ from cooper_rl.data.transcript import (
 )
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Answer
-
-TEXT = """<assistant>
-I add them.
-<tool_call> {"arguments": {"a": 12, "b": 7}, "name": "add"}
-<tool>
-<<<
-19
->>>
-<assistant>
-answer: 19"""
+from tool_run import TEXT
 
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 12, "b": 7}}\n</tool_call>'
 TURN = f"I add them.\n{CALL}"

@@ -84,7 +84,7 @@ def config_override(data: bytes) -> None:
     try:
         config = load_config(path, [override])
     except InputError as error:
-        assert "override" in str(error) or str(path) in str(error)
+        assert "override" in str(error) or "command line" in str(error) or str(path) in str(error)
     else:
         no_surprise_numbers(config.model_dump())
         is_writable(config.model_dump(mode="json"))

@@ -253,7 +253,7 @@ def test_runs_lists_the_runs_of_a_folder_in_order(run, tmp_path):
     assert (rows[0]["accuracy_metric"], rows[0]["accuracy"]) == ("test/gold_avg", last["test/gold_avg"])
     assert f"left out: {tmp_path}/damaged/metrics.jsonl:1: not JSON" in ended.stderr
     table = _cooper("runs", tmp_path).stdout
-    assert re.search(r"sweep/second │ interrupted │ 2/3 ", table)
+    assert re.search(r"sweep/second +interrupted +2/3 ", table)
 
 
 def test_load_run_gives_frames_of_everything_recorded(finished):

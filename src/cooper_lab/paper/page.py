@@ -38,9 +38,7 @@ def _percent(result: dict[str, Any] | None) -> dict[str, list[float]] | None:
 def _head(study: Study) -> list[str]:
     lines = [f"# The paper's table: {study.model}", ""]
     if study.scale == "tiny":
-        where = (
-            "real problems" if study.data is not None else "the embedded arithmetic world, in place of the five sets"
-        )
+        where = "real ones" if study.data is not None else "the embedded arithmetic world, in place of the five sets"
         lines += [
             f"**This is the tiny scale: a policy of 0.7 M parameters, six steps, few problems: {where}. It shows "
             "that every stage runs. Its figures say nothing about the paper or about Cooper.**",

@@ -103,7 +103,7 @@ def stages_of(study: Study, engine: str, verifyrm_settings: tuple[str, ...]) -> 
 def _evaluation(study: Study, arm: str, policy: str, engine: str) -> Stage:
     """`policy` is a model or, of a trained arm, the folder of its run."""
     how = {"k": study.k, "engine": engine, "sampling": study.sampling().model_dump(mode="json")}
-    how["rule"] = study.config("rule").rule.model_dump(mode="json")
+    how["rule"] = study.config("rule").model_dump(mode="json")["rule"]
     return Stage(f"evaluate/{arm}", study, _as_json({"policy": policy, "sets": study.test_sets(), **how}))
 
 
@@ -160,12 +160,10 @@ def _verifyrm(stage: Stage) -> dict[str, Any]:
     from cooper_rl import VerifyRMConfig, train_verifyrm  # noqa: PLC0415 - in the stage's own process
 
     rows = training_rows(stage.study)
-    aside, folder = stage.study.folder / "verifyrm.partial", Path(stage.study.verifyrm_folder)
-    for one in (aside, folder):
-        shutil.rmtree(one, ignore_errors=True)
+    folder = Path(stage.study.verifyrm_folder)
+    shutil.rmtree(folder, ignore_errors=True)
     with progress("verifyrm", 0, [("loss", "loss"), ("held_out_accuracy", "held-out accuracy")]) as advance:
-        result = train_verifyrm(record_from(VerifyRMConfig, stage.settings["config"]), rows, aside, advance)
-    aside.rename(folder)
+        result = train_verifyrm(record_from(VerifyRMConfig, stage.settings["config"]), rows, folder, advance)
     return {"rows": result["rows"], "held_out": result["held_out"]}
 
 

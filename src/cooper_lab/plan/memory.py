@@ -16,7 +16,7 @@ LAYER_TENSORS = 26
 """Hidden-sized tensors that one layer keeps for its backward pass: inputs, norms, queries, keys, values, attention,
 and an MLP about five times as wide, with its gate (counted for Qwen 2)."""
 LOGITS = 3 * 4 * 2**24
-"""Bytes of a chunk of logits, its softmax and its gradient (`CPU_CHUNK`, engines/local/numerics.py)."""
+"""Bytes of a chunk of logits, its softmax and its gradient on a CPU (`largest_chunk`, engines/local/numerics.py)."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def _run(args: Any, sample: Any) -> str | list[dict[str, str]]:
     tokens, tokenizer = sample.tokens[-len(mask) :], _tokenizer(args.hf_checkpoint)
     for own, part in groupby(mask):
         end = start + len(list(part))
-        text = tokenizer.decode(tokens[start:end], skip_special_tokens=bool(own))
+        text = str(tokenizer.decode(tokens[start:end], skip_special_tokens=bool(own)))
         run += [{"role": "assistant", "content": text}] if own else outside_turns(text)
         start = end
     return run

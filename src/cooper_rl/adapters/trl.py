@@ -23,8 +23,17 @@ Scorer = CooperReward | RewardClient
 
 LOGGED = frozenset(
     {
-        *("reward/mean", "rule/accuracy", "rule/unparsed", "gold/accuracy", "reward_model/rule_agreement"),
-        *("reward_model/false_accept_rate", "reward_model/loss", "reward_model/pair_accuracy_before", "pairs/count"),
+        *("reward/mean", "rule/accuracy", "rule/unparsed", "gold/accuracy"),
+        *(
+            "reward_model/mean",
+            "reward_model/rule_agreement",
+            "reward_model/false_accept_rate",
+            "reward_model/loss",
+            "reward_model/pair_accuracy_before",
+            "pairs/count",
+        ),
+        *("reward/mean_heard", "reward/mean_silent", "reward_model/mean_heard", "rollout/agreement_silent"),
+        *("reward_model/kept_when_swapped_silent",),  # these tell the alarm of problems on which the rule is silent
         *("version", "scored_by_version", "time/score", "time/update"),
     }
 )
@@ -178,7 +187,7 @@ class HackingCallback(TrainerCallback):
         """See again what the steps before a resume have logged."""
         self.alarm = HackingAlarm()
         for row in state.log_history:
-            self.alarm.observe(row["step"], self._read(row))
+            self.alarm.observe(int(row["step"]), self._read(row))
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         """Raises InputError if TRL logs a reward but not the accuracy."""

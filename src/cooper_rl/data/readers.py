@@ -186,7 +186,7 @@ def _offline() -> Iterator[None]:
     import datasets  # noqa: PLC0415 - an extra
     import huggingface_hub  # noqa: PLC0415
 
-    places: list[Any] = [huggingface_hub.constants, datasets.config]
+    places: list[Any] = [huggingface_hub.constants, datasets.config]  # pyright: ignore[reportAttributeAccessIssue]
     before = [place.HF_HUB_OFFLINE for place in places]
     for place in places:
         place.HF_HUB_OFFLINE = True

@@ -25,7 +25,7 @@ class FolderEvaluator:
         model: str,
         engine: Any = LocalEngine(),  # noqa: B008 - a frozen record
         rule: RuleConfig | None = None,
-        autocast: Autocast = "off",
+        autocast: Autocast = "auto",
         max_rows: int = 0,
         threads: int | None = None,
     ) -> None:

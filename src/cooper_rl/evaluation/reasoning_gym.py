@@ -50,9 +50,10 @@ def gold(problem: Problem, completion_text: str) -> bool:
 
 def _stated_answer(completion: str) -> str | None:
     """The text of a completion's one answer; None if it states none, several, or takes it back."""
-    found, tags = text_answer(completion), _TAG.findall(completion)
+    found, tags = text_answer(completion), list[str](_TAG.findall(completion))
     if found.boxes:
-        answer = None if len(found.boxes) > 1 or found.line or is_retracted(found.after) else found.boxes[0]
+        first, *others = found.boxes
+        answer = None if others or found.line or is_retracted(found.after) else first
     elif tags:
         answer = tags[-1]
     else:

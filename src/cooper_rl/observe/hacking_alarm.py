@@ -73,17 +73,13 @@ class HackingAlarm:
                 "1 - rollout/cut_off_rate": 1 - metrics.get("rollout/cut_off_rate", nan),
                 "1 - rule/unparsed": 1 - metrics.get("rule/unparsed", nan),
             }
-            for sign in self._signs:
-                if isfinite(value := values.get(sign.name, nan)):
-                    sign.observe(value, self._reward, self._accuracy)
+            _observe(self._signs, values, self._reward, self._accuracy)
         if later and isfinite(silent_reward := metrics.get("reward/mean_silent", nan)):
             self._last = step
             self._silent_reward.add(silent_reward)
             kept = "reward_model/kept_when_swapped_silent"
             values = {**metrics, f"1 - {kept}": 1 - metrics.get(kept, nan)}
-            for sign in self._silent_signs:
-                if isfinite(value := values.get(sign.name, nan)):
-                    sign.observe(value, self._silent_reward, self._silent_reward)
+            _observe(self._silent_signs, values, self._silent_reward, self._silent_reward)
         seen = [sign.seen for sign in self._all_signs if sign.seen]
         if not seen or self.since is None:
             self.since = step if seen else None
@@ -114,7 +110,7 @@ class HackingAlarm:
     @property
     def strengths(self) -> dict[str, float]:
         """By sign, its fall at the last step in units of the fall that sets the alarm off, from 0 to `STRONGEST`."""
-        return {sign.name: sign.strength for sign in [*self._signs, *self._silent_signs]}
+        return {sign.name: sign.strength for sign in self._all_signs}
 
 
 class _Average:
@@ -187,3 +183,10 @@ class _Sign:
         self.strength = min(max(0.0, strength), STRONGEST) if paid else 0.0
         told = f"{self.name} fell from {best:.3g} to {now:.3g} while the reward rose from"
         self.seen = f"{told} {best_reward:.3g} to {reward.mean:.3g}" if now < limit and paid else ""
+
+
+def _observe(signs: Sequence[_Sign], values: Mapping[str, float], reward: _Average, accuracy: _Average) -> None:
+    """Show each sign its value, if the step has one."""
+    for sign in signs:
+        if isfinite(value := values.get(sign.name, nan)):
+            sign.observe(value, reward, accuracy)

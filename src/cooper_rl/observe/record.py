@@ -189,9 +189,8 @@ class Recorder:
     def _drop_after(self, step: int, measured: bool) -> None:
         last = step if step > 0 else -1
         kept = _cut_lines(self._metrics_path, last)
-        if step > 0 and kept < step - (
-            not measured
-        ):  # deleted or edited, because a checkpoint is written after the record
+        recorded = step if measured else step - 1
+        if step > 0 and kept < recorded:  # deleted or edited, because a checkpoint is written after the record
             logger.warning("%s: ends at step %d, but the run continues after %d", self._metrics_path, kept, step)
         # Rollbacks stay in the record, whatever step the run is at now: later random numbers depend on their count.
         # A resumed run is one that did not die.

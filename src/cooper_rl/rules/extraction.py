@@ -90,11 +90,9 @@ def extract_answer(completion: str, factorials: bool = False) -> FinalAnswer:
 def gives_several(completion: str, reference: str) -> bool:
     """Whether a completion states more answers than the reference has: `19 or 18`, where the reference is `19`."""
     answers = extract_answer(completion)
-    return answers.kind != "free" and (
-        len(answers.texts) > 1 or len(_BETWEEN.findall(answers.texts[0])) > len(_BETWEEN.findall(reference))
-        if answers.texts
-        else False
-    )
+    if answers.kind == "free" or not answers.texts:
+        return False
+    return len(answers.texts) > 1 or len(_BETWEEN.findall(answers.texts[0])) > len(_BETWEEN.findall(reference))
 
 
 _BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)

@@ -14,7 +14,7 @@ from cooper_rl.engines.base import Metrics
 from cooper_rl.engines.clock import MEASURED, Clock
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.errors import InputError
-from cooper_rl.rewards.base import Closes, Remembers, Scores, reward_metrics
+from cooper_rl.rewards.base import Closes, Remembers, Scores
 from cooper_rl.rewards.context import RewardModel, StepContext
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.rewards.kinds.plain import build_sum, read_by
@@ -24,8 +24,8 @@ from cooper_rl.rules.rule import UserVerdict
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardInputs, check_outline, outline, read_reward_inputs
-from cooper_rl.stage2.scored import OpenStep, ProbeSet, Scored, ScoredGroup, Updated, step_health
-from cooper_rl.stage2.signs import signs_without_verdict, suspected
+from cooper_rl.stage2.scored import OpenStep, ProbeSet, Scored, ScoredGroup, Updated, answer_metrics
+from cooper_rl.stage2.signs import suspected
 from cooper_rl.stage2.stage2 import Cooptimizer
 
 MODEL_FOLDER, STATE_FILE = "reward_model", "reward.json"
@@ -206,7 +206,7 @@ class CooperReward:
             cut_off = [not answer.stopped for one in groups for answer in one.group.answers]
             scores = Scores(rewards, parts)
             share = {"rollout/cut_off_rate": sum(cut_off) / len(cut_off)}
-            return reward_metrics(scores) | step_health(context, scores) | signs_without_verdict(context) | share
+            return answer_metrics(context, scores) | share
 
     def learns_first(self, scored: Scored) -> bool:
         """Whether stage 2 should come before the policy's update: see `cooptimization.before_policy`."""

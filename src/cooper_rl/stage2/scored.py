@@ -47,8 +47,7 @@ class Scored:
     def of(cls, context: StepContext, scores: Scores, version: int, step: int | None = None) -> Self:
         """The answers of `context` with their rewards and metrics."""
         logits = context.logits(context.model_names[0]).rows() if context.model_names else None
-        metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores)
-        metrics |= signs_without_verdict(context)
+        metrics = answer_metrics(context, scores)
         return cls(scores.rewards.rows(), logits, context.verdicts, version, metrics, step, (context, scores))
 
     @property
@@ -243,6 +242,12 @@ class OpenStep:
 
 
 PROBES = 64
+
+
+def answer_metrics(context: StepContext, scores: Scores) -> Metrics:
+    """All metrics of these answers and of what they were paid."""
+    metrics = reward_metrics(scores) | scores.metrics | step_health(context, scores)
+    return metrics | signs_without_verdict(context)
 
 
 def step_health(context: StepContext, scores: Scores) -> Metrics:

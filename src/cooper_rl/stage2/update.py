@@ -53,6 +53,7 @@ def update_reward_model(
     logits = zip(pairs, *before.tolist(), strict=True)
     pairs = [replace(pair, positive_logit_before=right, negative_logit_before=wrong) for pair, right, wrong in logits]
     encoded = list(zip(pairs, positives, negatives, strict=True))
+    unpaired_ids = _encode_labelled(unpaired, encoder)
     metrics: Metrics = {}
     for _ in range(config.epochs):
         past = sample_pairs()
@@ -61,7 +62,8 @@ def update_reward_model(
         parts = _parts(encoded + replayed, sample_labelled(), encoder, config)
         if unpaired and isinstance(config.loss, PairwiseLoss):
             weight = config.loss.anchor / 2 / (len(encoded) + len(replayed) + len(unpaired))
-            parts.append(Part("unpaired_", _labelled_batch(unpaired, weight, encoder), BinaryCrossEntropyLoss()))
+            batch = LabelledBatch(unpaired_ids, [row.label for row in unpaired], [weight] * len(unpaired))
+            parts.append(Part("unpaired_", batch, BinaryCrossEntropyLoss()))
         metrics |= _one_update(learner, parts, known, config.skip_gradient_share)
         known = {}
     measured = list(range(len(pairs)))
@@ -118,14 +120,14 @@ def _parts(
     if ties and config.tie_weight:
         add("tie_", ties, [1.0] * len(ties), config.tie_weight, load_added("designs", "tie_loss")())
     if labelled:
-        batch = _labelled_batch(labelled, config.replay.labelled_weight / len(labelled), encoder)
+        weights = [config.replay.labelled_weight / len(labelled)] * len(labelled)
+        batch = LabelledBatch(_encode_labelled(labelled, encoder), [row.label for row in labelled], weights)
         parts.append(Part("labelled_", batch, BinaryCrossEntropyLoss()))
     return parts
 
 
-def _labelled_batch(rows: Sequence[LabelledCompletion], weight: float, encoder: RewardModelInput) -> LabelledBatch:
-    token_ids = encoder.encode_all([(row.question, row.answer, row.completion) for row in rows])
-    return LabelledBatch(token_ids, [row.label for row in rows], [weight] * len(rows))
+def _encode_labelled(rows: Sequence[LabelledCompletion], encoder: RewardModelInput) -> list[list[int]]:
+    return encoder.encode_all([(row.question, row.answer, row.completion) for row in rows])
 
 
 def encode_pairs(pairs: Sequence[Pair], encoder: RewardModelInput) -> tuple[list[list[int]], list[list[int]]]:

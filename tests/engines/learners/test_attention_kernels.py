@@ -1,6 +1,8 @@
 """Every kernel of attention computes what plain attention over each row computes, in float64 where it can."""
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,8 +49,9 @@ def drawn(heads: int, key_heads: int, tokens: int, dtype: torch.dtype = torch.fl
 @pytest.mark.parametrize("kernel", ["sdpa", "flash", "flex"])
 def test_packed_rows_are_attended_as_each_row_alone(kernel, heads):
     packed = pack_rows(ROWS, CPU)
-    q, k, v = (x.requires_grad_(kernel != "flex") for x in drawn(*heads, packed.token_ids.shape[1]))
-    make = KERNELS[kernel] if kernel != "flash" else lambda *given: FlashAttention(*given, attend=plain_varlen)
+    q, k, v = (x.requires_grad_(kernel != "flex") for x in drawn(heads[0], heads[1], packed.token_ids.shape[1]))
+    flash: Any = FlashAttention
+    make: Any = KERNELS[kernel] if kernel != "flash" else partial(flash, attend=plain_varlen)
     found = make(packed, torch.float64)(q, k, v, None)
     for row, places in zip(ROWS, packed.places, strict=True):
         at = places[: len(row)]

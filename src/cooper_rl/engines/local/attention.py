@@ -177,14 +177,16 @@ def choose_kernel(
     On a GPU `auto` is the first of flash, flex and sdpa that is installed and passes a trial (`kernel_error`). Raises
     MissingExtraError and InputError for one that is `wanted` and cannot run, and what it raises in its trial.
     """
-    if wanted != "auto":
+    if wanted in ("flash", "flex"):
         _check_runs(wanted, device, bfloat16, learns)
         if (error := kernel_error(wanted, model, device, bfloat16, learns)) > AGREES:
             raise InputError(f"attention: {wanted} computes another thing than sdpa on {device}: {error:.2g}; use auto")
         return wanted
-    if device.type == "cuda":
-        flash = ("flash",) if bfloat16 and find_spec("flash_attn") else ()
-        for kernel in (*flash, *(("flex",) if find_spec("triton") else ())):
+    if wanted == "auto" and device.type == "cuda":
+        needs: dict[Kernel, str] = {"flash": "flash_attn", "flex": "triton"}
+        for kernel, package in needs.items():
+            if not find_spec(package) or (kernel == "flash" and not bfloat16):
+                continue
             try:
                 if (error := kernel_error(kernel, model, device, bfloat16, learns)) <= AGREES:
                     return kernel

@@ -280,7 +280,8 @@ class NativeSampler:
         max_rows: int = 0,
         autocast: Autocast = "auto",
     ) -> None:
-        self.tokenizer, self._model, self._max_rows, self._autocast = tokenizer, model, max_rows, autocast
+        self.tokenizer, self._model, self._max_rows = tokenizer, model, max_rows
+        self._autocast: Autocast = autocast
 
     @classmethod
     def from_folder(cls, path: str, *, device: str = "auto", max_rows: int = 0, autocast: Autocast = "auto") -> Self:
