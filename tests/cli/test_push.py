@@ -19,6 +19,10 @@ class Hub(BaseHTTPRequestHandler):
     created: dict[str, bool]
     files: dict[str, bytes]
 
+    @property
+    def address(self) -> str:
+        return f"http://{self.headers['Host']}"
+
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.headers.get("Authorization") != "Bearer secret":
@@ -26,8 +30,8 @@ class Hub(BaseHTTPRequestHandler):
         if self.path == "/api/repos/create":
             asked = json.loads(body)
             name = f"{asked['organization']}/{asked['name']}" if asked.get("organization") else asked["name"]
-            self.created[name] = asked["private"]
-            return self.answer(200, {"url": f"http://hub/{name}", "id": name, "name": name})
+            self.created[name] = asked["visibility"] == "private" if "visibility" in asked else asked["private"]
+            return self.answer(200, {"url": f"{self.address}/{name}", "id": name, "name": name})
         if self.path == "/api/validate-yaml":
             return self.answer(200, {"errors": [], "warnings": []})
         repository = "/".join(self.path.split("/")[3:5])
@@ -40,7 +44,7 @@ class Hub(BaseHTTPRequestHandler):
         for line in map(json.loads, body.splitlines()):
             if line["key"] == "file":
                 self.files[f"{repository}/{line['value']['path']}"] = base64.b64decode(line["value"]["content"])
-        return self.answer(200, {"commitUrl": f"http://hub/{repository}/commit/1", "commitOid": "1", "success": True})
+        return self.answer(200, {"commitUrl": f"{self.address}/{repository}/commit/1", "commitOid": "1", "success": True})
 
     def do_GET(self) -> None:
         self.answer(200, {"sha": "0", "siblings": [], "id": "x", "files": []})
@@ -83,7 +87,7 @@ def test_both_models_of_a_run_arrive_with_their_cards(settings, tmp_path, hub):
     assert handler.files == {}
     done = push(hub, folder, *names, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "pushed: http://hub/me/rm/commit/1" in done.stderr
+    assert f"pushed: http://127.0.0.1:{hub.server_port}/me/rm/commit/1" in done.stderr
     assert handler.created == {"me/p": True, "me/rm": True}
     for repository, name in (("me/p", "policy"), ("me/rm", "reward_model")):
         written = {one.name: one.read_bytes() for one in (folder / "final" / name).iterdir()}
