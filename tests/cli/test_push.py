@@ -1,6 +1,7 @@
 """`cooper push` against a server that stands in for the hub: what arrives there is the model with its card."""
 
 import base64
+import hashlib
 import json
 import os
 import subprocess
@@ -14,10 +15,11 @@ from cooper_rl import CooperTrainer, build_config
 
 
 class Hub(BaseHTTPRequestHandler):
-    """The hub's routes for small files: make a repository, ask how to upload, commit."""
+    """The hub's routes: make a repository, ask how to upload, upload large files (git-lfs), commit."""
 
     created: dict[str, bool]
     files: dict[str, bytes]
+    large: dict[str, bytes]
 
     @property
     def address(self) -> str:
@@ -34,17 +36,35 @@ class Hub(BaseHTTPRequestHandler):
             return self.answer(200, {"url": f"{self.address}/{name}", "id": name, "name": name})
         if self.path == "/api/validate-yaml":
             return self.answer(200, {"errors": [], "warnings": []})
+        if self.path.endswith(".git/info/lfs/objects/batch"):
+            wanted = [
+                {**one, "actions": {"upload": {"href": f"{self.address}/large/{one['oid']}"}}}
+                for one in json.loads(body)["objects"]
+            ]
+            return self.answer(200, {"transfer": "basic", "objects": wanted})
         repository = "/".join(self.path.split("/")[3:5])
         if "/preupload/" in self.path:
-            files = [
-                {"path": one["path"], "uploadMode": "regular", "shouldIgnore": False}
+            modes = {
+                one["path"]: "lfs" if one["path"].endswith(".safetensors") else "regular"
                 for one in json.loads(body)["files"]
-            ]
+            }
+            files = [{"path": path, "uploadMode": mode, "shouldIgnore": False} for path, mode in modes.items()]
             return self.answer(200, {"files": files})
         for line in map(json.loads, body.splitlines()):
+            value = line["value"]
             if line["key"] == "file":
-                self.files[f"{repository}/{line['value']['path']}"] = base64.b64decode(line["value"]["content"])
-        return self.answer(200, {"commitUrl": f"{self.address}/{repository}/commit/1", "commitOid": "1", "success": True})
+                self.files[f"{repository}/{value['path']}"] = base64.b64decode(value["content"])
+            if line["key"] == "lfsFile":
+                self.files[f"{repository}/{value['path']}"] = self.large[value["oid"]]
+        return self.answer(
+            200, {"commitUrl": f"{self.address}/{repository}/commit/1", "commitOid": "1", "success": True}
+        )
+
+    def do_PUT(self) -> None:
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        assert hashlib.sha256(data).hexdigest() == self.path.rpartition("/")[2]
+        self.large[hashlib.sha256(data).hexdigest()] = data
+        self.answer(200, {})
 
     def do_GET(self) -> None:
         self.answer(200, {"sha": "0", "siblings": [], "id": "x", "files": []})
@@ -62,7 +82,7 @@ class Hub(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def hub():
-    handler = type("ThisHub", (Hub,), {"created": {}, "files": {}})
+    handler = type("ThisHub", (Hub,), {"created": {}, "files": {}, "large": {}})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
@@ -93,6 +113,7 @@ def test_both_models_of_a_run_arrive_with_their_cards(settings, tmp_path, hub):
         written = {one.name: one.read_bytes() for one in (folder / "final" / name).iterdir()}
         sent = {path.removeprefix(f"{repository}/"): data for path, data in handler.files.items() if repository in path}
         assert sent == written
+        assert hashlib.sha256(written["model.safetensors"]).hexdigest() in handler.large
         assert {"model.safetensors", "README.md", "tokenizer.json"} <= sent.keys()
 
 
