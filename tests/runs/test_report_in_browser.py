@@ -216,6 +216,8 @@ def test_one_metric_can_be_drawn_against_another(driver, page):
     driver.find_element("xpath", "//tr[td[text()='test/gold_avg']]").click()
     assert len(driver.find_elements("css selector", "#metric-chart circle")) == 2 * 21
     assert "test/gold_avg against reward/mean" in text(driver, "#metric-chart h3")[0]
+    driver.find_element("css selector", "#metric-against option[value='time/step']").click()
+    assert "test/gold_avg against time/step" in text(driver, "#metric-chart h3")[0]
 
 
 def test_bars_are_on_one_scale_and_the_verdict_stays_one_line_on_a_phone(driver, page):
@@ -233,3 +235,26 @@ def test_warnings_stand_beside_the_verdict(driver, tmp_path):
     (run / "events.jsonl").write_text(json.dumps(event) + "\n" + json.dumps({**event, "step": 9}) + "\n")
     open_page(driver, write_report(run))
     assert "⚠ policy/entropy × 2" in text(driver, "#verdict .warnings")[0]
+
+
+def find(driver, **values):
+    for name, value in values.items():
+        box = driver.find_element("id", f"find-{name}")
+        driver.execute_script(
+            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", box, value
+        )
+
+
+def test_completions_are_found_by_words_verdict_and_number(driver, page):
+    open_page(driver, page, width=390)
+    driver.get(page.resolve().as_uri() + "#run=static")
+    find(driver, words="what is 17", verdict="wrong")
+    assert text(driver, "#find-count") == ["3 of 120 completions"]
+    assert text(driver, "#find-items .said") == ["17 or 0", "17 or 1", "17 or 2"]
+    find(driver, words="", verdict="", high="0.5")
+    assert text(driver, "#find-count") == ["60 of 120 completions"]
+    assert "all recorded" in text(driver, "#find-rule")[0]
+    assert clipped(driver) == []
+    driver.find_element("css selector", "#find-items a").click()
+    assert len(driver.find_elements("css selector", ".aimed")) == 1
+    assert console_errors(driver) == []

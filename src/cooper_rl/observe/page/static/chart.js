@@ -84,14 +84,14 @@ function drawing(width, title, lines, options, tip, frame) {
   return picture;
 }
 
-// A dot for every step at the values of two metrics; later steps are darker. `clouds`: [{name, colour, points: [[x, y, step]]}].
-function scatterChart(title, clouds) {
-  const width = 640, height = 320, area = { left: 48, right: width - 12, top: 10, bottom: height - 24 };
+// A dot for every step at the values of two metrics; later steps are stronger. `clouds`: [{name, colour, points: [[x, y, step]]}].
+function scatterChart(title, clouds, room) {
+  const width = Math.max(260, Math.min(640, room - 30)), height = Math.round(width / 2), area = { left: 48, right: width - 12, top: 10, bottom: height - 24 };
   const all = clouds.flatMap((cloud) => cloud.points);
   const [left, right] = range(all.map((point) => point[0])), [low, high] = range(all.map((point) => point[1]));
   const x = (value) => area.left + ((value - left) / (right - left)) * (area.right - area.left);
   const y = (value) => area.bottom - ((value - low) / (high - low)) * (area.bottom - area.top);
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title, style: `max-width: ${width}px` });
   for (const tick of ticks(low, high, 5)) {
     picture.append(svg("line", { class: "axis", x1: area.left, x2: area.right, y1: y(tick), y2: y(tick) }));
     picture.append(words(area.left - 6, y(tick) + 4, number(tick), "end"));
@@ -104,7 +104,7 @@ function scatterChart(title, clouds) {
     mark.append(svg("title", {}, `${cloud.name}, step ${point[2]}: ${number(point[0])}, ${number(point[1])}`));
     picture.append(mark);
   }
-  return el("figure", { class: "card chart", style: "margin:0", "data-title": title }, el("h3", {}, title, el("span", { class: "note" }, "a dot for every step, later ones darker")), picture, clouds.length > 1 ? legend(clouds) : null);
+  return el("figure", { class: "card chart", style: "margin:0", "data-title": title }, el("h3", {}, title, el("span", { class: "note" }, "a dot for every step, later ones stronger")), picture, clouds.length > 1 ? legend(clouds) : null);
 }
 
 function range(values, isShare) {

@@ -18,7 +18,7 @@ function galleryItem(run, item) {
 
 // Where the page holds the group of a completion: the way there.
 function linkTo(run, item) {
-  const group = (run.steps[item.step] || []).find((one) => one.problem === item.problem);
+  const group = item.group || (run.steps[item.step] || []).find((one) => one.problem === item.problem);
   const index = group ? group.completions.findIndex((one) => one.text === item.text) : -1;
   return index < 0 ? null : el("a", { href: address(run, item.step, group, index) }, "in its group");
 }
@@ -50,12 +50,12 @@ function correction(run, item) {
     el("details", {}, el("summary", {}, "the right completion of the pair"), el("pre", { class: "box" }, pair.positive)));
 }
 
-function showGallery(run) {
-  gallery.step = null;
-  gallery.shown = PAGE;
+function showGallery(run, keep) {
+  if (!keep) Object.assign(gallery, { step: null, shown: PAGE });
   const rule = run.gallery.some((item) => typeof item.gold === "boolean") ? "gold calls wrong" : "the rule does not accept";
   document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. The score is ${run.score_name}; ${run.gallery.filter(isAccepted).length} of the ${run.gallery.length} in this page are above 0.5.`;
   fill("fooled", run.fooled.length ? fooledBars(run) : null);
+  showBarOn(gallery.step);
   listGallery(run);
 }
 

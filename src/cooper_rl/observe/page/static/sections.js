@@ -46,6 +46,8 @@ function together(run, x, y) {
   return points(run, y).filter((point) => own.has(point[0])).map(([step, value]) => [own.get(step), value, step]);
 }
 
+let drawn = null; // the metric that was clicked
+
 function showMetrics(run) {
   const chosen = document.getElementById("metric-against").value;
   const all = [...new Set(report.runs.flatMap((one) => Object.keys(one.last)))].sort();
@@ -56,13 +58,15 @@ function showMetrics(run) {
   const headings = ["metric", ...report.runs.map((one) => "#" + (report.runs.length > 1 ? one.label : "last value"))];
   const rows = names.map((name) => el("tr", { class: "pick", title: "draw it", onclick: () => drawMetric(name, run) }, el("td", { class: "mono small" }, name), report.runs.map((one) => el("td", { class: "num" }, number(one.last[name])))));
   fill("metric-table", table(headings, rows));
+  if (drawn) drawMetric(drawn, run);
 }
 
 function drawMetric(name, run) {
+  drawn = name;
   const against = document.getElementById("metric-against").value;
   if (against) {
     const clouds = report.runs.map((one) => ({ name: one.label, colour: one.colour, points: together(one, against, name) })).filter((cloud) => cloud.points.length);
-    fill("metric-chart", clouds.length ? scatterChart(`${name} against ${against}`, clouds) : el("p", { class: "empty" }, "No step records both."));
+    fill("metric-chart", clouds.length ? scatterChart(`${name} against ${against}`, clouds, document.getElementById("metric-chart").clientWidth) : el("p", { class: "empty" }, "No step records both."));
     return;
   }
   const lines = report.runs.map((one) => ({ ...runLine(one, name), faint: report.runs.length > 1 && one !== run })).filter((line) => line.points.length);
