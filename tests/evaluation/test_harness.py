@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 import torch
@@ -31,7 +32,9 @@ def test_without_the_harness_the_extra_is_named():
 def tasks(tmp_path):
     """A task of short answers and one of two choices, on arithmetic, as their YAML files."""
     problems = arithmetic_problems("test", 24)
-    rows = [{"asked": f"{one.question}\n", "answer": str(one.answer), "wrong": "999", "gold": 0} for one in problems]
+    rows = [{"asked": f"{one.question}\n", "answer": one.answer, "gold": 0} for one in problems]
+    for row, other in zip(rows, reversed(rows), strict=True):
+        row["wrong"] = other["answer"] if other["answer"] != row["answer"] else "999"
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     data = {
         "dataset_path": "json",
@@ -57,7 +60,7 @@ def tasks(tmp_path):
     pick = {
         "task": "pick",
         "output_type": "multiple_choice",
-        "doc_to_choice": ["{{answer}}", "{{wrong}}"],
+        "doc_to_choice": "{{[answer, wrong]}}",
         "doc_to_target": "gold",
         "metric_list": [{"metric": "acc", **metric}],
     }
@@ -70,7 +73,8 @@ def tasks(tmp_path):
 def test_values_are_those_of_the_model(tasks):
     files, rows = tasks
     found = harness_results(POLICY, files, check_tasks(files), None, 4, "cpu")
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(POLICY).double(), AutoTokenizer.from_pretrained(POLICY)
+    model: Any = AutoModelForCausalLM.from_pretrained(POLICY).double()
+    tokenizer = AutoTokenizer.from_pretrained(POLICY)
 
     def logprob(asked, said):
         prompt, whole = (tokenizer(text, return_tensors="pt")["input_ids"] for text in (asked, asked + said))
