@@ -96,7 +96,7 @@ def vllm_sampler(folder: Path) -> Sampler:
     from cooper_rl.engines.vllm.sampler import build_sampler
 
     engine, config = _vllm_engine(folder)
-    return build_sampler(str(folder), config, "gloo", start=lambda *_: engine)
+    return build_sampler(LearnerConfig(model=str(folder)), config, "gloo", start=lambda *_: engine)
 
 
 ENGINES = [
@@ -104,7 +104,7 @@ ENGINES = [
         name="local",
         policy=TorchPolicyLearner.from_config,
         reward_model=TorchRewardModelLearner.from_config,
-        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
+        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder)), autocast="off"),
     ),
     Engine(
         name="cluster",
@@ -117,7 +117,7 @@ ENGINES = [
         name="local-lora",
         policy=with_lora(TorchPolicyLearner.from_config, load_here),
         reward_model=with_lora(TorchRewardModelLearner.from_config, load_here),
-        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
+        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder)), autocast="off"),
         adapted=True,
     ),
     Engine(

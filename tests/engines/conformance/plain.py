@@ -1,5 +1,6 @@
 """What the suite compares engines with: plain transformers (and peft) in float64, one row at a time."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,12 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from cooper_rl.engines.base import Learner
 from cooper_rl.engines.config import LearnerConfig
 
+ON: dict[str, Any] = {
+    "device": os.environ.get("COOPER_TEST_DEVICE", "cpu"),
+    "autocast": "off",
+    "attention": "sdpa",  # the other kernels have tests of their own
+}
+"""Where learners compute, and how: as exactly as the device can. See the part `conformance` of `make gpu-check`."""
 VOCABULARY = ["<eos>", "<unk>", *"abcdefghijklmnopqrstuvwxyz0123456789 .,?+-*/=<>_"]
 
 Weights = dict[str, Tensor]
@@ -63,7 +70,7 @@ def weights(learner: Learner, folder: Path) -> Weights:
 
 def revealing(folder: Path, **changes) -> LearnerConfig:
     """Settings with which AdamW's first step is g / (|g| + 1) for a gradient g, without clipping."""
-    settings = {"learning_rate": 1.0, "eps": 1.0, "weight_decay": 0.0, "max_grad_norm": 1e9, "device": "cpu"}
+    settings = {"learning_rate": 1.0, "eps": 1.0, "weight_decay": 0.0, "max_grad_norm": 1e9, **ON}
     return LearnerConfig.model_validate({"model": str(folder), **settings, **changes})
 
 

@@ -14,7 +14,7 @@ LENGTHS = [5, 17, 1, 9, 30, 2]
 
 
 def config(folder, **changes) -> LearnerConfig:
-    settings = {"model": str(folder / "reward_model"), "device": "cpu", "learning_rate": 1e-2}
+    settings = {"model": str(folder / "reward_model"), "learning_rate": 1e-2, **plain.ON}
     return LearnerConfig.model_validate({**settings, **changes})
 
 
