@@ -53,9 +53,6 @@ def evaluate_model(
     seed: Annotated[int | None, typer.Option(help=f"{OR_RUN} 0.")] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     out: Annotated[Path | None, typer.Option(help="Write completions and verdicts to this JSONL file.")] = None,
-    harness: Annotated[
-        str | None, typer.Option(help="Tasks of lm-evaluation-harness instead, such as gsm8k,arc_easy; or YAML files.")
-    ] = None,
 ) -> None:
     """Print avg@k, maj@k and pass@k with 95 % Wilson intervals, according to the rule and, where it is known, to gold.
 
@@ -75,14 +72,6 @@ def evaluate_model(
     of_run = None if folder is None else load_config(folder / "config.yaml")
     if run is not None and of_run is not None:
         model, against = str(_checkpoint_policy(run, of_run, step)), against or of_run.policy.model
-    if harness is not None:
-        theirs = {"problems": problems, "format": format, "setting": setting, "rule": rule, "k": k, "out": out}
-        theirs |= {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "seed": seed}
-        theirs["engine"] = None if engine == "local" else engine
-        if given := [name.replace("_", "-") for name, value in theirs.items() if value is not None]:
-            raise InputError(f"--{given[0]} with --harness: its tasks have their own, and its own engine; leave it out")
-        _print_harness([str(model), *filter(None, [against])], harness.split(","), limit, batch_size or 16, threads)
-        return
     if problems is None and of_run is None:
         raise InputError("--problems: name the problems; only a run's own policy has some by default")
 
@@ -156,22 +145,6 @@ def engine_from(text: str, models: int = 1) -> Any:
     if engine.kind != "local" and not hasattr(engine, "sampler_of_folder"):
         raise InputError(f"--engine: kind {engine.kind} evaluates only inside its own runs; use local or vllm")
     return engine
-
-
-def _print_harness(
-    models: list[str], tasks: list[str], limit: int | None, batch_size: int, threads: int | None
-) -> None:
-    from cooper_rl.engines.local.device import resolve_device, set_threads
-    from cooper_rl.evaluation.harness import check_tasks, harness_results
-
-    set_threads(threads)
-    manager, device = check_tasks(tasks), str(resolve_device())
-    found = [harness_results(model, tasks, manager, limit, batch_size, device) for model in models]
-    rows = []
-    for results in zip(*found, strict=True):
-        values = [f"{one.value:.4f}" + ("" if one.error is None else f" ± {one.error:.4f}") for one in results]
-        rows.append((results[0].task, results[0].metric, str(results[0].shots), *values))
-    show_table(["task", "metric", "shots", *models], rows, stdout(), title="value ± its standard error")
 
 
 def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: int) -> None:
