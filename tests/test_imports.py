@@ -31,7 +31,7 @@ stage2
 evaluation
 observe
 config_checking
-run_config
+callbacks, run_config
 service
 adapters
 verifyrm

@@ -1,10 +1,12 @@
 """Builds the parts of a run from its configuration and inputs. Prompts are checked before any weights are loaded."""
 
 import logging
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.config import ProblemsConfig, PromptConfig
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import LongLived
@@ -41,22 +43,25 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
     environments = inputs.environments
 
-    def asking(data: ProblemsConfig) -> tuple[PromptEncoder, Rounds | None]:
-        """How these problems become prompts and, in an environment, runs."""
+    def asking(data: ProblemsConfig, more: Mapping[str, ProblemsConfig]) -> tuple[PromptEncoder, Rounds | None]:
+        """How these problems, and `more` sets, become prompts and, in an environment, runs."""
+        prompt, others = data.prompt, {name: one.prompt for name, one in more.items()}
         if environments is None:
-            return PromptEncoder(tokenizer, data.prompt, room), None
-        tools = {"tools": tool_schemas(environments)} if environments.tools else {}
-        shown = data.prompt.model_copy(update={"chat_arguments": tools | data.prompt.chat_arguments})
-        encoder = PromptEncoder(tokenizer, shown, room)
+            return PromptEncoder(tokenizer, prompt, room, others), None
+        if environments.tools:
+            tools = tool_schemas(environments)
+            prompt, others = _with_tools(prompt, tools), {name: _with_tools(one, tools) for name, one in others.items()}
+        encoder = PromptEncoder(tokenizer, prompt, room, others)
         turns, judged = config.rollout, inputs.reward.verifier.needs_verdicts
         return encoder, Rounds(environments, encoder, turns.max_turns, turns.tool_syntax, turns.solved_at, judged)
 
-    prompt_encoder, rounds = asking(config.problems)
-    stream = ProblemStream(prompt_encoder.fitting(inputs.problems), config.problems_per_step, config.seed)
+    prompt_encoder, rounds = asking(config.problems, config.more_problems)
+    fitting = prompt_encoder.fitting(inputs.problems)
+    stream = ProblemStream(fitting, config.problems_per_step, config.seed, config.set_weights, config.curriculum)
     evaluation, test_sets = config.evaluation, []
     params = config.rollout.model_copy(update={"temperature": evaluation.temperature, "top_p": evaluation.top_p})
     for name, data in config.test_sets.items():
-        encoder, own = asking(data)
+        encoder, own = asking(data, {})
         fitting = encoder.fitting(inputs.test_problems[name])
         how = params, evaluation.k, evaluation.batch_size, gold_of(data), name, own
         test_sets.append(HeldOut(fitting, encoder, *how))
@@ -88,3 +93,8 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
             test_sets=test_sets,
             monitor=monitor,
         )
+
+
+def _with_tools(prompt: PromptConfig, tools: Sequence[Any]) -> PromptConfig:
+    """The chat template is told of the tools, unless the settings name others."""
+    return prompt.model_copy(update={"chat_arguments": {"tools": tools} | prompt.chat_arguments})

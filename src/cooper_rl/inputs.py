@@ -3,8 +3,9 @@
 Those two take seconds to import, and a user should not have to wait that long to hear of a mistyped file name.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from cooper_rl.callbacks import load_callback
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import LabelledCompletion
@@ -43,6 +44,8 @@ def read_inputs(config: RunConfig) -> Inputs:
     """
     for sink in config.sinks:
         sink.check()
+    for path in config.callbacks:
+        load_callback(path)
     for learner in (config.policy, *config.used_models.values()):
         if learner.lora is not None:
             learner.lora.check()
@@ -55,6 +58,9 @@ def read_inputs(config: RunConfig) -> Inputs:
     path = config.rollout.environment
     environments = None if path is None else Environments(path, config.rollout.tool_timeout_s)
     problems = _problems(config.problems, config, reward.verifier, environments)
+    for name, data in config.more_problems.items():
+        more = _problems(data, config, reward.verifier, environments)
+        problems += [replace(problem, id=f"{name}/{problem.id}", set=name) for problem in more]
     check_problems((*config.rewards, *config.shaping), problems)
     if environments is not None:
         environments.check(problems[0])

@@ -278,6 +278,23 @@ class Rollouts(Samples):
         own = {"problems": problems, "prompts": Column.of(prompts), "group_sizes": sizes, "versions": versions}
         return cls(**vars(samples), **own)
 
+    @classmethod
+    def joined(cls, picks: Sequence[tuple[Rollouts, int]]) -> Self:
+        """The chosen groups, each as rollouts and the index of a group in them."""
+        rows = [(one, row) for one, p in picks for row in range(one.offsets[p], one.offsets[p + 1])]
+        logprobs = {id(one): Column(one.logprobs, one.token_ids.offsets) for one, _ in picks}
+        first = picks[0][0]
+        return cls(
+            token_ids=Column.of([one.token_ids[row] for one, row in rows], first.token_ids.values.dtype),
+            logprobs=Column.of([logprobs[id(one)][row] for one, row in rows], first.logprobs.dtype).values,
+            stopped=np.array([one.stopped[row] for one, row in rows], bool),
+            texts=[one.texts[row] for one, row in rows],
+            problems=[one.problems[p] for one, p in picks],
+            prompts=Column.of([one.prompts[p] for one, p in picks], first.prompts.values.dtype),
+            group_sizes=np.array([one.group_sizes[p] for one, p in picks]),
+            versions=np.array([one.versions[row] for one, row in rows]),
+        )
+
     def __post_init__(self) -> None:
         completions, problems = len(self.token_ids), len(self.problems)
         counts = {

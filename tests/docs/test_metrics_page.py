@@ -42,6 +42,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "kind": "hybrid",
         "reward_model": MODEL,
         "extra_rewards": [{"function": "docs.test_metrics_page:ends", "weight": 0.1}],
+        "rollout": {"resample": 1},
         "algorithm": {"kl": {"kind": "k1", "where": "reward"}, "max_advantage_z": 1.5, "loss": {"kind": "cispo"}},
         "cooptimization": {
             "ties": ["two_right", "irrelevant_question"],

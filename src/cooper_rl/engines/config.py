@@ -75,8 +75,10 @@ class LearnerConfig(Config):
     warmup_steps: int = Field(default=0, ge=0)
     """Steps of the run, at its start, over which the learning rate rises linearly to its peak. A step counts once,
     however many updates it has (`algorithm.minibatches`, `cooptimization.epochs`)."""
-    schedule: Literal["constant", "cosine"] = "constant"
-    """Learning rate after the warm-up; `cosine` falls to 0 at the end of the run."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Learning rate after the warm-up; `linear` and `cosine` fall to `min_learning_rate` at the end of the run."""
+    min_learning_rate: float = Field(default=0.0, ge=0)
+    """Where `linear` and `cosine` end; at most `learning_rate`."""
     tokens_per_microbatch: int = Field(default=8192, ge=1)
     """Most tokens, padding included, in one forward and backward pass. Affects memory and speed, not the gradient."""
     packing: bool = True
@@ -102,6 +104,12 @@ class LearnerConfig(Config):
     anything else is computed there, for two copies of them in each update."""
     device: str = "auto"
     """`auto` takes the first of CUDA, Apple's MPS and the CPU that is available; or a torch device such as `cuda:1`."""
+
+    @model_validator(mode="after")
+    def _rates_agree(self) -> Self:
+        if self.min_learning_rate > self.learning_rate:
+            raise ValueError(f"min_learning_rate: {self.min_learning_rate} exceeds learning_rate {self.learning_rate}")
+        return self
 
     @model_validator(mode="after")
     def _packs_for_its_kernel(self) -> Self:

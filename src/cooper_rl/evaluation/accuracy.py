@@ -1,7 +1,8 @@
 """Accuracy of a policy: avg@k and pass@k with confidence intervals, for any sampler; and intervals of other means."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
+from cooper_rl.rules.extraction import extract_answer
+from cooper_rl.rules.plain_text import plain_text
 
 if TYPE_CHECKING:
     from cooper_rl.data.prompts import PromptEncoder
@@ -125,6 +128,26 @@ def pass_at_k(correct: Bool[ndarray, "P n"], k: int) -> Float[ndarray, " P"]:
     return 1 - np.array(misses)
 
 
+def maj_at_k(answers: Sequence[Sequence[Hashable]], correct: Bool[ndarray, "P k"]) -> Float[ndarray, " P"]:
+    """Whether the answer that most of a problem's k completions state is right (Wang et al. 2022, arXiv 2203.11171).
+
+    `answers` has what each completion states, None where it states nothing, which is no vote. Between answers that are
+    stated equally often chance decides, so the result is its expectation. Without any vote it is 0.
+    """
+    found = np.zeros(len(answers))
+    for place, (stated, right) in enumerate(zip(answers, np.asarray(correct, dtype=float), strict=True)):
+        votes = Counter(one for one in stated if one is not None)
+        most = max(votes.values(), default=0)
+        winners = [own for one, own in zip(stated, right, strict=True) if one is not None and votes[one] == most]
+        found[place] = np.mean(winners) if winners else 0.0
+    return found
+
+
+def stated_answer(text: str) -> Hashable:
+    """The final answer of a completion in a form in which equal answers are mostly equal; None if it states none."""
+    return tuple(map(plain_text, extract_answer(text).texts)) or None
+
+
 @dataclass(frozen=True)
 class EvaluationRecord:
     """One completion, and whether it is right."""
@@ -143,6 +166,8 @@ class EvaluationResult:
     """The keys of `pass_at` are the powers of two up to k, and k itself."""
 
     avg_at_k: Estimate
+    maj_at_k: Estimate
+    """Accuracy of the answer that most of the k completions state."""
     pass_at: dict[int, Estimate]
     k: int
     problems: int
@@ -215,9 +240,12 @@ def _correct(records: Sequence[EvaluationRecord], k: int) -> Bool[ndarray, "P k"
 def summarise(records: Sequence[EvaluationRecord], k: int) -> EvaluationResult:
     """Statistics of labelled completions; `records` has k consecutive ones for each problem."""
     correct = _correct(records, k)
+    stated = [stated_answer(record.completion) for record in records]
+    votes = [stated[start : start + k] for start in range(0, len(stated), k)]
     sizes = sorted({1 << power for power in range(k.bit_length())} | {k})
     return EvaluationResult(
         avg_at_k=Estimate.of(avg_at_k(correct), k),
+        maj_at_k=Estimate.of(maj_at_k(votes, correct)),
         pass_at={size: Estimate.of(pass_at_k(correct, size), k / size) for size in sizes},
         k=k,
         problems=len(correct),

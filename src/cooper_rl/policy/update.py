@@ -88,7 +88,7 @@ def update_policy(
         estimates = logprobs.kl(kl.kind, kl.clamp).where(written_T, 0.0).split(lengths_B.tolist())
         penalties_B = torch.stack([kl.coefficient * row.sum() for row in estimates])
         rewards = after_kl = rewards.like(rewards.flat - penalties_B)
-    rewards = _zero_where_not_finite(rewards)
+    rewards = finite_rewards(rewards)
     if after_kl is not None:
         metrics["reward/after_kl_mean"] = rewards.flat.mean().item()
         metrics["reward/after_kl_std"] = rewards.flat.std(unbiased=False).item()
@@ -160,7 +160,7 @@ def _logprobs(
     return StepLogprobs(sampling.temperature, old, None if reference is None else of(reference, adapter=False))
 
 
-def _zero_where_not_finite(rewards: Ragged) -> Ragged:
+def finite_rewards(rewards: Ragged) -> Ragged:
     """The rewards, with zeros for every group that has a non-finite reward, so that it has no spread to learn from.
 
     A diverged reward model thus costs its groups but does not end the run.

@@ -155,8 +155,8 @@ class VerifyRMConfig(ScorerConfig):
     """Peak learning rate."""
     warmup_steps: int = Field(default=10, ge=0)
     """Updates of linear warm-up."""
-    schedule: Literal["constant", "cosine"] = "cosine"
-    """Learning rate after the warm-up; `cosine` falls to 0 at the last update."""
+    schedule: Literal["constant", "linear", "cosine"] = "cosine"
+    """Learning rate after the warm-up; `linear` and `cosine` fall to `min_learning_rate` at the last update."""
     epochs: float = Field(default=3.0, gt=0)
     """Passes over the training rows."""
     batch_size: int = Field(default=64, ge=1)

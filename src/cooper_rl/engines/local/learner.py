@@ -146,7 +146,13 @@ class TorchLearner:
     @property
     def learning_rate(self) -> float:
         c = self.config
-        return c.learning_rate * learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
+        factor = learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
+        least = min(c.min_learning_rate, c.learning_rate) if self.steps >= c.warmup_steps else 0.0
+        return least + (c.learning_rate - least) * factor
+
+    def set_learning_rate(self, peak: float) -> None:
+        """Go on with another peak learning rate, in the same schedule."""
+        self.config = self.config.model_copy(update={"learning_rate": peak})
 
     def optim_step(self) -> Metrics:
         """As in `Learner`. The update is also skipped if a loss since the last call was not finite."""
@@ -552,14 +558,15 @@ def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, schedul
     """The share of the peak learning rate at optimizer step `step`, counted from 0.
 
     The warm-up is (step + 1) / warmup_steps, so the first step already learns. Then the factor stays, or falls to 0
-    along half a cosine over the rest of `total_steps` (Loshchilov & Hutter 2017, arXiv 1608.03983, without restarts).
+    over the rest of `total_steps`, in a line or along half a cosine (Loshchilov & Hutter 2017, arXiv 1608.03983,
+    without restarts).
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps
     if schedule == "constant":
         return 1.0
-    progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
-    return 0.5 * (1.0 + math.cos(math.pi * min(1.0, progress)))
+    progress = min(1.0, (step - warmup_steps) / max(1, total_steps - warmup_steps))
+    return 1.0 - progress if schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
 @contextmanager

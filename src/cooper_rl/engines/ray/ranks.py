@@ -241,6 +241,9 @@ class RemoteLearner:
         self.version += 1
         return self._call("optim_step")
 
+    def set_learning_rate(self, peak: float) -> None:
+        self._call("set_learning_rate", peak)
+
     def describe(self) -> str:
         return self._call("describe")
 
