@@ -60,10 +60,10 @@ def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner)
 
 def test_the_adapter_of_a_sharded_policy_is_sent_alone(folder):
     """The policy's processes gather it together; each engine applies it beside the weights that it started with."""
-    config = LearnerConfig(model=str(folder), device="cpu", lora=LoraConfig(rank=3))
+    config = LearnerConfig(model=str(folder), device="cpu", lora=LoraConfig(rank=3, alpha=6))
     learner, sampler = two_ranks_and_vllm().policy(config, 10), two_ranks_and_vllm().sampler(config, 0)
     for push in range(3):
-        disturb(learner, push, 0.1, only=".lora_")
+        disturb(learner, push, 0.05, only=".lora_")
         sampler.sync_weights(learner)
         assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=push), learner) < 1e-4
     engines = two_ranks_and_vllm().session.engines
