@@ -104,10 +104,10 @@ class ShardedLearner:
         parameters = {name for name, _ in self.model.named_parameters(remove_duplicate=False)}
         yield from ((name, buffer) for name, buffer in self.model.state_dict().items() if name not in parameters)
 
-    def sampled_weights(self) -> Any:
-        """What a sampler needs that has the frozen weights already: the adapter alone, or else all weights."""
+    def adapter_weights(self) -> Any:
+        """Names and whole tensors of the adapter alone, for a sampler that has the frozen weights. All processes ask."""
         self.model.reshard()
-        return adapter_tensors(self.model) if self.adapted else self.full_weights()
+        return adapter_tensors(self.model)
 
     def train(self, mine: Any, columns: Sequence[Column], weightless: Any, loss: Any, count: int) -> Metrics:
         """Accumulate the gradient of this process's share `mine` (rows of `columns`), of `count` rows or tokens.

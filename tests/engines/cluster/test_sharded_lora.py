@@ -97,7 +97,7 @@ def test_the_native_sampler_follows_the_adapter_alone(folder):
     base = policy.logprobs(rows, samples.token_ids.lengths, adapter=False)
     assert np.abs(own - base).max() > 1e-3
     key = policy.key
-    sent = on_ranks(lambda rank: sum(tensor.numel() for _, tensor in rank.parts[key].sampled_weights()))
+    sent = on_ranks(lambda rank: sum(tensor.numel() for _, tensor in rank.parts[key].adapter_weights()))
     adapter = sum(p.numel() for p in LocalEngine().policy(adapted(folder), 1).model.parameters() if p.requires_grad)
     assert sent == [adapter, adapter]
 

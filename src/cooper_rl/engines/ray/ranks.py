@@ -209,14 +209,15 @@ class RankSampler(NativeSampler):
 
     @torch.no_grad()
     def sync_weights(self, learner: Any) -> None:
+        lora = self._config.lora if learner.adapted else None  # then the adapter alone is sent
         if self._model is None:
             model = load_policy(self._config.model)
-            if self._config.lora is not None and learner.adapted:
-                add_adapter(model, self._config.lora, self._config.model)
+            if lora is not None:
+                add_adapter(model, lora, self._config.model)
             self._model = to_sample(model, rank_device(self._config.device), self._autocast)
             use_fast_linear(self._model, self._config.cpu_kernels)
         own = self._model.state_dict(keep_vars=True)
-        for name, tensor in learner.sampled_weights():
+        for name, tensor in learner.full_weights() if lora is None else learner.adapter_weights():
             own[name].copy_(tensor)
 
     def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int, *_: Any) -> Samples:
