@@ -105,7 +105,7 @@ class ShardedLearner:
         yield from ((name, buffer) for name, buffer in self.model.state_dict().items() if name not in parameters)
 
     def adapter_weights(self) -> Any:
-        """Names and whole tensors of the adapter alone, for a sampler that has the frozen weights. All processes ask."""
+        """Names and whole tensors of the adapter alone, for a sampler that has the frozen ones. All processes ask."""
         self.model.reshard()
         return adapter_tensors(self.model)
 
