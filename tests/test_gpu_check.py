@@ -32,6 +32,7 @@ def test_the_engine_is_measured_in_both_precisions(tmp_path):
         assert found[precision]["sampler_against_learner_nats"]["max"] < most
 
 
+@pytest.mark.slow
 def test_the_conformance_suite_is_run_on_the_device_asked_for(tmp_path):
     found = measured(tmp_path, "conformance", "--pytest=-k 'local and end_of_sequence'")
     assert any("passed" in line for line in found["tests"])
@@ -66,6 +67,7 @@ def test_steps_of_the_papers_configuration_stand_beside_the_plan(tmp_path):
     assert found["memory_gb"]["plan"] > 0
 
 
+@pytest.mark.slow
 def test_parts_that_fail_are_named_first(tmp_path):
     words = ["--device", "cpu", "--shape", "tiny", "--prompts", "0", "--output", tmp_path / "gpu.json"]
     script = [sys.executable, "-m", "benchmarks.gpu_check", *words, "--pytest=--co no/such/test"]
