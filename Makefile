@@ -91,9 +91,10 @@ bench: $(INSTALLED)
 map: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/code_map.py
 
-# The engine on a GPU, into benchmarks/results/gpu.json; says so where there is none. GPU='--model FOLDER' takes a model.
+# What a GPU shows, into benchmarks/results/gpu.json; says so where there is none. All parts, or PART=engine,
+# conformance, chunks, vllm or step; GPU='--model FOLDER' takes a model. See benchmarks/gpu_check.py.
 gpu-check: $(INSTALLED)
-	$(BIN)/python benchmarks/gpu_check.py $(GPU)
+	$(BIN)/python -m benchmarks.gpu_check $(PART) $(GPU)
 
 # The documentation as a site, in site/. A broken link, a page outside the navigation and any other warning is an error.
 docs: $(INSTALLED)

@@ -1,33 +1,52 @@
-"""What the in-process engine does on a GPU: tokens a second, memory, and how far sampler and learner differ.
+"""What a GPU shows in five parts, each in under ten minutes on one H200; those that failed are named first.
 
-    make gpu-check                                   # random weights of the shape of Qwen2.5-0.5B
-    python benchmarks/gpu_check.py --model FOLDER    # a model of yours
+    make gpu-check                                   # all parts, each in a process of its own
+    make gpu-check PART=vllm                         # one of them
+    make gpu-check PART=engine GPU='--model FOLDER'  # a model of yours
 
-Measures sampling, log-probabilities, the policy's update and reward-model scoring, in float32 and with bfloat16
-autocast, and a step of TRL on the same work where TRL is installed. Writes `benchmarks/results/gpu.json` after every
-part. Without a CUDA device it says so and measures nothing; `--device cpu --shape tiny` tries the script itself.
+engine        the in-process engine in float32 and bfloat16: tokens/s, memory, how far sampler and learner differ
+conformance   the engine's conformance suite and the kernels' own tests on the GPU, against plain float64
+chunks        log-probabilities of a vocabulary of 152 K at several sizes of `largest_chunk`
+vllm          pushes, the gap after 20 of them, an adapter alone, sleep and wake, tokens/s against the native sampler
+step          steps of the paper's configuration with random weights of its shapes, beside `cooper plan`
+
+Models have random weights of published shapes. Results are added to `benchmarks/results/gpu.json`. Without a CUDA
+device it says so and measures nothing; `--device cpu --shape tiny` tries the script itself.
 """
 
 import argparse
 import json
+import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.local.learner import TorchPolicyLearner, TorchRewardModelLearner
+from cooper_rl.engines.local.learner import (
+    TorchPolicyLearner,
+    TorchRewardModelLearner,
+    check_fused,
+    fused_logprobs,
+    token_logprobs,
+)
 from cooper_rl.engines.local.models import load_tokenizer
+from cooper_rl.engines.local.numerics import largest_chunk
 from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
 from cooper_rl.rollouts import Column
 
@@ -42,7 +61,7 @@ SHAPES: dict[str, dict[str, int]] = {
         "num_attention_heads": 12, "num_key_value_heads": 2,
     },
     "tiny": {
-        "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "vocab_size": 512, "hidden_size": 128, "intermediate_size": 64, "num_hidden_layers": 2,
         "num_attention_heads": 4, "num_key_value_heads": 2,
     },
 }  # fmt: skip
@@ -50,9 +69,13 @@ SHAPES: dict[str, dict[str, int]] = {
 
 
 def random_models(shape: dict[str, int], folder: Path) -> tuple[Path, Path]:
-    """A policy and a reward model of this shape with random weights and a tokenizer of one word a token."""
-    words = Tokenizer(models.WordLevel({f"<{i}>": i for i in range(shape["vocab_size"])}, unk_token="<1>"))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<0>", pad_token="<0>", unk_token="<1>")
+    """A policy and a reward model of this shape with random weights and a tokenizer of one byte a token."""
+    names = ["<0>", "<1>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    names += [f"<{i}>" for i in range(len(names), shape["vocab_size"])]
+    letters = Tokenizer(models.BPE({name: i for i, name in enumerate(names)}, []))
+    letters.pre_tokenizer = pre_tokenizers.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
+    letters.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, eos_token="<0>", pad_token="<0>", unk_token="<1>")
     config = Qwen2Config(**shape, max_position_embeddings=4096, tie_word_embeddings=True, eos_token_id=0)
     config.bos_token_id, config.pad_token_id, config.num_labels = None, 0, 1
     torch.manual_seed(0)
@@ -86,7 +109,15 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def check(options: argparse.Namespace, policy: Path, reward_model: Path, autocast: str) -> dict[str, Any]:
+def engine(options: argparse.Namespace, policy: Path, reward_model: Path) -> dict[str, Any]:
+    """The in-process engine in both precisions, and a step of TRL on the same work where a model is given."""
+    found = {autocast: in_precision(options, policy, reward_model, autocast) for autocast in ("off", "bfloat16")}
+    if options.model:  # random weights write texts that no step can be measured on
+        found["step"] = against_trl(options, policy)
+    return found
+
+
+def in_precision(options: argparse.Namespace, policy: Path, reward_model: Path, autocast: str) -> dict[str, Any]:
     """Every part of a step with one precision of the matrix products."""
     device = torch.device(options.device)
     settings = LearnerConfig.model_validate(
@@ -149,8 +180,74 @@ def against_trl(options: argparse.Namespace, policy: Path) -> dict[str, Any]:
     return found
 
 
+def conformance(options: argparse.Namespace, *_: Path) -> dict[str, Any]:
+    """pytest's own account. TF32 is off for it: the suite compares with float64."""
+    environment = {**os.environ, "COOPER_TEST_DEVICE": options.device, "NVIDIA_TF32_OVERRIDE": "0"}
+    where = ["conformance", "learners/test_attention_kernels.py", "learners/test_numerics.py"]
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-rfEs", "-p", "no:cacheprovider", "-k", "not cluster"]
+    files = [f"tests/engines/{name}" for name in (where[:1] if options.shape == "tiny" else where)]
+    done = subprocess.run(
+        [*command, *files, *shlex.split(options.pytest)], env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(done.stdout[-8000:] + done.stderr[-2000:])
+    return {"tests": done.stdout[-2000:].splitlines()}
+
+
+CHUNKS = (2**24, 2**25, 2**26, 2**27, 2**28, 2**29)
+
+
+def chunks(options: argparse.Namespace, *_: Path) -> dict[str, Any]:
+    """Seconds and memory of log-probabilities with their backward pass, by logits at a time; the head in bfloat16."""
+    shape, device = SHAPES[options.shape], torch.device(options.device)
+    tokens = options.prompts * options.new_tokens
+    torch.manual_seed(0)
+    head = nn.Linear(shape["hidden_size"], shape["vocab_size"], bias=False, device=device)
+    hidden = torch.randn(tokens, shape["hidden_size"], device=device, requires_grad=True)
+    targets = torch.randint(shape["vocab_size"], (tokens,), device=device)
+
+    def passes(compute: Callable[..., Tensor], *settings: Any) -> None:
+        head.zero_grad()
+        hidden.grad = None
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            compute(hidden, head, targets, 1.0, *settings).mean().backward()
+
+    found: dict[str, Any] = {"tokens": tokens, "default": largest_chunk(device)}
+    for size in CHUNKS:
+        found[f"2^{size.bit_length() - 1}"] = timed(device, partial(passes, token_logprobs, size), options.repeats)
+    try:
+        check_fused(device, plain_head=True)
+    except (InputError, MissingExtraError) as reason:
+        found["liger"] = f"not run: {reason}"
+    else:
+        found["liger"] = timed(device, partial(passes, fused_logprobs), options.repeats)
+    return found
+
+
+def vllm(options: argparse.Namespace, policy: Path, _: Path) -> dict[str, Any]:
+    """See `benchmarks/gpu_check_vllm.py`, which imports vLLM."""
+    if find_spec("vllm") is None:
+        return {"not run": "vLLM is not installed here; pip install -e '.[vllm]', or make test-vllm's environment"}
+    from benchmarks.gpu_check_vllm import check_vllm
+
+    return check_vllm(options, policy)
+
+
+def step(options: argparse.Namespace, *_: Path) -> dict[str, Any]:
+    """See `benchmarks/gpu_check_step.py`."""
+    from benchmarks.gpu_check_step import check_step
+
+    return check_step(options)
+
+
+PARTS = {part.__name__: part for part in (engine, conformance, chunks, vllm, step)}
+"""In the order in which a fault of one explains those of the next."""
+LIMIT_S = 590
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", choices=PARTS, help="all, one after the other, where it is left out")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--shape", choices=SHAPES, default="qwen2.5-0.5b")
     parser.add_argument("--model", help="a policy's folder, in place of random weights")
@@ -160,29 +257,47 @@ def main() -> None:
     parser.add_argument("--prompt-tokens", type=int, default=128)
     parser.add_argument("--new-tokens", type=int, default=512)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--pytest", default="", help="more arguments for pytest, in the part conformance")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         print("gpu-check was not run: this machine has no CUDA device.")
         return
+    if options.part is None:
+        sys.exit(run_all(options.output))
     name = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
-    found: dict[str, Any] = {"device": name, "torch": torch.__version__, "settings": vars(options) | {"output": ""}}
     with tempfile.TemporaryDirectory() as scratch:
         policy, reward_model = random_models(SHAPES[options.shape], Path(scratch))
         policy, reward_model = Path(options.model or policy), Path(options.reward_model or reward_model)
-        for autocast in ("off", "bfloat16"):
-            found[autocast] = check(options, policy, reward_model, autocast)
-            _write(options.output, found)
-        if options.model:  # random weights write texts that no step can be measured on
-            found["step"] = against_trl(options, policy)
-            _write(options.output, found)
-    print(json.dumps(found, indent=2))
+        start = time.perf_counter()
+        found = PARTS[options.part](options, policy, reward_model)
+    settings = {key: str(value) for key, value in vars(options).items() if key not in ("output", "part")}
+    about = {"device": name, "torch": torch.__version__, "settings": settings, "took_s": time.perf_counter() - start}
+    _write(options.output, options.part, about | found)
+    print(json.dumps(about | found, indent=2))
     print(f"results: {options.output}")
 
 
-def _write(path: Path, found: dict[str, Any]) -> None:
+def run_all(output: Path) -> int:
+    """Every part in a process of its own, so that one that fails takes no other along. Returns how many failed."""
+    states = {}
+    for part in PARTS:
+        print(f"--- {part}", flush=True)
+        try:
+            done = subprocess.run([sys.executable, "-m", "benchmarks.gpu_check", part, *sys.argv[1:]], timeout=LIMIT_S)
+            states[part] = f"FAILED with status {done.returncode}" if done.returncode else "done"
+        except subprocess.TimeoutExpired:
+            states[part] = f"FAILED: more than {LIMIT_S} s"
+    for part, state in sorted(states.items(), key=lambda one: one[1] == "done"):
+        print(f"{part:12} {state}")
+    print(f"results: {output}")
+    return sum(state != "done" for state in states.values())
+
+
+def _write(path: Path, part: str, found: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path.write_text(json.dumps(before | {part: found}, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

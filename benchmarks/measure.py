@@ -34,11 +34,15 @@ def report(meter: Meter, units: float, **more: float | str) -> None:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of this process, its ended children and its living ones (a verifier's processes)."""
+    """CPU seconds of this process, its ended children and its living ones with theirs (a verifier's processes)."""
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    living = 0.0
-    for children in Path("/proc/self/task").glob("*/children"):
+    return sum(u.ru_utime + u.ru_stime for u in usage) + _of_living_children("self")
+
+
+def _of_living_children(process: str) -> float:
+    seconds = 0.0
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
         for pid in children.read_text().split():
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            living += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return sum(u.ru_utime + u.ru_stime for u in usage) + living
+            seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + _of_living_children(pid)
+    return seconds

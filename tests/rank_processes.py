@@ -41,7 +41,7 @@ def two_ranks_and_vllm() -> ClusterEngine:
     return engine
 
 
-SMALL_VLLM = {"enforce_eager": True, "kv_cache_gib": 0.1, "max_num_seqs": 256}
+SMALL_VLLM = {"adapter_alone": True, "enforce_eager": True, "kv_cache_gib": 0.1, "max_num_seqs": 256}
 
 
 def on_ranks(function: Callable[..., Any], *arguments: Any, engine: ClusterEngine | None = None) -> list[Any]:

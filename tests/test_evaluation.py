@@ -10,7 +10,16 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.base import PolicyLearner
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.errors import InputError
-from cooper_rl.evaluation.accuracy import Estimate, avg_at_k, evaluate, pass_at_k, relabel, wilson_interval
+from cooper_rl.evaluation.accuracy import (
+    Estimate,
+    avg_at_k,
+    evaluate,
+    maj_at_k,
+    pass_at_k,
+    relabel,
+    stated_answer,
+    wilson_interval,
+)
 from cooper_rl.rollouts import Column, Samples
 
 
@@ -119,3 +128,15 @@ def test_the_same_completions_can_be_labelled_again():
 def test_no_problems_is_an_input_error():
     with pytest.raises(InputError, match="no problems"):
         evaluate(EvenSampler(), encode, [], equals)
+
+
+def test_the_most_frequent_answer_is_right_or_a_tie_is_shared():
+    answers = [["4", "4", "5", None], ["4", "5", None, None], [None] * 4, ["5", "5", "5", "4"]]
+    correct = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]], dtype=bool)
+    assert maj_at_k(answers, correct).tolist() == [1.0, 0.5, 0.0, 0.0]
+
+
+def test_votes_are_for_answers_and_not_for_texts():
+    same = {stated_answer(text) for text in (r"So \boxed{12}.", r"I think \boxed{12}", "The answer is 12.")}
+    assert len(same) == 1
+    assert stated_answer(r"\boxed{13}") not in same

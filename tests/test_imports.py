@@ -21,6 +21,7 @@ config
 data, losses
 rollouts, clients
 engines
+environments
 persist
 policy
 rules
@@ -30,7 +31,7 @@ stage2
 evaluation
 observe
 config_checking
-run_config
+callbacks, run_config
 service
 adapters
 verifyrm

@@ -12,6 +12,7 @@ TOP_PAGES = {
     "benchmarks/README.md": "measured/performance.md",
     "benchmarks/alarm.md": "measured/alarm.md",
     "benchmarks/cluster.md": "measured/cluster.md",
+    "benchmarks/gpu.md": "measured/gpu.md",
     "benchmarks/service.md": "measured/service.md",
     "benchmarks/trl.md": "measured/trl.md",
     "benchmarks/real_model/README.md": "measured/real-model.md",

@@ -2,6 +2,7 @@
 
 __version__: str
 
+from cooper_rl.callbacks import Callback as Callback
 from cooper_rl.cli.console import RuleOption as RuleOption
 from cooper_rl.cli.console import console as console
 from cooper_rl.cli.console import counter as counter
@@ -47,6 +48,7 @@ from cooper_rl.engines.base import Sampler as Sampler
 from cooper_rl.engines.config import LearnerConfig as LearnerConfig
 from cooper_rl.engines.config import LoraConfig as LoraConfig
 from cooper_rl.engines.config import SamplingParams as SamplingParams
+from cooper_rl.engines.config import ScorerConfig as ScorerConfig
 from cooper_rl.engines.local.adapter import target_names as target_names
 from cooper_rl.engines.local.device import available_cores as available_cores
 from cooper_rl.engines.local.device import set_threads as set_threads

@@ -1,14 +1,18 @@
 """Builds the parts of a run from its configuration and inputs. Prompts are checked before any weights are loaded."""
 
 import logging
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+from cooper_rl.data.config import ProblemsConfig, PromptConfig
 from cooper_rl.data.prompts import PromptEncoder, prompt_room
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.engines import LongLived
 from cooper_rl.engines.local.device import set_threads
-from cooper_rl.engines.local.models import check_reward_model, context_length, load_tokenizer
+from cooper_rl.engines.local.models import check_scorer, context_length, load_tokenizer
+from cooper_rl.environments.rounds import Rounds, tool_schemas
 from cooper_rl.evaluation.accuracy import HeldOut, gold_of
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.inputs import Inputs, read_inputs
@@ -27,7 +31,7 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
     inputs = read_inputs(config) if inputs is None else inputs
     set_threads(config.threads)
     for model in config.used_models.values():
-        check_reward_model(model.model)
+        check_scorer(model)
     if config.rollout.truncations:
         logger.warning(
             "rollout (%s): some tokens are never drawn, but the policy's log-probabilities, ratios and gradient ignore "
@@ -37,14 +41,30 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
         )
     tokenizer = load_tokenizer(config.policy.model)
     room = prompt_room(context_length(config.policy.model), config.rollout.max_tokens)
-    prompt_encoder = PromptEncoder(tokenizer, config.problems.prompt, room)
-    stream = ProblemStream(prompt_encoder.fitting(inputs.problems), config.problems_per_step, config.seed)
+    environments = inputs.environments
+
+    def asking(data: ProblemsConfig, more: Mapping[str, ProblemsConfig]) -> tuple[PromptEncoder, Rounds | None]:
+        """How these problems, and `more` sets, become prompts and, in an environment, runs."""
+        prompt, others = data.prompt, {name: one.prompt for name, one in more.items()}
+        if environments is None:
+            return PromptEncoder(tokenizer, prompt, room, others), None
+        if environments.tools:
+            tools = tool_schemas(environments)
+            prompt, others = _with_tools(prompt, tools), {name: _with_tools(one, tools) for name, one in others.items()}
+        encoder = PromptEncoder(tokenizer, prompt, room, others)
+        turns, judged = config.rollout, inputs.reward.verifier.needs_verdicts
+        return encoder, Rounds(environments, encoder, turns.max_turns, turns.tool_syntax, turns.solved_at, judged)
+
+    prompt_encoder, rounds = asking(config.problems, config.more_problems)
+    fitting = prompt_encoder.fitting(inputs.problems)
+    stream = ProblemStream(fitting, config.problems_per_step, config.seed, config.set_weights, config.curriculum)
     evaluation, test_sets = config.evaluation, []
     params = config.rollout.model_copy(update={"temperature": evaluation.temperature, "top_p": evaluation.top_p})
     for name, data in config.test_sets.items():
-        encoder = PromptEncoder(tokenizer, data.prompt, room)
+        encoder, own = asking(data, {})
         fitting = encoder.fitting(inputs.test_problems[name])
-        test_sets.append(HeldOut(fitting, encoder, params, evaluation.k, evaluation.batch_size, gold_of(data), name))
+        how = params, evaluation.k, evaluation.batch_size, gold_of(data), name, own
+        test_sets.append(HeldOut(fitting, encoder, *how))
 
     with ExitStack() as undone:
         if isinstance(config.engine, LongLived):
@@ -66,10 +86,15 @@ def assemble(config: RunConfig, inputs: Inputs | None = None) -> Parts:
             stream=stream,
             prompt_encoder=prompt_encoder,
             sampler=sampler,
-            rollouts=RolloutSource(config.rollout, stream, prompt_encoder, sampler),
+            rollouts=RolloutSource(config.rollout, stream, prompt_encoder, sampler, rounds),
             policy=policy,
             reference=reference,
             reward=reward,
             test_sets=test_sets,
             monitor=monitor,
         )
+
+
+def _with_tools(prompt: PromptConfig, tools: Sequence[Any]) -> PromptConfig:
+    """The chat template is told of the tools, unless the settings name others."""
+    return prompt.model_copy(update={"chat_arguments": {"tools": tools} | prompt.chat_arguments})

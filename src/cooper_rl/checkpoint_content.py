@@ -1,6 +1,7 @@
 """What a checkpoint of a run holds: both learners with their optimizers, the rollouts under way, and `state.json`."""
 
 import logging
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,10 @@ def save_state(config: RunConfig, parts: Parts, folder: Path) -> dict[str, Any]:
 
 
 def export_models(checkpoint: Path, folder: Path) -> None:
-    """Write the models of a checkpoint as plain Hugging Face folders: adapters merged, the others as they are."""
+    """Write the models of a checkpoint as plain Hugging Face folders: adapters merged, the others as they are.
+
+    What is as it is becomes a second name of the checkpoint's file, where the disk can do that: it takes no room.
+    """
     for name in ("policy", "reward_model"):
         source = checkpoint / name
         if not source.is_dir():
@@ -38,7 +42,15 @@ def export_models(checkpoint: Path, folder: Path) -> None:
         if adapter_base(str(source)) is not None:
             merge_folder(str(source), folder / name)
         else:
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("trainer_state", "README.md"))
+            left_out = shutil.ignore_patterns("trainer_state", "README.md")
+            shutil.copytree(source, folder / name, ignore=left_out, copy_function=_link)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copy2(source, target)
 
 
 def check_kind(config: RunConfig, state: dict[str, Any]) -> None:

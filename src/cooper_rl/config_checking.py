@@ -131,7 +131,7 @@ def _misfits_of_one(value: dict[str, Any], field: FieldInfo, at: tuple[str, ...]
     except InputError as error:  # the module or class that `kind` names
         yield at, f"{'.'.join(at)}.kind: {error}"
         return
-    if chosen is None and len(candidates) == 1 and not ("kind" in value and kinds):
+    if chosen is None and len(candidates) == 1 and not ("kind" in value and registry):
         chosen = candidates[0]
     if chosen is not None:
         yield from _misfits(value, chosen, at, ignored=() if "kind" in chosen.model_fields else ("kind",))

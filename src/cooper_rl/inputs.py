@@ -3,14 +3,16 @@
 Those two take seconds to import, and a user should not have to wait that long to hear of a mistyped file name.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from cooper_rl.callbacks import load_callback
 from cooper_rl.config.user_functions import load_function
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.loading import load_problems
 from cooper_rl.data.problem import Problem, location
 from cooper_rl.engines.model_folder import check_model_folder
+from cooper_rl.environments.environment import Environments
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.config import read_held_out
 from cooper_rl.rewards.kinds.plain import check_problems, check_servers
@@ -31,6 +33,8 @@ class Inputs:
     problems: list[Problem]
     test_problems: dict[str, list[Problem]]
     held_out: list[LabelledCompletion]
+    environments: Environments | None
+    """What the rollouts are drawn in, if anything."""
 
 
 def read_inputs(config: RunConfig) -> Inputs:
@@ -40,6 +44,8 @@ def read_inputs(config: RunConfig) -> Inputs:
     """
     for sink in config.sinks:
         sink.check()
+    for path in config.callbacks:
+        load_callback(path)
     for learner in (config.policy, *config.used_models.values()):
         if learner.lora is not None:
             learner.lora.check()
@@ -49,24 +55,37 @@ def read_inputs(config: RunConfig) -> Inputs:
     check_engine = getattr(config.engine, "check", None)
     if check_engine is not None:
         check_engine(config.policy, config.rollout)
-    problems = _problems(config.problems, config, reward.verifier)
+    path = config.rollout.environment
+    environments = None if path is None else Environments(path, config.rollout.tool_timeout_s)
+    problems = _problems(config.problems, config, reward.verifier, environments)
+    for name, data in config.more_problems.items():
+        more = _problems(data, config, reward.verifier, environments)
+        problems += [replace(problem, id=f"{name}/{problem.id}", set=name) for problem in more]
     check_problems((*config.rewards, *config.shaping), problems)
-    test_problems = {name: _problems(data, config, reward.verifier) for name, data in config.test_sets.items()}
+    if environments is not None:
+        environments.check(problems[0])
+    test_problems = {
+        name: _problems(data, config, reward.verifier, environments) for name, data in config.test_sets.items()
+    }
     if reward.assistant is not None:
         reward.assistant.check()
     check_servers((*config.rewards, *config.shaping))
-    return Inputs(reward, problems, test_problems, held_out)
+    return Inputs(reward, problems, test_problems, held_out, environments)
 
 
-def _problems(data: ProblemsConfig, config: RunConfig, verifier: Verifier) -> list[Problem]:
+def _problems(
+    data: ProblemsConfig, config: RunConfig, verifier: Verifier, environments: Environments | None
+) -> list[Problem]:
     if data.gold:
         load_function(data.gold, ("problem", "completion_text"))
     # If the user's functions pay, the rule is only one metric among others and no reason to refuse a problem.
     problems = load_problems(data, verifier.fault if config.needs_references else None).problems
     verifier.check(problems)
-    if waiting := next(filter(verifier.needs_verdicts, problems), None):
+    waiting = next(filter(verifier.needs_verdicts, problems), None)
+    if waiting and (environments is None or not environments.has_reward):
         raise InputError(
             f"{location(waiting)}: its rule is `outside`, but nobody judges what this loop draws; name another rule, "
-            "or let your trainer bring the verdicts (docs/trainers.md)"
+            "set rollout.environment to one with get_reward(), or let your trainer bring the verdicts "
+            "(docs/trainers.md)"
         )
     return problems

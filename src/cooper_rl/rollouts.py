@@ -210,6 +210,14 @@ def offsets_of(lengths: Sequence[int] | Int[np.ndarray, " rows"]) -> Int[np.ndar
 
 
 @dataclass(frozen=True)
+class Run:
+    """The turns of a completion and its verdict from outside, as in `Answer`."""
+
+    messages: list[ChatTurn] | None = None
+    verdict: UserVerdict | None = None
+
+
+@dataclass(frozen=True)
 class Samples:
     """B completions, in the order of the prompts. Completions of the same prompt are adjacent.
 
@@ -225,14 +233,29 @@ class Samples:
     stopped: Bool[np.ndarray, " B"]
     """False for a completion that was cut at the length limit."""
     texts: Sequence[str]
+    trained: Bool[np.ndarray, " tokens"] | None = None
+    """False at tokens that an environment wrote: they have no weight, and NaN as log-probability. None: all true."""
+    runs: Sequence[Run] | None = None
+    """Of completions of several turns, what else there is to know about each; then a text is the final reply."""
 
     def __len__(self) -> int:
         return len(self.token_ids)
 
+    @property
+    def written(self) -> Bool[np.ndarray, " tokens"]:
+        """Whether the model wrote the token."""
+        return np.ones(len(self.logprobs), bool) if self.trained is None else self.trained
+
+    @property
+    def written_lengths(self) -> Int[np.ndarray, " B"]:
+        """The number of tokens of each completion that the model wrote."""
+        return np.diff(np.concatenate(([0], np.cumsum(self.written)))[self.token_ids.offsets])
+
     def answers(self) -> Iterator[Answer]:
         """Each completion as text."""
-        for text, stopped, tokens in zip(self.texts, self.stopped, self.token_ids.lengths, strict=True):
-            yield Answer(text, bool(stopped), tokens=int(tokens))
+        runs = self.runs or [Run()] * len(self)
+        for text, stopped, tokens, run in zip(self.texts, self.stopped, self.written_lengths, runs, strict=True):
+            yield Answer(text, bool(stopped), tokens=int(tokens), messages=run.messages, verdict=run.verdict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,6 +278,23 @@ class Rollouts(Samples):
         own = {"problems": problems, "prompts": Column.of(prompts), "group_sizes": sizes, "versions": versions}
         return cls(**vars(samples), **own)
 
+    @classmethod
+    def joined(cls, picks: Sequence[tuple[Rollouts, int]]) -> Self:
+        """The chosen groups, each as rollouts and the index of a group in them."""
+        rows = [(one, row) for one, p in picks for row in range(one.offsets[p], one.offsets[p + 1])]
+        logprobs = {id(one): Column(one.logprobs, one.token_ids.offsets) for one, _ in picks}
+        first = picks[0][0]
+        return cls(
+            token_ids=Column.of([one.token_ids[row] for one, row in rows], first.token_ids.values.dtype),
+            logprobs=Column.of([logprobs[id(one)][row] for one, row in rows], first.logprobs.dtype).values,
+            stopped=np.array([one.stopped[row] for one, row in rows], bool),
+            texts=[one.texts[row] for one, row in rows],
+            problems=[one.problems[p] for one, p in picks],
+            prompts=Column.of([one.prompts[p] for one, p in picks], first.prompts.values.dtype),
+            group_sizes=np.array([one.group_sizes[p] for one, p in picks]),
+            versions=np.array([one.versions[row] for one, row in rows]),
+        )
+
     def __post_init__(self) -> None:
         completions, problems = len(self.token_ids), len(self.problems)
         counts = {
@@ -262,6 +302,8 @@ class Rollouts(Samples):
             "texts": (len(self.texts), completions),
             "versions": (len(self.versions), completions),
             "logprobs": (len(self.logprobs), len(self.token_ids.values)),
+            "trained": (len(self.written), len(self.token_ids.values)),
+            "runs": (completions if self.runs is None else len(self.runs), completions),
             "prompts": (len(self.prompts), problems),
             "group_sizes": (len(self.group_sizes), problems),
             "completions in groups": (int(self.group_sizes.sum()), completions),
@@ -312,6 +354,11 @@ class Rollouts(Samples):
             "versions": self.versions,
             "problems": np.frombuffer(problems, np.uint8),
         }
+        if self.trained is not None:
+            arrays["trained"] = self.trained
+        if self.runs is not None:
+            runs = json.dumps([vars(run) for run in self.runs], ensure_ascii=False).encode()
+            arrays["runs"] = np.frombuffer(runs, np.uint8)
         return packed(arrays)
 
     @classmethod
@@ -328,6 +375,8 @@ class Rollouts(Samples):
             stopped=arrays["stopped"],
             texts=[row.tobytes().decode() for row in texts],
             versions=arrays["versions"],
+            trained=arrays.get("trained"),
+            runs=[Run(**run) for run in json.loads(arrays["runs"].tobytes())] if "runs" in arrays else None,
         )
 
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config, Places, mapping_of, merge
+from cooper_rl.config.base import Config, Places, mapping_of
 from cooper_rl.config.user_functions import load_added
 from cooper_rl.config_checking import Settings, check_settings, read_settings
-from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.config import CurriculumConfig, ProblemsConfig
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.observe.record import RecordConfig
@@ -32,10 +32,28 @@ class RolloutConfig(SamplingParams):
     max_rows: int = Field(default=0, ge=0)
     """Largest number of completions sampled at once; 0 samples the whole step together. Where the engine can, others
     enter as completions end."""
+    resample: int = Field(default=0, ge=0)
+    """Dynamic sampling (DAPO, arXiv 2503.14476): groups that teach nothing, because all their rewards are the same, are
+    replaced by groups of other problems, drawn at most this many times a step. What is still missing then stays as it
+    was. The reward model learns from all groups that were drawn."""
     lag: int = Field(default=0, ge=0, le=1)
     """Updates of the policy between drawing completions and learning from them. At 1 the engine draws for the next step
     while this one learns, which saves time if it has devices of its own; `loss.truncated_importance_sampling`
     corrects for the difference."""
+    environment: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """`package.module:Class` of an environment by TRL's contract `environment_factory`: its public methods are tools.
+    `max_tokens` then bounds all turns together, with what the tools answer; `min_tokens` is of the first turn."""
+    max_turns: int = Field(default=8, ge=1)
+    """Most turns of the policy in an environment. A rollout that calls a tool in the last one counts as cut off."""
+    tool_timeout_s: float = Field(default=30.0, gt=0)
+    """Most seconds that an environment may take for `reset`, for the calls of one turn, and for `get_reward`. One that
+    takes longer is lost to its rollout; the run goes on."""
+    tool_syntax: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """`package.module:Class` that reads calls and writes results in the policy's own syntax. By default the tokenizer's
+    chat template does; without one, Hermes tags."""
+    solved_at: float = 1.0
+    """An environment's `get_reward()` of this or more is the verdict `correct`, less is `wrong`: for problems of the
+    rule `outside`. On all others the rule judges the final reply, and `get_reward()` is only a metric."""
 
 
 class EvaluationConfig(Config):
@@ -86,6 +104,11 @@ class RunConfig(CooperRewardConfig):
     """The model trained with reinforcement learning."""
     problems: ProblemsConfig
     """Training problems."""
+    more_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(default_factory=dict)
+    """Further sets of training problems, by name, each with its own fields, rule and prompt. `weight` in every set says
+    how much of each a step draws; their problems have the ids `NAME/id`."""
+    curriculum: CurriculumConfig | None = None
+    """The order of the training problems by what has been measured; null shuffles every epoch."""
     test_problems: ProblemsConfig | None = None
     """Held-out problems for `evaluation`."""
     more_test_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(
@@ -105,6 +128,9 @@ class RunConfig(CooperRewardConfig):
     """Checkpoints."""
     record: RecordConfig = RecordConfig()
     """What the rollouts on disk hold."""
+    callbacks: tuple[Annotated[str, Field(pattern=r"^[\w.]+:\w+$")], ...] = ()
+    """Your own subclasses of `cooper_rl.Callback`, as `package.module:Class`: called before and after a step, on
+    saving and on evaluation."""
     sinks: tuple[AnySink, ...] = ()
     """Further places that metrics are sent to, besides the run's folder and, if it is installed, TensorBoard."""
     watch: tuple[WatchRule, ...] = ()
@@ -115,7 +141,9 @@ class RunConfig(CooperRewardConfig):
         """Preset, short forms, and `algorithm.overlong: {kind: penalise}`, which stands for a shaping."""
         settings, places = super().expand(settings)
         if settings.get("kind") == "cooper" and settings.get("preset", "cooper") == "cooper":
-            settings = merge({"algorithm": TRUSTED}, settings)
+            settings = {**settings, "algorithm": TRUSTED | mapping_of(settings.get("algorithm"))}
+        if isinstance(settings.get("problems"), list):
+            raise ValueError("problems: name one set here, and further ones in more_problems: {name: {source: ...}}")
         algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())
         overlong = mapping_of(mapping_of(algorithm).get("overlong"))
         if overlong.get("kind") != "penalise" or not isinstance(shaping, list | tuple):
@@ -155,10 +183,15 @@ class RunConfig(CooperRewardConfig):
         return {"": self.test_problems, **self.more_test_problems}
 
     @property
-    def has_adapters(self) -> bool:
-        """Whether a model that is trained has an adapter (LoRA)."""
-        trained = [self.policy, *(model for model in self.reward_models.values() if model.learns)]
-        return any(model.lora is not None for model in trained)
+    def training_sets(self) -> dict[str, ProblemsConfig]:
+        """`problems` under the name "", and `more_problems`."""
+        return {"": self.problems, **self.more_problems}
+
+    @property
+    def set_weights(self) -> dict[str, float] | None:
+        """The weight of every training set; None if they are mixed as one."""
+        weights = {name: one.weight for name, one in self.training_sets.items() if one.weight is not None}
+        return weights if self.more_problems and weights else None
 
     @property
     def watch_rules(self) -> tuple[WatchRule, ...]:
@@ -178,6 +211,13 @@ class RunConfig(CooperRewardConfig):
             raise ValueError("evaluation.every is set but test_problems is missing; add test_problems or set it to 0")
         if self.more_test_problems and self.test_problems is None:
             raise ValueError("more_test_problems comes on top of test_problems, which is missing; add it")
+        sets = self.training_sets.values()
+        if len({one.weight is None for one in sets}) > 1:
+            raise ValueError("more_problems: only some sets have a weight; give one to problems and each of these")
+        if len({one.gold for one in sets}) > 1:
+            raise ValueError("more_problems: gold labels all problems of a step or none; set the same gold everywhere")
+        if any(one.weight is not None for one in self.test_sets.values()):
+            raise ValueError("test_problems.weight: only training sets are weighted; remove it")
         best = self.checkpoint.keep_best or ""
         if best.startswith("test/") and not self.evaluation.every:
             raise ValueError(f"checkpoint.keep_best: {best} is measured by the evaluation; set evaluation.every")
@@ -206,6 +246,14 @@ class RunConfig(CooperRewardConfig):
                 "correct for; set algorithm.loss.truncated_importance_sampling: 2 and "
                 "algorithm.recompute_old_logprobs: true, or rollout.lag: 0"
             )
+        if self.rollout.environment and self.rollout.lag:
+            raise ValueError("rollout.lag: rollouts in an environment cannot be drawn ahead; set it to 0")
+        if self.rollout.environment and process is not None:
+            raise ValueError("algorithm.process divides one text into steps; leave it out, or rollout.environment")
+        if self.rollout.environment and self.rollout.resample:
+            raise ValueError("rollout.resample: runs in an environment are not drawn again; leave one of the two out")
+        if self.rollout.lag and self.rollout.resample:
+            raise ValueError("rollout.resample: draws more after the rewards are known; set rollout.lag: 0")
         check_effect(self.shaping, self.algorithm)
         if self.algorithm.max_advantage_z is not None:
             check_outliers = load_added("designs", "max_advantage_z.check")

@@ -20,12 +20,14 @@ from cooper_rl.engines.base import (
     Sampler,
     sample_at_once,
 )
-from cooper_rl.engines.clock import Clock
+from cooper_rl.engines.clock import MEASURED, Clock
 from cooper_rl.engines.progress import weights_change
+from cooper_rl.environments.rounds import Rounds
 from cooper_rl.evaluation.accuracy import HeldOut
 from cooper_rl.evaluation.reward_model import Monitor
 from cooper_rl.observe.record import rollout_metrics, unverified_advantage
-from cooper_rl.policy.update import update_policy
+from cooper_rl.policy.advantages import usable_groups
+from cooper_rl.policy.update import finite_rewards, update_policy
 from cooper_rl.rollouts import Ragged, Rollouts, Samples
 from cooper_rl.run_config import RolloutConfig, RunConfig
 from cooper_rl.stage2.cooper_reward import CooperReward
@@ -94,10 +96,14 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
         rollouts = parts.rollouts.take(parts.policy, step, seed, last=step == config.steps)
     # The reward model is still that of the previous step. The assistant writes while the policy is updated.
     scored = parts.reward.score(rollouts.groups(), step=step)
+    drawn: Metrics = {}
+    if config.rollout.resample or config.curriculum is not None:
+        with clock.measure("resample"):
+            rollouts, scored, drawn = _resampled(config, parts, step, seed, rollouts, scored)
     early, paid = None, scored
     if parts.reward.learns_first(scored):  # the rule contradicts the model: it pays what it says after learning
         weights_change()
-        early, paid = parts.reward.update_and_rescore(step)
+        early, paid = parts.reward.update_and_rescore(step, rollouts.groups())
     algorithm, credit = config.algorithm, None
     if algorithm.process is not None:
         with clock.measure("score_steps"):
@@ -109,9 +115,55 @@ def cooper_step(config: RunConfig, parts: Parts, step: int, seed: int) -> StepRe
             stage1 = update_policy(parts.policy, parts.reference, rollouts, rewards, algorithm, config.rollout, credit)
         stage2 = update_reward_model()
     metrics = rollout_metrics(rollouts, step) | scored.metrics | paid.metrics | stage1.metrics | stage2.metrics
-    metrics |= unverified_advantage(stage1.advantages, scored.verdicts)
+    metrics |= parts.rollouts.metrics | drawn | unverified_advantage(stage1.advantages, scored.verdicts)
     metrics |= clock.metrics()
     return StepResult(rollouts, scored, paid, stage1.advantages, stage1.after_kl, stage2.pairs, metrics)
+
+
+RESAMPLED_SEED = 3_000_000_000_000_061
+"""Between the seeds of a step's first draw and its next ones."""
+
+
+def _resampled(
+    config: RunConfig, parts: Parts, step: int, seed: int, rollouts: Rollouts, scored: Scored
+) -> tuple[Rollouts, Scored, Metrics]:
+    """Dynamic sampling: the step's groups, where possible only such as have a spread of rewards to learn from.
+
+    Groups without one are replaced, in their places, by groups of problems that the step has not had, as long as
+    `rollout.resample` allows. Tells the stream of problems what every group got.
+    """
+    picks, extra, draws = [(rollouts, p) for p in range(len(rollouts.problems))], 0, 0
+    teaching = _told(parts.stream, rollouts, scored, config.algorithm.min_spread)
+    missing = [place for place, teaches in enumerate(teaching) if not teaches]
+    flat = len(missing)
+    while missing and draws < config.rollout.resample:
+        draws += 1
+        more = parts.rollouts.more(len(missing), seed + draws * RESAMPLED_SEED, step - 1)
+        if more is None:
+            break
+        paid = parts.reward.score(more.groups(), step=step)
+        for p, teaches in enumerate(_told(parts.stream, more, paid, config.algorithm.min_spread)):
+            extra, flat = extra + 1, flat + (not teaches)
+            if teaches:
+                picks[missing.pop(0)] = (more, p)
+    if not config.rollout.resample:
+        return rollouts, scored, {}
+    total = len(picks)
+    metrics = {"rollout/resampled": extra / total, "rollout/flat_groups": flat / (total + extra)}
+    metrics |= {"rollout/resample_draws": float(draws), "rollout/unfilled_groups": len(missing) / total}
+    if not extra:
+        return rollouts, scored, metrics
+    rollouts = Rollouts.joined(picks)  # everything is scored, so only the first call's times are worth keeping
+    metrics |= {name: value for name, value in scored.metrics.items() if name.startswith(MEASURED)}
+    return rollouts, parts.reward.score(rollouts.groups(), step=step), metrics
+
+
+def _told(stream: ProblemStream, rollouts: Rollouts, scored: Scored, min_spread: float) -> list[bool]:
+    """Whether each group teaches something. The stream gets to know it too, with the group's mean reward."""
+    rewards = finite_rewards(scored.scores.rewards.like(scored.scores.rewards.flat.double()))
+    names, teaching = [problem.id for problem in rollouts.problems], usable_groups(rewards, min_spread).tolist()
+    stream.tell(dict(zip(names, rewards.mean().tolist(), strict=True)), dict(zip(names, teaching, strict=True)))
+    return teaching
 
 
 @contextmanager
@@ -152,16 +204,26 @@ class RolloutSource:
     for the step after while it learns. The first step, and one whose predecessor left nothing, draws for itself too.
     """
 
-    def __init__(self, config: RolloutConfig, stream: ProblemStream, encoder: PromptEncoder, sampler: Sampler):
-        self._config, self._stream, self._encoder, self._sampler = config, stream, encoder, sampler
+    def __init__(
+        self,
+        config: RolloutConfig,
+        stream: ProblemStream,
+        encoder: PromptEncoder,
+        sampler: Sampler,
+        rounds: Rounds | None = None,
+    ):
+        self.config = config
+        self._stream, self._encoder, self._sampler, self._rounds = stream, encoder, sampler, rounds
         self._pending: Pending | Rollouts | None = None
+        self.metrics: Metrics = {}
+        """What the environment has counted in the last draw; empty without one."""
 
     def take(self, policy: PolicyLearner, step: int, seed: int, last: bool) -> Rollouts:
         """The rollouts of this step. `seed` is the step's, and the next one's is one more; no step follows the `last`.
 
         The policy's version is the number of steps that it has learned from. Raises what `Sampler.sample` raises.
         """
-        ahead = bool(self._config.lag) and not last
+        ahead = bool(self.config.lag) and not last
         pending, self._pending = self._pending, None
         rollouts = _drawn(pending)  # weights change when nothing is being drawn
         if rollouts is None or ahead:
@@ -174,15 +236,27 @@ class RolloutSource:
             self._sampler.rest()
         return rollouts
 
+    def more(self, count: int, seed: int, version: int) -> Rollouts | None:
+        """Groups of up to `count` further problems for the same step; None if there are no others."""
+        problems = self._stream.more(count)
+        return self._pending_of(problems, seed, version, ahead=False).result() if problems else None
+
     def _draw(self, seed: int, version: int, ahead: bool = False) -> Pending:
-        problems = self._stream.next_batch()
+        return self._pending_of(self._stream.next_batch(), seed, version, ahead)
+
+    def _pending_of(self, problems: Sequence[Problem], seed: int, version: int, ahead: bool) -> Pending:
+        if self._rounds is not None:
+            drawn = self._rounds.draw(self._sampler, problems, self.config.n, self.config, seed)
+            samples, self.metrics = Future[Samples](), drawn.metrics
+            samples.set_result(drawn.samples)
+            return Pending(problems, drawn.prompts, samples, self.config.n, version)
         prompts = [self._encoder.encode(problem) for problem in problems]
-        asked, sampler = (prompts, self._config.n, self._config, seed), self._sampler
+        asked, sampler = (prompts, self.config.n, self.config, seed), self._sampler
         if ahead and isinstance(sampler, AheadSampler):
             samples = sampler.submit(*asked)
         else:
             samples = sample_at_once(sampler, *asked)
-        return Pending(problems, prompts, samples, self._config.n, version)
+        return Pending(problems, prompts, samples, self.config.n, version)
 
     def settle(self) -> None:
         """Wait until nothing is being drawn, so that the engine can be used for something else."""
@@ -218,7 +292,7 @@ class RolloutSource:
     def restore(self, folder: Path) -> None:
         """Go on with what `save` wrote, if anything. At lag 0 it is left out."""
         self._pending = None
-        if self._config.lag and (folder / PENDING_FILE).is_file():
+        if self.config.lag and (folder / PENDING_FILE).is_file():
             rollouts = Rollouts.from_bytes((folder / PENDING_FILE).read_bytes())
             problems = [self._stream.problem(problem.id) for problem in rollouts.problems]
             self._pending = replace(rollouts, problems=problems)

@@ -1,17 +1,20 @@
 """The run around the Cooper step: its record, checkpoints and evaluations, and how it stops or rolls back."""
 
+import functools
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
 from cooper_rl.build import assemble
+from cooper_rl.callbacks import Callback, check_changeable, load_callback
 from cooper_rl.checkpoint_content import check_kind, export_models, restore_state, save_state
-from cooper_rl.engines.base import Described, EngineLost, Metrics, RestingSampler
+from cooper_rl.engines.base import Described, EngineLost, Learner, Metrics, RestingSampler
 from cooper_rl.engines.clock import Clock
+from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.progress import BrokenOff, Listener, Progress, listening, part
 from cooper_rl.errors import InputError
 from cooper_rl.inputs import Inputs
@@ -31,7 +34,7 @@ from cooper_rl.persist.checkpoint import CheckpointStore, rollback_target
 from cooper_rl.persist.exact_resume import random_state, restore_random_state, seed_random_state
 from cooper_rl.persist.folder_lock import FolderLock, stop_on_signal
 from cooper_rl.persist.model_cards import write_model_cards
-from cooper_rl.run_config import RunConfig
+from cooper_rl.run_config import RunConfig, build_config
 from cooper_rl.step import Parts, cooper_step
 
 logger = logging.getLogger(__name__)
@@ -51,14 +54,25 @@ class CooperTrainer:
     `CooperTrainer.from_config(config).fit()` is the whole of `cooper train`.
     """
 
-    def __init__(self, config: RunConfig, parts: Parts, resume: bool = False, lock: FolderLock | None = None):
+    def __init__(
+        self,
+        config: RunConfig,
+        parts: Parts,
+        resume: bool = False,
+        lock: FolderLock | None = None,
+        callbacks: Sequence[Callback] = (),
+    ):
         """Open the run's folder. With `resume`, continue after its newest checkpoint, or start if it has none yet.
 
-        `lock` is the lock of the folder, for a caller that holds it already. Raises InputError if there is no run to
-        resume, if all its checkpoints are damaged or of another kind of run, if a new run would overwrite an old one,
+        `callbacks` come before those that the settings name. `lock` is the lock of the folder, for a caller that holds
+        it already. Raises InputError if there is no run to resume, if all its checkpoints are damaged or of another
+        kind of run, if a new run would overwrite an old one,
         or if another process holds the folder.
         """
-        self.config = config
+        self.config = self._given = config
+        self._changes: dict[str, Any] = {}
+        self._saving = self._ended = False  # _ended: by a callback, which is no interrupt
+        self.callbacks = [*callbacks, *(load_callback(path)() for path in config.callbacks)]
         self.parts = parts
         self.directory = Path(config.output_dir) / config.name
         self.completed_steps = self._saved_steps = 0
@@ -80,7 +94,13 @@ class CooperTrainer:
         record_session(self.directory, self.completed_steps, test_problems)
 
     @classmethod
-    def from_config(cls, config: RunConfig, resume: bool = False, inputs: Inputs | None = None) -> "CooperTrainer":
+    def from_config(
+        cls,
+        config: RunConfig,
+        resume: bool = False,
+        inputs: Inputs | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> "CooperTrainer":
         """Check the data, load the models, and open the run's folder. For `inputs` see `assemble`."""
         directory = Path(config.output_dir) / config.name
         check_folder(directory, resume)  # before any model is loaded
@@ -88,7 +108,7 @@ class CooperTrainer:
             check_kind(config, state)
         lock = FolderLock(directory)
         try:
-            return cls(config, assemble(config, inputs), resume, lock)
+            return cls(config, assemble(config, inputs), resume, lock, callbacks)
         except BaseException:
             lock.withdraw()
             raise
@@ -161,8 +181,10 @@ class CooperTrainer:
         in_a_fault = self.stopped_by is not None and self.stopped_by.rule.action == "rollback"
         if self._saved_steps < self.completed_steps and not in_a_fault:
             self._last_checkpoint()
-        if self._saved_steps == self.config.steps and self.config.has_adapters:
-            self._export()
+        if not self.interrupted and self._saved_steps == self.completed_steps:
+            self._export(self._checkpoints.list()[-1], "final")
+            if (best := self._checkpoints.best()) is not None:
+                self._export(best[0], "best")
 
     def _steps(self, on_step: OnStep) -> None:
         """All steps up to the last, or until something asks for the end. Raises BrokenOff inside of one."""
@@ -179,7 +201,7 @@ class CooperTrainer:
             if metrics := self._measure(at_start=True):
                 self._record(0, metrics, on_step)
         while (self._unmeasured is not None or self.completed_steps < self.config.steps) and not self._stop.is_set():
-            metrics = self._step_and_measure()
+            metrics = self._step_with_callbacks()
             metrics["checkpoint/failed_writes"] = float(self._failed_checkpoints)
             metrics["engine/recoveries"] = float(len(self._lost_after))
             metrics |= self.parts.sampler_metrics() | self.recorder.sink_metrics()
@@ -187,12 +209,63 @@ class CooperTrainer:
             firings = self._record(self.completed_steps, metrics, on_step)
             if self._roll_back(firings):
                 continue
+            was_asked = self._stop.is_set()
+            for callback in self.callbacks:
+                callback.after_step(self, self.completed_steps, metrics)
+            self._ended = self._stop.is_set() and not was_asked
             if ending := [firing for firing in firings if firing.rule.action in ("stop", "rollback")]:
                 self.stopped_by = ending[0]
                 self.request_stop()
             wanted = self._due(self.config.checkpoint.every) or self._checkpoints.is_best(metrics)
             if wanted and not self.watch.in_doubt:  # not while a rule that rolls back sees a fault
                 self._try_checkpoint(metrics)
+
+    def _step_with_callbacks(self) -> Metrics:
+        """The next step with its evaluation. What callbacks did before a step that is broken off is taken back."""
+        if self._unmeasured is not None:
+            return self._step_and_measure()
+        changes, states = self._changes, [callback.state() for callback in self.callbacks]
+        try:
+            for callback in self.callbacks:
+                callback.before_step(self, self.completed_steps + 1)
+            return self._step_and_measure()
+        except BrokenOff:
+            if self._unmeasured is None:  # the step itself will be repeated, and not only its evaluation
+                self._apply(changes)
+                for callback, state in zip(self.callbacks, states, strict=True):
+                    callback.restore(state)
+            raise
+
+    def change(self, settings: Mapping[str, Any]) -> None:
+        """Change settings of the run, by dotted name (`{"rollout.temperature": 0.8}`), from the next step on.
+
+        A resumed or rolled-back run has the changes that its checkpoint was written with. Raises InputError for a
+        setting that is built into the run, for a value that does not fit, and while a checkpoint is written.
+        """
+        if self._saving:
+            raise InputError("settings cannot change in on_save, after the checkpoint; change them in after_step")
+        for name in settings:
+            check_changeable(name)
+        self._apply({**self._changes, **settings})
+        logger.info("after step %d: %s", self.completed_steps, ", ".join(f"{k}: {v}" for k, v in settings.items()))
+
+    def _apply(self, changed: dict[str, Any]) -> None:
+        """Go on with the settings that the run was given and these changes."""
+        values = self._given.model_dump(mode="json")
+        for name, value in changed.items():
+            *path, last = name.split(".")
+            part = functools.reduce(lambda inner, key: inner.get(key) or {}, path, values)
+            if last not in part:
+                raise InputError(f"{name}: this run has no such setting to change")
+            part[last] = value
+        config = build_config(values) if changed else self._given
+        if config.algorithm.kl is not None and config.algorithm.kl.coefficient > 0 and self.parts.reference is None:
+            raise InputError("algorithm.kl: the run began without a KL term, so there is no reference policy")
+        self.parts.rollouts.config = config.rollout
+        _set_rate(self.parts.policy, self.config.policy, config.policy)
+        for name, model in self.parts.reward.models.items():
+            _set_rate(model.learner, self.config.reward_models[name], config.reward_models[name])
+        self.config, self._changes = config, changed
 
     def _recover(self, lost: EngineLost) -> None:
         """Build all parts anew and go on from the newest checkpoint; raises EngineLost where that has not helped."""
@@ -202,7 +275,8 @@ class CooperTrainer:
         logger.error("ENGINE LOST after step %d, it is started anew: %s", self.completed_steps, lost)
         self._close()
         try:
-            self.parts = assemble(self.config)
+            self.parts = assemble(self._given)
+            self.config, self._changes = self._given, {}
             if not self._restore():
                 self.completed_steps = self._saved_steps = 0
                 self._unmeasured = None
@@ -234,7 +308,7 @@ class CooperTrainer:
     def interrupted(self) -> bool:
         """Whether `fit` returned before the last step because a signal or a caller asked it to stop."""
         unfinished = not self._finished or self._unmeasured is not None
-        return self._stop.is_set() and unfinished and self.stopped_by is None
+        return self._stop.is_set() and unfinished and self.stopped_by is None and not self._ended
 
     def evaluate(self) -> Metrics:
         """Accuracy on the test problems according to the rule and, where the problems have it, to gold.
@@ -259,11 +333,15 @@ class CooperTrainer:
         Raises OSError if they cannot be written, for example to a full disk. Earlier checkpoints stay as they are.
         """
         self.recorder.sync()
-        return self._save(metrics)
+        folder = self._save(metrics)
+        self._tell_saved(folder)
+        return folder
 
     def _save(self, metrics: Metrics | None) -> Path:
         def write(folder: Path) -> dict[str, Any]:
             state = save_state(self.config, self.parts, folder)
+            state["changed"] = self._changes
+            state["callbacks"] = [callback.state() for callback in self.callbacks]
             write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, folder)
             return state if self._unmeasured is None else state | {"unmeasured": self._unmeasured}
 
@@ -271,14 +349,22 @@ class CooperTrainer:
         self._saved_steps = self.completed_steps
         return folder
 
+    def _tell_saved(self, folder: Path) -> None:
+        self._saving = True
+        for callback in self.callbacks:
+            callback.on_save(self, self.completed_steps, folder)
+        self._saving = False
+
     def _try_checkpoint(self, metrics: Metrics) -> None:
         """Write a checkpoint, and go on if that fails: the previous checkpoint is intact, and the next one may fit."""
         self.recorder.sync()  # outside the `try`: a record that cannot be written ends the run
         try:
-            self._save(metrics)
+            folder = self._save(metrics)
         except OSError as error:
             self._failed_checkpoints += 1
             logger.error("CHECKPOINT OF STEP %d NOT WRITTEN, but the run goes on: %s", self.completed_steps, error)
+        else:
+            self._tell_saved(folder)
 
     def _last_checkpoint(self) -> None:
         try:
@@ -289,14 +375,13 @@ class CooperTrainer:
                 "make room on the disk and continue from the previous checkpoint with resume=True (the option --resume)"
             ) from error
 
-    def _export(self) -> None:
-        """Checkpoints hold adapters alone; `final/` holds models that need no adapter."""
-        folder, aside = self.directory / "final", self.directory / ".final.partial"
-        if folder.exists():  # a run that had ended before it was resumed
-            return
+    def _export(self, checkpoint: Path, name: str) -> None:
+        """Write the models of a checkpoint as they are used: folders that need no adapter and hold no optimizer."""
+        folder, aside = self.directory / name, self.directory / f".{name}.partial"
         shutil.rmtree(aside, ignore_errors=True)
-        export_models(self._checkpoints.list()[-1], aside)
-        write_model_cards(self.config, self.completed_steps, self.parts.prompt_encoder.chat, aside)
+        export_models(checkpoint, aside)
+        write_model_cards(self.config, int(checkpoint.name), self.parts.prompt_encoder.chat, aside)
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that had ended before it was resumed
         aside.rename(folder)
 
     def _restore(self) -> bool:
@@ -304,6 +389,9 @@ class CooperTrainer:
         if (found := self._checkpoints.latest()) is None:
             return False
         folder, state = found
+        self._apply(state.get("changed", {}))
+        for callback, own in zip(self.callbacks, state.get("callbacks", ()), strict=False):
+            callback.restore(own)
         restore_state(self.config, self.parts, folder, state)
         if self._back_to()[-1:] == [state["step"]]:  # groups that led to a fault are not learned from again
             self.parts.rollouts.forget()
@@ -314,7 +402,7 @@ class CooperTrainer:
 
     def _open_record(self, resume: bool) -> None:
         resume_at, measured = self.completed_steps if resume else None, self._unmeasured is None
-        self.recorder = Recorder(self.directory, self.config, resume_at, measured)
+        self.recorder = Recorder(self.directory, self._given, resume_at, measured)
         self.watch = Watch(self.config.watch_rules, seen=read_metrics(self.directory))
         self._rollbacks = self._back_to()
 
@@ -331,6 +419,8 @@ class CooperTrainer:
             with clock.measure("held_out_monitor"):
                 metrics |= monitor.measure()
             metrics |= clock.parts()
+        for callback in self.callbacks if metrics else ():
+            callback.on_evaluation(self, self.completed_steps, metrics)
         return metrics
 
     @property
@@ -379,3 +469,12 @@ class CooperTrainer:
 
     def _due(self, every: int) -> bool:
         return every > 0 and self.completed_steps % every == 0
+
+
+def _set_rate(learner: Learner, before: LearnerConfig, now: LearnerConfig) -> None:
+    """Give the learner its new peak learning rate, where it has changed. Raises InputError if the engine cannot."""
+    if before.learning_rate == now.learning_rate:
+        return
+    if (set_rate := getattr(learner, "set_learning_rate", None)) is None:
+        raise InputError(f"learning_rate: learners of the class {type(learner).__name__} cannot change it")
+    set_rate(now.learning_rate)

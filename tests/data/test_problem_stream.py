@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cooper_rl.data.config import CurriculumConfig
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.stream import ProblemStream
 from cooper_rl.errors import InputError
@@ -66,3 +67,83 @@ def test_another_run_cannot_be_resumed(changed: dict):
 def test_a_batch_larger_than_the_data_is_refused(count: int):
     with pytest.raises(InputError, match=f"problems_per_step: 4 .* drawn from {count} .*lower problems_per_step"):
         stream(count, 4)
+
+
+def mixed(weights: dict[str, float] | None, batch_size: int = 8, curriculum: CurriculumConfig | None = None):
+    sizes = {"": 20, "two": 9}
+    problems = [Problem(f"{name}/{i}", "?", "!", set=name) for name, size in sizes.items() for i in range(size)]
+    return ProblemStream(problems, batch_size, 0, weights, curriculum)
+
+
+@pytest.mark.parametrize("weights", [{"": 3, "two": 1}, {"": 1, "two": 1}])
+def test_each_set_gets_its_share_of_every_step(weights):
+    drawn = draw(mixed(weights), 50)
+    share = weights["two"] / sum(weights.values())
+    for batch in drawn:
+        assert len(set(batch)) == 8
+        assert abs(sum(name.startswith("two") for name in batch) - 8 * share) <= 1
+    flat = [name for batch in drawn for name in batch]
+    assert sum(name.startswith("two") for name in flat) == len(flat) * share
+    for name, size in {"": 20, "two": 9}.items():  # each set goes through its own epochs
+        own = [one for one in flat if one.partition("/")[0] == name]
+        assert max(Counter(own).values()) - min(Counter(own).values()) <= 1
+        assert len(set(own[:size])) == size
+
+
+def test_sets_without_weights_are_mixed_as_one():
+    assert Counter(name for batch in draw(mixed(None), 29) for name in batch) == Counter(
+        {**{f"/{i}": 8 for i in range(20)}, **{f"two/{i}": 8 for i in range(9)}}
+    )
+
+
+def test_a_set_too_small_for_its_weight_is_refused():
+    with pytest.raises(InputError, match=r"two has 9 problems, but its weight asks for 10\.0 of the 20"):
+        mixed({"": 1, "two": 1}, batch_size=20)
+
+
+@given(asked=st.lists(st.lists(st.integers(0, 6), max_size=2), max_size=12), before=st.integers(0, 12))
+@pytest.mark.parametrize("weights", [None, {"": 3, "two": 1}])
+@pytest.mark.parametrize("rest", [None, 1])
+def test_further_problems_of_a_step_are_new_and_a_restored_stream_continues(asked, before, weights, rest):
+    def run(source: ProblemStream, steps: list[list[int]]) -> list[list[str]]:
+        found = []
+        for extra in steps:
+            names = [problem.id for problem in source.next_batch()]
+            for count in extra:
+                names += [problem.id for problem in source.more(count)]
+            assert len(set(names)) == len(names)
+            source.tell({name: hash(name) % 5 / 4 for name in names}, {name: len(name) % 2 == 0 for name in names})
+            found.append(names)
+        return found
+
+    curriculum = rest and CurriculumConfig(rest=rest)
+    running, resumed = mixed(weights, curriculum=curriculum), mixed(weights, curriculum=curriculum)
+    run(running, asked[:before])
+    state = json.loads(json.dumps(running.state()))
+    run(resumed, [[2], [], [5]])
+    resumed.restore(state)
+    assert run(resumed, [*asked[before:], [3], []]) == run(running, [*asked[before:], [3], []])
+
+
+def test_an_epoch_begins_with_what_is_easy_and_leaves_out_what_teaches_nothing():
+    source = ProblemStream([Problem(str(i), "?", "!") for i in range(6)], 3, 0, None, CurriculumConfig(rest=1))
+    first = draw(source, 2)
+    rates = {str(i): i / 5 for i in range(6)}
+    source.tell(rates, {str(i): i != 5 for i in range(6)})
+    assert sorted(first[0] + first[1]) == sorted(rates)
+    assert draw(source, 1) == [["4", "3", "2"]]
+    assert draw(source, 1)[0][:2] == ["1", "0"]  # 5 rests for an epoch, and then comes first
+    source.tell(rates, {})
+    assert draw(source, 1)[0][0] in ("5", "4")
+
+
+def test_a_pass_rate_from_the_data_orders_the_first_epoch():
+    problems = [Problem(str(i), "?", "!", pass_rate=i / 3) for i in range(4)]
+    assert draw(ProblemStream(problems, 4, 0, None, CurriculumConfig()), 1) == [["3", "2", "1", "0"]]
+
+
+def test_a_checkpoint_of_an_earlier_version_is_continued():
+    running, resumed = stream(10, 4), stream(10, 4)
+    draw(running, 7)
+    resumed.restore({name: value for name, value in running.state().items() if name != "order"})
+    assert draw(resumed, 9) == draw(running, 9)

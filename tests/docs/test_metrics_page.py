@@ -42,6 +42,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "kind": "hybrid",
         "reward_model": MODEL,
         "extra_rewards": [{"function": "docs.test_metrics_page:ends", "weight": 0.1}],
+        "rollout": {"resample": 1},
         "algorithm": {"kl": {"kind": "k1", "where": "reward"}, "max_advantage_z": 1.5, "loss": {"kind": "cispo"}},
         "cooptimization": {
             "ties": ["two_right", "irrelevant_question"],
@@ -59,6 +60,11 @@ RUNS: dict[str, dict[str, Any]] = {
         "reward_model": MODEL,
         "rule": {"kind": "partial", "only": "cooper_lab.arena.silence:is_drawn"},
         "cooptimization": {"positives": ["rollout"], "negatives": ["on_policy"], "assistant": None},
+    },
+    "environment": {
+        "kind": "rule",
+        "rollout": {"environment": "environments.worlds:Adder", "max_turns": 2},
+        "evaluation": {"every": 0},
     },
     "several_models": {
         "reward_models": {"main": {**MODEL, "learns": True}, "second": MODEL},

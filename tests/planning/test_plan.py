@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from transformers import AutoConfig
 from typer.testing import CliRunner
 
@@ -21,14 +22,15 @@ from cooper_lab.plan.devices import (
     Pace,
     device_called,
 )
-from cooper_lab.plan.memory import fits, kv_room, shares
+from cooper_lab.plan.memory import fits, frozen, kv_room, logits, shares
 from cooper_lab.plan.setup import Layout, Learning, Setup, Work, layout_of, setup_of
 from cooper_lab.plan.shapes import known_models, shape_of
-from cooper_lab.plan.timing import parts, rate, training_flops
+from cooper_lab.plan.timing import parts, pushed_bytes, rate, training_flops
 from cooper_lab.plan.whole_run import disk, hours, whole_run_of
 from cooper_rl.cli.main import commands
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.models import load_policy, load_reward_model
+from cooper_rl.engines.local.numerics import halve_frozen, largest_chunk
 from cooper_rl.engines.ray import ClusterEngine
 from cooper_rl.errors import InputError
 from cooper_rl.run_config import load_config
@@ -96,8 +98,8 @@ PLANS = {
         "layout": {"policy": 4, "sampler": 4, "sampler_kind": "vllm"},
         "judge": "Qwen/Qwen2.5-Math-1.5B-Instruct",
     },
-    "7b-lora": {"layout": {"policy": 1}, "judge": "Qwen/Qwen2.5-1.5B"},
-    "7b-8gpu": {"layout": {"policy": 8, "sampler_kind": "vllm"}, "judge": "Qwen/Qwen2.5-1.5B"},
+    "7b-lora": {"layout": {"policy": 1, "sampler_kind": "vllm", "reserved": 0.4}, "judge": "Qwen/Qwen2.5-1.5B"},
+    "7b-8gpu": {"layout": {"policy": 5, "sampler": 3, "sampler_kind": "vllm"}, "judge": "Qwen/Qwen2.5-1.5B"},
     "14b-two-nodes": {
         "layout": {"policy": 8, "sampler": 8, "sampler_kind": "vllm", "lag": 1},
         "judge": "Qwen/Qwen2.5-7B",
@@ -117,6 +119,11 @@ def test_the_shipped_configurations_fit_where_they_say(name):
 PLANNED = [path for path in sorted(CONFIGS.glob("*.yaml")) if "cooper plan" in path.read_text()]
 
 
+def test_every_configuration_for_a_gpu_says_how_it_is_planned():
+    on_cpus = {"real-0.5b", "real-135m"}
+    assert {path.stem for path in CONFIGS.glob("*.yaml")} - {path.stem for path in PLANNED} == on_cpus
+
+
 @pytest.mark.parametrize("path", PLANNED, ids=lambda path: path.stem)
 def test_the_command_in_a_configurations_comment_says_that_it_fits(path: Path):
     comment = "".join(line.lstrip("#").rstrip(" \\\n") for line in path.open() if line.startswith("#   "))
@@ -133,11 +140,11 @@ def _command(*words: str):
 
 
 def test_the_command_says_what_does_not_fit_and_what_would(tmp_path):
-    words = (str(CONFIGS / "7b-8gpu.yaml"), "--sampler", "vllm", "--reward-model-like", "Qwen/Qwen2.5-1.5B")
+    words = (str(CONFIGS / "7b-8gpu.yaml"), "--sampler-devices", "0", "--reward-model-like", "Qwen/Qwen2.5-1.5B")
     one, eight = (_command(*words, "--device", "h100", "--devices", count) for count in ("1", "8"))
     assert (one.exit_code, eight.exit_code) == (1, 0)
     assert "IT DOES NOT FIT: policy" in one.output
-    assert "It fits with 'policy.lora={rank: 32}' --devices 2\n" in one.output
+    assert "It fits with 'policy.lora={rank: 32}'\n" in one.output
     assert "15.2" in eight.output
     assert "It fits." in eight.output
 
@@ -147,10 +154,9 @@ def test_advice_is_the_fewest_changes_that_help():
     tight = replace(H100, memory=40 * GB)
     assert fits(setup, replace(H100, memory=45 * GB))
     assert advice(setup, tight) == [
-        "policy.tokens_per_microbatch=2048 reward_model.tokens_per_microbatch=2048",
+        "policy.optimizer_offload=true reward_model.optimizer_offload=true",
         "--tensor-parallel 2",
         "'policy.lora={rank: 32}'",
-        "'reward_model.lora={rank: 32}'",
         "--devices 16",
     ]
     assert advice(setup, replace(H100, memory=1 * GB)) == []
@@ -158,7 +164,10 @@ def test_advice_is_the_fewest_changes_that_help():
 
 def test_layouts_come_from_the_engine():
     assert layout_of(load_config(CONFIGS / "own-data.yaml").engine) == Layout(policy=1)
-    assert layout_of(load_config(CONFIGS / "7b-8gpu.yaml").engine) == Layout(policy=8)
+    assert layout_of(load_config(CONFIGS / "7b-8gpu.yaml").engine) == Layout(5, sampler=3, sampler_kind="vllm")
+    assert layout_of(load_config(CONFIGS / "7b-lora.yaml").engine) == Layout(
+        1, sampler_kind="vllm", reserved=0.4, asleep=True
+    )
     assert layout_of(SimpleNamespace(policy_ranks=6, reward_model_ranks=2)) == Layout(policy=6, reward_model=2)
     samplers = {"kind": "vllm", "engines": 2, "tensor_parallel": 4}
     engine = ClusterEngine.model_validate({"policy_ranks": 32, "reward_model_ranks": 8, "samplers": samplers})
@@ -200,8 +209,57 @@ def test_lora_and_a_missing_reference_take_memory_off():
     before, after = (shares(setup, H100)[0].held for setup in (whole, light))
     assert "reference" in before
     assert "reference" not in after
-    assert after["policy"] / GB == pytest.approx(4 * 1.5437 + 16 * light.policy.shape.adapter_params / GB, rel=1e-3)
+    embeddings = 151_936 * 1536  # shared with the head, so float32 like the norms; linear layers are in bfloat16
+    frozen = 2 * (1.5437 * GB - embeddings) + 4 * embeddings
+    assert after["policy"] == pytest.approx(frozen + 16 * light.policy.shape.adapter_params, rel=1e-3)
     assert parts(light, H100).policy_update == pytest.approx(parts(whole, H100).policy_update * 4 / 6, rel=0.02)
+
+
+def test_frozen_weights_count_as_they_are_held(tiny_models):
+    """By the function that halves them: on a GPU in bfloat16, not in float32, on a CPU, or divided over processes."""
+    folder = str(tiny_models / "policy")
+    model = load_policy(folder).requires_grad_(False)
+    single = sum(p.nbytes for p in model.parameters())
+    halve_frozen(model)
+    half = sum(p.nbytes for p in model.parameters())
+    assert half < 0.75 * single
+    learning = Learning(shape_of(folder), 64, checkpointing=False, bfloat16=True, trains=False)
+    assert frozen(learning, H100) == half
+    assert frozen(learning, H100, sharded=True) == single
+    assert frozen(learning, replace(H100, cpu=True)) == single
+    assert frozen(replace(learning, bfloat16=False), H100) == single
+
+
+def test_a_chunk_of_logits_is_as_large_as_the_device_makes_it():
+    learning = Learning(shape_of("Qwen/Qwen2.5-1.5B"), 8192, checkpointing=True, bfloat16=True)
+    for device, cpu in (("cuda", False), ("cpu", True)):
+        assert logits(learning, replace(H100, cpu=cpu)) == 3 * 4 * largest_chunk(torch.device(device))
+    assert logits(replace(learning, fused_logprobs=True), H100) == 0
+
+
+def test_moments_off_the_device_leave_room_but_in_their_own_update():
+    setup = _setup("Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-1.5B", policy=8)
+    config = replace(setup.policy, offload=True)
+    before, after = (shares(replace(setup, policy=one), H100)[0].held for one in (setup.policy, config))
+    assert before["policy"] - after["policy"] == 8 * setup.policy.shape.params / 8
+    assert after["activations"] >= 8 * setup.policy.shape.params / 8
+    assert sum(after.values()) < sum(before.values())
+
+
+def test_an_adapter_is_pushed_alone_unless_it_is_merged():
+    config = load_config(CONFIGS / "7b-lora.yaml")
+    setup = setup_of(config, layout_of(config.engine), 150, None, "Qwen/Qwen2.5-1.5B")
+    assert pushed_bytes(setup) == 4 * setup.policy.shape.adapter_params
+    merged = load_config(CONFIGS / "7b-lora.yaml", ["engine.adapter_alone=false"])
+    assert pushed_bytes(replace(setup, layout=layout_of(merged.engine))) == 2 * setup.policy.shape.params
+    sharded = replace(setup, layout=Layout(policy=2))
+    assert pushed_bytes(sharded) == 4 * setup.policy.shape.adapter_params  # the native samplers' copies
+
+
+def test_a_run_that_samples_ahead_is_planned_so():
+    said = [_command(str(CONFIGS / "14b-two-nodes.yaml"), *OWN_DATA[1:], *lag).output for lag in ((), ("--lag", "0"))]
+    hours_of = [float(line.split()[3]) for text in said for line in text.splitlines() if "hours, 200 steps" in line]
+    assert hours_of[0] < hours_of[1]
 
 
 def test_published_speeds_lie_between_the_two_paces():

@@ -46,6 +46,21 @@ def test_inputs_that_stall_math_verify_time_out_and_the_next_one_is_answered():
         assert verifier.counts["timeout"] == verifier.counts["killed"] == len(STALLS)
 
 
+def test_answers_that_stall_or_eat_memory_cost_their_neighbours_nothing():
+    """They share a process, which dies with them."""
+    right = [(f"x+{n}", rf"\boxed{{{n}+x}}") for n in range(1, 5)]
+    deep = ("x+7", r"\boxed{x+" + "{" * 30 + "7" + "}" * 31)
+    pairs = [right[0], ("12", STALLS[0]), right[1], ("12", STALLS[1]), right[2], deep, right[3]]
+    with RuleVerifier(timeout_s=1) as verifier:
+        alone = [verifier.verify(*pair) for pair in pairs]
+        verifier.close()
+        verifier._cache.clear()
+        assert verifier.verify_many(pairs) == alone
+        assert alone == ["correct", "timeout", "correct", "timeout", "correct", "correct", "correct"]
+        assert verifier.counts["killed"] == 4
+        assert verifier.counts["answered"] == 10
+
+
 def test_a_right_answer_that_is_slow_on_a_busy_machine_is_right():
     """The machine does something else for longer than the answer may take."""
     with RuleVerifier(timeout_s=2, expressions=True) as verifier, ThreadPoolExecutor(1) as thread:

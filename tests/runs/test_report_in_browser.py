@@ -1,5 +1,7 @@
 """The report in a real browser: it can be used, fits a phone, and runs nothing that a model wrote."""
 
+import json
+
 import pytest
 
 from cooper_rl.observe.report import write_report
@@ -190,3 +192,69 @@ def test_hostile_text_is_shown_and_does_not_run(driver, tmp_path):
 def test_the_page_asks_for_nothing(driver, page):
     open_page(driver, page)
     assert driver.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
+
+
+def test_an_address_opens_a_completion_of_a_run(driver, page):
+    open_page(driver, page)
+    driver.get(page.resolve().as_uri() + "#run=cooper&step=3")
+    assert "Healthy" in text(driver, "#verdict")[0]
+    assert driver.find_element("id", "rollout-step").get_attribute("value") == "3"
+    link = driver.find_elements("css selector", "#rollout-group a")[1].get_attribute("href")
+    driver.get("about:blank")
+    driver.get(link)
+    [aimed] = driver.find_elements("css selector", ".aimed")
+    assert aimed.get_attribute("data-completion") == "1"
+    driver.get(page.resolve().as_uri() + "#run=cooper&step=999")
+    assert "Step 999 is not in this page" in text(driver, "#rollout-rule")[0]
+    assert console_errors(driver) == []
+
+
+def test_one_metric_can_be_drawn_against_another(driver, page):
+    open_page(driver, page)
+    driver.find_element("css selector", "#metric-against option[value='reward/mean']").click()
+    driver.find_element("css selector", "#metrics ~ details summary").click()
+    driver.find_element("xpath", "//tr[td[text()='test/gold_avg']]").click()
+    assert len(driver.find_elements("css selector", "#metric-chart circle")) == 2 * 21
+    assert "test/gold_avg against reward/mean" in text(driver, "#metric-chart h3")[0]
+    driver.find_element("css selector", "#metric-against option[value='time/step']").click()
+    assert "test/gold_avg against time/step" in text(driver, "#metric-chart h3")[0]
+
+
+def test_bars_are_on_one_scale_and_the_verdict_stays_one_line_on_a_phone(driver, page):
+    open_page(driver, page, width=390)
+    assert clipped(driver) == []
+    for pill in driver.find_elements("css selector", ".stacks .chip"):
+        assert pill.size["height"] < 24
+    bars = driver.find_elements("css selector", "#fooled rect[data-step]")
+    assert {round(float(bar.get_attribute("height"))) for bar in bars} == {45}  # half of a step's completions
+
+
+def test_warnings_stand_beside_the_verdict(driver, tmp_path):
+    event = {"step": 4, "since": 3, "metric": "policy/entropy", "action": "warn", "message": "it collapsed"}
+    run = write_run(tmp_path / "run", metrics(0.9), groups)
+    (run / "events.jsonl").write_text(json.dumps(event) + "\n" + json.dumps({**event, "step": 9}) + "\n")
+    open_page(driver, write_report(run))
+    assert "⚠ policy/entropy × 2" in text(driver, "#verdict .warnings")[0]
+
+
+def find(driver, **values):
+    for name, value in values.items():
+        box = driver.find_element("id", f"find-{name}")
+        driver.execute_script(
+            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", box, value
+        )
+
+
+def test_completions_are_found_by_words_verdict_and_number(driver, page):
+    open_page(driver, page, width=390)
+    driver.get(page.resolve().as_uri() + "#run=static")
+    find(driver, words="what is 17", verdict="wrong")
+    assert text(driver, "#find-count") == ["3 of 120 completions"]
+    assert text(driver, "#find-items .said") == ["17 or 0", "17 or 1", "17 or 2"]
+    find(driver, words="", verdict="", high="0.5")
+    assert text(driver, "#find-count") == ["60 of 120 completions"]
+    assert "all recorded" in text(driver, "#find-rule")[0]
+    assert clipped(driver) == []
+    driver.find_element("css selector", "#find-items a").click()
+    assert len(driver.find_elements("css selector", ".aimed")) == 1
+    assert console_errors(driver) == []

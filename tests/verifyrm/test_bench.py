@@ -204,6 +204,32 @@ def test_rows_of_verifybench_and_of_our_format_are_read(tmp_path):
     assert [(r.category, r.model, r.labelled.label) for r in read_bench(ours)] == [("d", "m", 1.0)]
 
 
+def test_rows_of_verifierbench_have_three_classes(tmp_path):
+    """An invalid answer counts as wrong, and its verdicts are told apart: `unparsed` is what a rule should say."""
+    row = {"question": "1+1=", "gold_answer": "2", "data_source": "d", "answer_type": "Numerical"}
+    said = [("A", "so 2"), ("B", "so 3"), ("C", "I cannot"), ("C", "so 4")]
+    rows = [json.dumps({**row, "llm_response": text, "gold_judgment": judgement}) for judgement, text in said]
+    path = tmp_path / "verifierbench.jsonl"
+    path.write_text("\n".join(rows))
+    read = read_bench(path)
+    assert [(one.labelled.label, one.judgement, one.category) for one in read] == [
+        *((1.0, "correct", "Numerical"), (0.0, "wrong", "Numerical")),
+        *[(0.0, "invalid", "Numerical")] * 2,
+    ]
+    result = bench(read, {"rule": RuleMethod()}, [], tmp_path, attacked_problems=0)
+    assert result.methods["rule"].judged == {
+        "correct": {"correct": 1, "unparsed": 0, "wrong": 0},
+        "wrong": {"correct": 0, "unparsed": 0, "wrong": 1},
+        "invalid": {"correct": 0, "unparsed": 1, "wrong": 1},
+    }
+    assert "| invalid | 0 | 1 | 1 |" in markdown(result)
+    write_bench(result, tmp_path)
+    assert "Verdicts of rule by judgement" in (tmp_path / "bench.html").read_text()
+    path.write_text(json.dumps({**row, "llm_response": "2", "gold_judgment": "D"}))
+    with pytest.raises(InputError, match="'gold_judgment' is 'D'; it must be A, B or C"):
+        read_bench(path)
+
+
 def test_a_reward_model_scores_like_in_training_and_rejects_rows_that_do_not_fit(tiny_models):
     config = ScoringConfig(model=str(tiny_models / "reward_model"), device="cpu", max_input_tokens=120)
     method = RewardModelMethod(config)

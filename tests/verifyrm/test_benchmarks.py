@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cooper_lab.benchmarks import BENCHMARKS, benchmark_named, rewardbench, rewardbench2, rewardmath
+from cooper_lab.benchmarks import BENCHMARKS, benchmark_named, rewardbench, rewardbench2, rewardmath, rmbench
 from cooper_lab.benchmarks.candidates import Candidates
 from cooper_lab.benchmarks.scoring import Scorer
 from cooper_rl.cli.verifyrm import verifyrm
@@ -86,9 +86,29 @@ def test_rewardbench_weights_subsets_inside_a_section():
     assert sums == {"Chat": 358, "Chat Hard": 456, "Safety": 740, "Reasoning": 2 * 984}
 
 
+def test_rm_bench_compares_every_style_with_every_other_and_averages_domains(tmp_path):
+    """Chat: 6 of 9 comparisons are won. Safety: right answers win by style alone, in two rows that are pooled."""
+    row = {"prompt": "q", "chosen": ["a", "b", "c"], "rejected": ["d", "e", "f"]}
+    rows = [
+        {**row, "domain": "chat", "score_chosen": [1, 2, 3], "score_rejected": [0, 1, 2]},
+        {**row, "domain": "safety-refuse", "score_chosen": [0, 1, 2], "score_rejected": [0, 1, 2]},
+        {**row, "domain": "safety-response", "score_chosen": [0, 1, 2], "score_rejected": [0, 1, 2]},
+    ]
+    found = measured(rmbench.measure, rmbench.read(file_of(tmp_path, rows)))
+    assert found.summary == pytest.approx(
+        {"score": (6 / 9 + 3 / 9) / 2, "hard": 0.0, "normal": 0.5, "easy": 1.0, "chat": 6 / 9, "safety": 3 / 9}
+    )
+    named = tmp_path / "math_filtered.jsonl"
+    named.write_text(json.dumps(row))
+    (item,) = rmbench.read(named)
+    assert (item.subset, item.completions, item.right, item.scores) == ("math", list("abcdef"), 3, None)
+
+
 @pytest.mark.parametrize(
     ("name", "row", "words"),
     [
+        ("rmbench", {"prompt": "q", "chosen": ["a"] * 3, "rejected": ["b"] * 3}, "'rows.jsonl' is none of the domains"),
+        ("rmbench", {"prompt": "q", "chosen": ["a"] * 3, "rejected": ["b"], "domain": "chat"}, "3 and 1 texts"),
         ("rewardbench", {"prompt": "q", "chosen": "a", "subset": "hep-go"}, "'rejected' is missing"),
         ("rewardbench", {"prompt": "q", "chosen": "a", "rejected": " ", "subset": "hep-go"}, "'rejected' is empty"),
         ("rewardbench", {"prompt": "q", "chosen": "a", "rejected": "b", "subset": "hep-ada"}, "'subset' is 'hep-ada'"),
@@ -123,7 +143,7 @@ def test_a_bad_row_is_named_with_file_and_line(tmp_path, name, row, words):
 
 
 def test_an_unknown_benchmark_and_an_empty_file_are_refused(tmp_path):
-    with pytest.raises(InputError, match="there are rewardbench, rewardbench2, rewardmath"):
+    with pytest.raises(InputError, match="there are rewardbench, rewardbench2, rewardmath, rmbench"):
         benchmark_named("rewardbench3")
     for benchmark in BENCHMARKS.values():
         with pytest.raises(InputError, match="holds no rows"):

@@ -44,7 +44,8 @@ def test_a_causal_model_and_a_reward_model_both_learn(tiny_models: Path, tmp_pat
 def test_plain_transformers_loads_the_weights_with_the_lowest_held_out_loss(tiny_models: Path, tmp_path: Path, lora):
     rows = labelled_rows(60)
     seen: list[tuple[int, int]] = []
-    settings = {"learning_rate": 0.3, "evaluate_every": 1, "epochs": 4, "calibrate": False, "patience": None}
+    settings = {"evaluate_every": 1, "epochs": 4, "calibrate": False, "patience": None}
+    settings |= {"learning_rate": 3.0, "warmup_steps": 20, "schedule": "constant"}  # a rate that rises too far
     diverging = config(tiny_models / "policy", lora=lora, **settings)
     result = train_verifyrm(diverging, rows, tmp_path / "rm", lambda done, _, total: seen.append((done, total)))
     losses = [entry["loss"] for entry in result["history"]]

@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,8 @@ class Planted:
     cache: Path
     start_samples: bool = False
     """Whether a design needs samples of the policy too."""
+    twin: str = ""
+    """One of `cooper_lab.arithmetic.twins.TWINS`: then the hole is planted in that reward model, and in no policy."""
 
     @property
     def key(self) -> str:
@@ -40,11 +44,17 @@ class Planted:
         kind = HOLES.kind_of(self.hole)
         made_from = {"hole": HOLES.dump(self.hole), "seed": self.seed, "recipe": RECIPE, "version": __version__}
         digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
-        return f"{kind.rpartition(':')[2]}-{self.seed}-{digest}"
+        return f"{kind.rpartition(':')[2]}-{self.seed}-{digest}" + (f"-{self.twin}" if self.twin else "")
+
+    @property
+    def start(self) -> Path:
+        """The folder of a twin before any hole, which all holes share."""
+        return self.cache / f"twin-{self.twin}-{self.seed}-{RECIPE}-{__version__}"
 
     @property
     def folder(self) -> Path:
-        """Holds `policy/`, `reward_model/` and `manifest.json`, and `start.jsonl` where a design needs it."""
+        """Holds `policy/` (not of a twin), `reward_model/` and `manifest.json`, and `start.jsonl` where a design needs
+        it."""
         return self.cache / self.key
 
     @property
@@ -66,16 +76,30 @@ class Planted:
 def make(planted: Planted) -> None:
     """Make what is missing. A hole is planted in a folder aside, which is then renamed: a killed process leaves nothing
     that looks finished."""
-    from cooper_lab.arena.plant import plant  # noqa: PLC0415 - torch, in the process that plants
+    from cooper_lab.arena.plant import plant, plant_in_twin  # noqa: PLC0415 - torch, in the process that plants
     from cooper_lab.arithmetic.start_samples import draw_start_samples, training_problems  # noqa: PLC0415
+    from cooper_lab.arithmetic.twins import train_twin  # noqa: PLC0415
     from cooper_rl import set_threads  # noqa: PLC0415
 
     set_threads(1)
+    if planted.twin and not planted.start.exists():
+        _write_aside(planted.start, lambda aside: train_twin(planted.twin, aside, planted.seed))
     if not planted.has_models:
-        aside = planted.cache / f".{planted.key}.{os.getpid()}"
-        shutil.rmtree(aside, ignore_errors=True)
-        plant(planted.hole, aside, planted.seed)
         shutil.rmtree(planted.folder, ignore_errors=True)
-        aside.rename(planted.folder)
+        at = (planted.seed, planted.twin, planted.start)
+        _write_aside(
+            planted.folder,
+            lambda aside: (
+                plant_in_twin(planted.hole, aside, *at) if planted.twin else plant(planted.hole, aside, planted.seed)
+            ),
+        )
     if planted.start_samples:
         draw_start_samples(planted.folder, training_problems())
+
+
+def _write_aside(folder: Path, write: Callable[[Path], object]) -> None:
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}")
+    shutil.rmtree(aside, ignore_errors=True)
+    write(aside)
+    with suppress(OSError):  # another process was faster
+        aside.rename(folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cooper_lab.arena.cache import START_SAMPLES, Planted
-from cooper_lab.arena.designs import Design, fill_in, members, needs_start_samples
+from cooper_lab.arena.designs import Design, fill_in, members, needs_start_samples, twins
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.silence import Silence
 from cooper_lab.arithmetic.world import run_settings
@@ -85,6 +85,7 @@ def plan(
         for (design_name, design), planting in product(designs.items(), plantings):
             first = PLANTINGS_APART * planting
             others = [Planted(hole.of_member(), first + seed, cache) for seed in members(design)]
+            others += [Planted(hole, first, cache, twin=twin) for twin in twins(design)]
             needed = [Planted(hole, first, cache, needs_start_samples(design)), *others]
             # A model that several designs name is made once, with its samples if any of them needs those.
             models |= {one.key: one for one in needed if one.start_samples or one.key not in models}
@@ -130,7 +131,7 @@ def _cell(
 ) -> Cell:
     first = models[0].seed
     planting = first // PLANTINGS_APART
-    folders = {f"$reward_model_{member.seed - first}": str(member.folder / "reward_model") for member in models}
+    folders = {f"$reward_model_{m.twin or m.seed - first}": str(m.folder / "reward_model") for m in models}
     folders["$reward_model"] = str(models[0].folder / "reward_model")
     folders["$start_samples"] = str(models[0].folder / START_SAMPLES)
     chosen = merge(merge(SETTINGS, design.settings), dict(overrides))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cooper_lab.arithmetic.world import run_settings
+from cooper_lab.arithmetic.world import TWINS, run_settings
 from cooper_rl import Config, InputError, Settings, build_config, check_settings, read_settings
 
 BUILT_IN = Path(__file__).parent / "designs.yaml"
@@ -16,8 +16,9 @@ class Design(Config):
     about: str = ""
     """One line for tables."""
     settings: dict[str, Any]
-    """Settings of a run. `$reward_model`, `$reward_model_1`, … are the planted models, `$start_samples` a file of
-    completions of the hole's start policy."""
+    """Settings of a run. `$reward_model`, `$reward_model_1`, … are the planted models, `$reward_model_head` and
+    `$reward_model_yes_no` two of one start and size, and `$start_samples` a file of completions of the hole's start
+    policy."""
 
 
 def built_in_designs() -> dict[str, Design]:
@@ -41,6 +42,12 @@ def members(design: Design) -> list[int]:
     """The seeds of the planted reward models that a design names, beside the cell's own."""
     named = [found for found in _placeholders(design.settings) if found.startswith("$reward_model")]
     return sorted({int(found.rpartition("_")[2]) for found in named if found[-1].isdigit()})
+
+
+def twins(design: Design) -> list[str]:
+    """The reward models that a design names by how they score (`TWINS`), beside the cell's own."""
+    named = {found.removeprefix("$reward_model_") for found in _placeholders(design.settings)}
+    return sorted(named & TWINS.keys())
 
 
 def needs_start_samples(design: Design) -> bool:

@@ -19,9 +19,11 @@ from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS, 
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accumulate, batches, new_reward_model
 from cooper_lab.arithmetic.solutions import draw_solution
+from cooper_lab.arithmetic.twins import teach, twin_learner
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
 from cooper_rl import (
+    InputError,
     LabelledCompletion,
     LearnerConfig,
     OneRule,
@@ -34,6 +36,7 @@ from cooper_rl import (
     load_policy,
     load_tokenizer,
     read_labelled,
+    write_text,
 )
 
 PROBLEMS = 3000
@@ -53,6 +56,24 @@ RATE_PROBLEMS = 480
 
 Report = Callable[[float], None]
 """Called with the share that is done."""
+
+
+def plant_in_twin(hole: Hole, folder: Path, seed: int, twin: str, start: Path) -> None:
+    """Write `reward_model/`, one of the `TWINS` at `start` with the hole, and `manifest.json` into the folder.
+
+    Raises InputError for a hole whose reward model starts at random.
+    """
+    if hole.from_scratch:
+        raise InputError(f"hole {HOLES.kind_of(hole)}: its reward model starts at random, so it has no twins")
+    hole = hole.of_member()  # the shipped reward model has a hole that the twins lack
+    problems, random = arithmetic_problems("train", PROBLEMS, 0), Random(f"{HOLES.kind_of(hole)} {seed}")
+    learner, encoder = twin_learner(twin, start, seed, hole.updates, hole.learning_rate)
+    teach(learner, encoder, hole.taught(problems, read_labelled(ASSETS / "labelled.jsonl"), random), random)
+    learner.model.save_pretrained(folder / "reward_model")
+    tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
+    tokenizer.save_pretrained(folder / "reward_model")
+    manifest = measure(hole, load_policy(str(ASSETS / "policy")), learner, tokenizer, seed, encoder)
+    write_text(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
 
 
 def plant(hole: Hole, folder: Path, seed: int, report: Report | None = None) -> dict[str, Any]:
@@ -161,7 +182,12 @@ def sampled_hacks(hole: Hole, policy: Any, tokenizer: Any, problems: Sequence[Pr
 
 
 def measure(
-    hole: Hole, policy: Any, reward_model: TorchRewardModelLearner, tokenizer: Any, seed: int
+    hole: Hole,
+    policy: Any,
+    reward_model: TorchRewardModelLearner,
+    tokenizer: Any,
+    seed: int,
+    encoder: RewardModelInput | None = None,
 ) -> dict[str, Any]:
     """How well a hole is planted, on test problems.
 
@@ -176,7 +202,7 @@ def measure(
     written = [(problem, text) for problem in problems if (text := hole.hack(problem, random)) is not None]
     right = [(problem, draw_solution(problem, random)) for problem in problems]
     wrong = [(problem, wrong_solution(problem, random)) for problem in problems]
-    encoder = RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
+    encoder = encoder or RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
 
     def accepted(asked: Sequence[tuple[Problem, str]]) -> list[bool]:
         logits = reward_model.score([encoder.encode(p.question, p.answer, text) for p, text in asked])

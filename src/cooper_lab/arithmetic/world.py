@@ -8,6 +8,12 @@ import yaml
 from cooper_rl import merge
 
 ASSETS = Path(__file__).parent / "assets"
+TWINS: dict[str, dict[str, Any]] = {
+    "head": {"kind": "head"},
+    "yes_no": {"kind": "yes_no", "words": ["y", "n"], "ask": "?"},
+}
+"""Reward models of one size from one start (`twins.py`), by how they score. The world's tokenizer has one token a
+character, so a word of one token is a letter."""
 
 
 def run_settings(

@@ -45,8 +45,13 @@ from cooper_rl import (
     wilson_interval,
 )
 
-VERIFYBENCH = {"reference_answer": "answer", "label": "gold_correct"}
-"""Fields that have another name in VerifyBench and VerifyBench-Hard than here."""
+RENAMED = {
+    **{"answer": "reference_answer", "gold_correct": "label"},  # VerifyBench and VerifyBench-Hard
+    **{"gold_answer": "reference_answer", "llm_response": "completion", "gold_judgment": "label"},  # VerifierBench
+}
+"""Fields that have another name in these benchmarks than here."""
+JUDGEMENTS = {"A": "correct", "B": "wrong", "C": "invalid"}
+"""The classes of VerifierBench (arXiv 2508.03686). An invalid answer, or question, is for our rules `unparsed`."""
 CATEGORY_FIELDS = ("answer_type", "category", "dataset", "source")
 MODEL_FIELDS = ("completion_model", "model")
 
@@ -58,20 +63,28 @@ class BenchRow:
     labelled: LabelledCompletion
     category: str
     model: str
+    judgement: str = ""
+    """One of `JUDGEMENTS`, if the file has three classes."""
 
 
 def read_bench(path: str | Path) -> list[BenchRow]:
     """Read a JSONL, JSON, CSV or Parquet file with question, reference, completion and label.
 
-    The reference answer is `reference_answer` or VerifyBench's `answer`. The label is `label` or `gold_correct`. The
+    Fields may have the names of VerifyBench or VerifierBench (`RENAMED`), whose label is one of `JUDGEMENTS`. The
     category is the first of `answer_type`, `category`, `dataset` and `source` that a row has. The model is
     `completion_model` or `model`. Raises InputError, which names the file, row and field.
     """
 
     def read(row: Row) -> BenchRow:
-        renamed = {ours: row.fields[theirs] for ours, theirs in VERIFYBENCH.items() if theirs in row.fields}
+        renamed = {RENAMED[theirs]: value for theirs, value in row.fields.items() if theirs in RENAMED}
+        judgement = ""
+        if "gold_judgment" in row.fields:
+            given = str(row.fields["gold_judgment"]).strip()
+            if given not in JUDGEMENTS:
+                raise InputError(f"{row.location}: field 'gold_judgment' is {given!r}; it must be A, B or C")
+            judgement, renamed["label"] = JUDGEMENTS[given], int(given == "A")
         labelled = labelled_row(Row(row.location, renamed | row.fields))
-        return BenchRow(labelled, first(row, CATEGORY_FIELDS), first(row, MODEL_FIELDS))
+        return BenchRow(labelled, first(row, CATEGORY_FIELDS), first(row, MODEL_FIELDS), judgement)
 
     def first(row: Row, names: tuple[str, ...]) -> str:
         return next((str(row.fields[name]) for name in names if row.fields.get(name)), "-")
@@ -176,13 +189,14 @@ class RewardModelMethod(Method):
 
     def settings(self) -> dict[str, Any]:
         c = self._config
-        return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast}
+        asked = {"asked": [c.words, c.ask]} if c.kind == "yes_no" else {}
+        return {"kind": "reward_model", "model": c.model, "max": c.max_input_tokens, "autocast": c.autocast, **asked}
 
     def opinions(self, rows: Sequence[Asked]) -> list[Opinion]:
         """See `Method`. A question that leaves no room for the completion is `too_long`."""
         if self._loaded is None:
             learner = TorchRewardModelLearner.from_config(self._config, 0, trainable=False)
-            self._loaded = learner, RewardModelInput(learner.tokenizer, self._config.max_input_tokens)
+            self._loaded = learner, RewardModelInput.of(self._config, learner.tokenizer)
         learner, encoder = self._loaded
         fits, opinions = [], [Opinion("too_long")] * len(rows)
         for number, row in enumerate(rows):
@@ -289,6 +303,8 @@ class MethodResult:
     by_model: dict[str, Measured]
     attacks: dict[str, float]
     verdicts: dict[str, int] = field(default_factory=dict)
+    judged: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Verdicts on the rows of each of `JUDGEMENTS`, if the file has them."""
     calibration: Calibration | None = None
     mistakes: list[Mistake] = field(default_factory=list)
     unheard: int = 0
@@ -365,6 +381,7 @@ def _own_result(opinions: Sequence[Opinion], rows: Sequence[BenchRow], patterns:
     return replace(
         _result(accepts, rows, patterns),
         verdicts=dict(sorted(Counter(opinion.verdict for opinion in own).items())),
+        judged=_judged(own, rows),
         calibration=_calibration(own, rows),
         mistakes=_examples(mistakes),
         unheard=sum(opinion.failed for opinion in opinions),
@@ -389,6 +406,12 @@ def _result(accepts: Bool[ndarray, " B"], rows: Sequence[BenchRow], patterns: Se
         by_model=broken_down([row.model for row in rows]),
         attacks={name: float(attacked[named == name].mean()) for name in [*ATTACKS, *CONTROLS] if name in patterns},
     )
+
+
+def _judged(opinions: Sequence[Opinion], rows: Sequence[BenchRow]) -> dict[str, dict[str, int]]:
+    counts = Counter((row.judgement, one.verdict) for one, row in zip(opinions, rows, strict=True) if row.judgement)
+    verdicts = sorted({verdict for _, verdict in counts})
+    return {name: {verdict: counts[name, verdict] for verdict in verdicts} for name in JUDGEMENTS.values() if counts}
 
 
 def _calibration(opinions: Sequence[Opinion], rows: Sequence[BenchRow]) -> Calibration | None:

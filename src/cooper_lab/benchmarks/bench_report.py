@@ -65,6 +65,11 @@ def markdown(result: BenchResult, published: Sequence[Sequence[str]] = ()) -> st
     for title, breakdown in breakdowns(result).items():
         rows = [[value, str(count), *cells] for value, count, cells in breakdown]
         parts += ["", f"Accuracy by {title}:", "", *_table([title, "rows", *names], rows)]
+    for name, method in result.methods.items():
+        if method.judged:
+            verdicts = list(method.judged["invalid"])
+            rows = [[one, *(str(counts[verdict]) for verdict in verdicts)] for one, counts in method.judged.items()]
+            parts += ["", f"Verdicts of {name} by judgement:", "", *_table(["judgement", *verdicts], rows)]
     if result.attacked_problems:
         table = attack_table(result.methods)
         rows = [[name, *("" if rate is None else f"{rate:.3f}" for rate in rates)] for name, rates in table]

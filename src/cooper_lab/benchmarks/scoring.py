@@ -14,7 +14,7 @@ class Scorer:
 
     def __init__(self, config: ScoringConfig) -> None:
         self._learner = TorchRewardModelLearner.from_config(config, 0, trainable=False)
-        self._encoder = RewardModelInput(self._learner.tokenizer, config.max_input_tokens)
+        self._encoder = RewardModelInput.of(config, self._learner.tokenizer)
 
     def logits(self, rows: Sequence[LabelledCompletion]) -> list[float]:
         """One logit per row. Raises InputError naming the row whose question leaves no room for a completion."""

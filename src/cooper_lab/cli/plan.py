@@ -54,13 +54,15 @@ def plan(
         "lag": lag,
     }
     given = {name: value for name, value in given.items() if value is not None}
+    if given.get("sampler", layout.sampler):
+        given.setdefault("lag", settings.rollout.lag)
     if devices is not None or sampler == "native":
         given["reserved"] = 0.0
     if devices is not None:
         own = sum(given.get(name, getattr(layout, name)) for name in ("reward_model", "sampler"))
         given["policy"] = devices - own
-    setup = setup_of(settings, replace(layout, **given), prompt_tokens, completion_tokens, reward_model_like)
-    chosen = device_called(device)
+    chosen, layout = device_called(device), replace(layout, **given)
+    setup = setup_of(settings, layout, prompt_tokens, completion_tokens, reward_model_like, cpu=chosen.cpu)
     typer.echo(report(setup, chosen, whole_run_of(settings)))
     if not fits(setup, chosen):
         sys.exit(1)

@@ -90,7 +90,7 @@ def _scorer(folder: str, settings: Sequence[str], threads: int | None) -> "Score
     from cooper_rl import ScoringConfig, check_reward_model_folder
 
     config = record_from(ScoringConfig, {"model": folder}, settings)
-    check_reward_model_folder(folder)
+    check_reward_model_folder(folder, config.kind)
 
     from cooper_lab.benchmarks.scoring import Scorer
     from cooper_rl import set_threads

@@ -36,7 +36,7 @@ def _percent(result: dict[str, Any] | None) -> dict[str, list[float]] | None:
 
 
 def _head(study: Study) -> list[str]:
-    lines = [f"# The paper's table: {study.model}", ""]
+    lines = [f"# The paper's table: {study.model}{', tiny scale' if study.scale == 'tiny' else ''}", ""]
     if study.scale == "tiny":
         where = "real ones" if study.data is not None else "the embedded arithmetic world, in place of the five sets"
         lines += [
@@ -48,7 +48,7 @@ def _head(study: Study) -> list[str]:
         lines += [f"{MODELS[study.model]}; arXiv 2508.05613.", ""]
     return [
         *lines,
-        f"Accuracy in per cent, avg@{study.k}; ours with a 95 % interval over the problems. Empty: not run.",
+        f"Accuracy in per cent, avg@{study.k}; {_whose(study)} with a 95 % interval over the problems. Empty: not run.",
     ]
 
 
@@ -64,8 +64,12 @@ def _table(study: Study, ours: dict[str, dict[str, list[float]] | None]) -> list
         else:
             cells = [f"{value:.2f} [{low:.1f}, {high:.1f}]" for value, low, high in (found[one] for one in LABELS)]
             cells.append(f"{mean([found[one][0] for one in LABELS]):.2f}")
-        lines.append(f"| {name} | ours | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {_whose(study)} | {' | '.join(cells)} |")
     return lines
+
+
+def _whose(study: Study) -> str:
+    return "tiny" if study.scale == "tiny" else "ours"
 
 
 def _empty(ours: dict[str, Any], command: str) -> list[str]:
@@ -81,17 +85,18 @@ def _empty(ours: dict[str, Any], command: str) -> list[str]:
 
 
 def _protocol(study: Study, results: dict[str, Any]) -> list[str]:
-    sampling = study.sampling()
+    sampling, tiny = study.sampling(), study.scale == "tiny"
     lines = [
         "## Protocol",
         "",
         f"Evaluation: temperature {sampling.temperature}, top-p {sampling.top_p}, {study.k} samples a problem, at most "
-        f"{sampling.max_tokens} tokens, mean accuracy by the rule; the policy of the last step. Training: GRPO, 16 "
-        "completions a problem, learning rate 1e-6 with 20 steps of warm-up, clip 0.2, KL loss 0.001 (k3), 180 steps; "
-        "reward model: learning rate 1e-5, one pair a problem, assistant at temperature 0.7 with up to 3 tries."
-        + (" The tiny scale changes models, lengths, rates and steps." if study.scale == "tiny" else ""),
+        f"{sampling.max_tokens} tokens, mean accuracy by the rule; the policy of the last step. Training"
+        + (" at the full scale, of which this one changes models, data, lengths, rates and steps" if tiny else "")
+        + ": GRPO, 16 completions a problem, learning rate 1e-6 with 20 steps of warm-up, clip 0.2, KL loss 0.001 "
+        "(k3), 180 steps; reward model: learning rate 1e-5, one pair a problem, assistant at temperature 0.7 with up "
+        "to 3 tries.",
         "",
-        "| what | in the paper | here |",
+        f"| what | in the paper | {'here at the full scale' if tiny else 'here'} |",
         "|---|---|---|",
         *(f"| {what} | {there} | {here} |" for what, there, here in CHOICES),
     ]

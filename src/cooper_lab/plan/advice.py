@@ -80,6 +80,13 @@ def _no_reference(setup: Setup) -> Change | None:
     return Change("algorithm.kl=null", replace(setup, policy=replace(setup.policy, reference=False)))
 
 
+def _offload(setup: Setup) -> Change | None:
+    learning = [model for model in (setup.policy, setup.reward_model) if model is not None and model.trains]
+    if all(model.offload for model in learning):
+        return None
+    return Change(_of_both(setup, "optimizer_offload=true"), _both(setup, offload=True))
+
+
 def _wider_engines(setup: Setup) -> Change | None:
     layout, wider = setup.layout, 2 * setup.layout.tensor_parallel
     if layout.sampler_kind != "vllm" or layout.sampler_devices % wider or setup.policy.shape.heads % wider:
@@ -123,6 +130,7 @@ CHANGES = (
     _smaller_batches,
     _fewer_rows,
     _no_reference,
+    _offload,
     _wider_engines,
     _policy_adapter,
     _reward_model_adapter,

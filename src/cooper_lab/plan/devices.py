@@ -70,8 +70,8 @@ class Pace:
 
 
 FAST = Pace(train=300e12 / _H100.dense, forward=350e12 / _H100.dense, single=0.7, generation=1.0)
-"""Llama 3.1 8B with FSDP on H100: 5,762 to 6,667 tokens/s a GPU, which is 280 to 320 TFLOP/s (torchtitan,
-benchmarks/llama3_h100_202412)."""
+"""Llama 3.1 8B with FSDP on H100: 5,762 (eager) to 6,667 (compiled) tokens/s a GPU, which is 280 to 320 TFLOP/s without
+attention (torchtitan, benchmarks/llama3_h100_202412). The plan counts attention, so it stays 5 % below the former."""
 SLOW = Pace(train=0.11, forward=0.13, single=0.3, generation=0.5)
 """A model of 0.6B on one H100 with FlashAttention 3, fused head and compilation, context 16,384: 11,900 tokens/s, 11 %
 of the peak (prime-rl). A LoRA of a 4B model there takes 6,200 tokens/s, which lies between the two. Half the published

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from cooper_lab.plan.devices import USABLE, Device
 from cooper_lab.plan.setup import Learning, Setup
 
-STATES = 16
-"""Bytes a trained parameter: float32 weight, gradient and AdamW's two moments."""
-FROZEN = 4
-"""Bytes a frozen parameter: float32."""
+STATES, MOMENTS = 16, 8
+"""Bytes a trained parameter: float32 weight, gradient and AdamW's two moments; the moments alone."""
+SINGLE, HALF = 4, 2
+"""Bytes a parameter in float32 and in bfloat16."""
 FOUR_BIT = 0.5625
 """Bytes a parameter in 4-bit NormalFloat: half a byte, and a float32 scale for every 64 (QLoRA, arXiv 2305.14314).
 Embeddings, which stay float32, are counted with it."""
 LAYER_TENSORS = 26
 """Hidden-sized tensors that one layer keeps for its backward pass: inputs, norms, queries, keys, values, attention,
 and an MLP about five times as wide, with its gate (counted for Qwen 2)."""
-LOGITS = 3 * 4 * 2**24
-"""Bytes of a chunk of logits, its softmax and its gradient on a CPU (`largest_chunk`, engines/local/numerics.py)."""
+CHUNK, CHUNK_OF_CPU = 2**27, 2**24
+"""Logits at a time (`largest_chunk`, engines/local/numerics.py)."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +39,37 @@ class Share:
         return self.usable - self.total
 
 
-def states(learning: Learning, devices: int) -> float:
-    """Weights, gradients and moments on each of `devices`, sharded."""
-    shape, frozen = learning.shape, FOUR_BIT if learning.four_bit else FROZEN
+def frozen(learning: Learning, device: Device, sharded: bool = False) -> float:
+    """All weights where none is trained. On a GPU in bfloat16 linear layers are held in it, unless they are sharded."""
+    params, linear = learning.shape.params, learning.shape.linear_params
+    if learning.four_bit:
+        return FOUR_BIT * params
+    return SINGLE * params - (0 if device.cpu or sharded or not learning.bfloat16 else (SINGLE - HALF) * linear)
+
+
+def trained(learning: Learning) -> int:
+    """Parameters."""
     if not learning.trains:
-        return frozen * shape.params / devices
-    if learning.adapted:
-        return (frozen * shape.params + STATES * shape.adapter_params) / devices
-    return STATES * shape.params / devices
+        return 0
+    return learning.shape.adapter_params if learning.adapted else learning.shape.params
 
 
-def activations(learning: Learning, devices: int) -> float:
-    """Of one micro-batch: inputs of all layers and all of one layer, or all of all layers without checkpointing.
+def states(learning: Learning, devices: int, device: Device, sharded: bool) -> float:
+    """Weights, gradients and moments on each of `devices`; moments that are elsewhere are in `activations`."""
+    each = STATES - MOMENTS if learning.offload else STATES
+    beside = frozen(learning, device, sharded) if learning.adapted or not learning.trains else 0
+    return (beside + each * trained(learning)) / devices
+
+
+def activations(learning: Learning, devices: int, device: Device, sharded: bool) -> float:
+    """Of one micro-batch: inputs of all layers and all of one layer, or all of all layers without checkpointing; or of
+    the update itself the moments that come for it.
 
     Sharded learners compute in bfloat16 and gather two layers at a time; on one device autocast keeps the stream
-    between layers in float32, and a bfloat16 copy of the weights while a pass runs.
+    between layers in float32, and a bfloat16 copy of the weights that are trained while a pass runs.
     """
     shape, tokens = learning.shape, learning.tokens_per_microbatch
-    size = 2 if learning.bfloat16 else 4
-    sharded = devices > 1
+    size = HALF if learning.bfloat16 else SINGLE
     layer = tokens * shape.hidden * LAYER_TENSORS * size
     if not learning.trains:
         kept = layer
@@ -65,8 +77,14 @@ def activations(learning: Learning, devices: int) -> float:
         kept = shape.layers * tokens * shape.hidden * (size if sharded else 4) + layer
     else:
         kept = shape.layers * layer
-    copies = 2 * size * shape.params / shape.layers if sharded else (2 * shape.params if learning.bfloat16 else 0)
-    return kept + copies
+    copied = shape.params if device.cpu else trained(learning)
+    copies = 2 * size * shape.params / shape.layers if sharded else (HALF * copied if learning.bfloat16 else 0)
+    return max(kept + copies, MOMENTS * trained(learning) / devices if learning.offload else 0)
+
+
+def logits(learning: Learning, device: Device) -> float:
+    """Bytes of a chunk of logits, its softmax and its gradient, in float32."""
+    return 0 if learning.fused_logprobs else 3 * SINGLE * (CHUNK_OF_CPU if device.cpu else CHUNK)
 
 
 def kv_bytes_a_token(learning: Learning) -> int:
@@ -77,9 +95,9 @@ def kv_bytes_a_token(learning: Learning) -> int:
 def shares(setup: Setup, device: Device) -> list[Share]:
     """What every kind of device in the layout holds at its fullest."""
     layout, usable = setup.layout, device.memory * USABLE
-    learner = _policy(setup)
-    reward = _reward_model(setup)
-    sampler = sampler_weights(setup)
+    learner = _policy(setup, device)
+    reward = _reward_model(setup, device)
+    sampler = sampler_weights(setup, device)
     found = []
     if not layout.reward_model:
         # One model computes at a time: the larger of the two needs of the moment counts.
@@ -96,12 +114,12 @@ def shares(setup: Setup, device: Device) -> list[Share]:
     return found
 
 
-def sampler_weights(setup: Setup) -> float:
+def sampler_weights(setup: Setup, device: Device) -> float:
     """Of the sampler's own copy on each of its devices; the native sampler on a learner's only device has none."""
-    layout, params = setup.layout, setup.policy.shape.params
+    layout = setup.layout
     if layout.sampler_kind == "vllm":
-        return 2 * params / layout.tensor_parallel
-    return 0 if layout.policy == 1 and not layout.sampler else FROZEN * params
+        return HALF * setup.policy.shape.params / layout.tensor_parallel
+    return frozen(setup.policy, device) if layout.sharded else 0
 
 
 def rows_at_once(setup: Setup) -> int:
@@ -113,27 +131,24 @@ def rows_at_once(setup: Setup) -> int:
 def kv_room(setup: Setup, device: Device) -> float:
     """Tokens that the caches of all samplers hold, in what is left of their memory (vLLM)."""
     if setup.layout.reserved:
-        room = max(0.0, setup.layout.reserved * device.memory - sampler_weights(setup))
+        room = max(0.0, setup.layout.reserved * device.memory - sampler_weights(setup, device))
     else:
         room = max(0.0, shares(setup, device)[-1 if setup.layout.sampler else 0].left)
     whole = 2 * setup.policy.shape.layers * setup.policy.shape.kv_size  # bfloat16
     return room * setup.layout.sampler_devices / whole
 
 
-def _policy(setup: Setup) -> dict[str, float]:
-    devices, policy = setup.layout.policy, setup.policy
-    held = {"policy": states(policy, devices)}
+def _policy(setup: Setup, device: Device) -> dict[str, float]:
+    policy, where = setup.policy, (setup.layout.policy, device, setup.layout.sharded)
+    held = {"policy": states(policy, *where)}
     if policy.reference:
-        held["reference"] = FROZEN * policy.shape.params / devices
-    return held | {"activations": activations(policy, devices) + LOGITS}
+        held["reference"] = frozen(policy, device, setup.layout.sharded) / setup.layout.policy
+    return held | {"activations": activations(policy, *where) + logits(policy, device)}
 
 
-def _reward_model(setup: Setup) -> dict[str, float]:
-    model = setup.reward_model
-    if model is None:
-        return {}
-    devices = setup.layout.reward_model_devices
-    return {"reward model": states(model, devices), "activations": activations(model, devices)}
+def _reward_model(setup: Setup, device: Device) -> dict[str, float]:
+    model, where = setup.reward_model, (setup.layout.reward_model_devices, device, setup.layout.sharded)
+    return {} if model is None else {"reward model": states(model, *where), "activations": activations(model, *where)}
 
 
 def _together(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
@@ -159,7 +174,7 @@ def _with_sampler(learner: dict[str, float], weights: float, setup: Setup, devic
     """
     cache = _cache(setup).get("key-value cache", 0.0)
     if device.cpu and setup.layout.sampler_kind == "native":
-        cache += FROZEN * setup.policy.shape.params
+        cache += SINGLE * setup.policy.shape.params
     held = learner | ({"sampler's weights": weights} if weights else {})
     if cache > learner["activations"]:
         held["cache (activations are less)"] = cache

@@ -64,7 +64,7 @@ def _time(setup: Setup, device: Device) -> Iterator[str]:
         ("old log-probabilities", "logprobs"),
         ("policy update", "policy_update"),
         ("reward-model update", "reward_model_update"),
-        (f"push, {pushed_bytes(setup) / GB:.0f} GB", "push"),
+        (f"push, {_size(pushed_bytes(setup))}", "push"),
     ):
         note = ", hidden behind the policy's" if name.startswith("reward-model") and fast.side_by_side else ""
         yield f"    {name:28}{_range(getattr(fast, part), getattr(slow, part))}{note}"
@@ -73,8 +73,14 @@ def _time(setup: Setup, device: Device) -> Iterator[str]:
         yield f"    {'step at lag 1':28}{_range(fast.lag_1, slow.lag_1)}"
     if not setup.policy.bfloat16 and not device.cpu:
         yield "  The policy computes in float32; policy.autocast=bfloat16 is several times as fast."
+    if setup.policy.adapted and setup.layout.sampler_kind == "vllm" and setup.layout.adapter_alone:
+        yield "  vLLM applies the adapter in every product, which takes time that is not counted."
     if setup.layout.sampler_kind == "native":
         yield "  Least certain is generation: no rate is published for the native sampler, and vLLM is no slower."
+
+
+def _size(held: float) -> str:
+    return f"{held / GB:.0f} GB" if held == 0 or held > 10 * GB else f"{held / GB:.1f} GB"
 
 
 def _range(low: float, high: float) -> str:

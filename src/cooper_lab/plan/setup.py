@@ -26,6 +26,8 @@ class Layout:
     """Share of a learner's memory that vLLM holds for itself, its weights included; 0: what is left."""
     asleep: bool = False
     """Whether vLLM gives that memory back while the learners work."""
+    adapter_alone: bool = True
+    """Whether samplers are sent an adapter alone, where one is trained."""
 
     def __post_init__(self) -> None:
         if self.policy < 1:
@@ -48,6 +50,11 @@ class Layout:
         return self.sampler or self.policy
 
     @property
+    def sharded(self) -> bool:
+        """Whether learners are divided over processes, which hold frozen weights in float32."""
+        return self.devices > 1
+
+    @property
     def devices(self) -> int:
         """All of them."""
         return self.policy + self.reward_model + self.sampler
@@ -65,6 +72,9 @@ class Learning:
     reference: bool = False
     """Whether a frozen copy is held beside it."""
     four_bit: bool = False
+    offload: bool = False
+    """Whether AdamW's moments are on the device during its own update only."""
+    fused_logprobs: bool = False
 
     @property
     def adapted(self) -> bool:
@@ -113,22 +123,30 @@ def layout_of(engine: Any) -> Layout:
     if getattr(engine, "kind", "") == "vllm":
         asleep = getattr(engine, "sleep", False) is not False  # null: where the two share a device
         layout = Layout(ranks, tensor_parallel=engine.tensor_parallel, sampler_kind="vllm")
-        return replace(layout, reserved=engine.gpu_memory_utilization, asleep=asleep)
+        reserved, alone = engine.gpu_memory_utilization, _sends_adapters(engine)
+        return replace(layout, reserved=reserved, asleep=asleep, adapter_alone=alone)
     if getattr(samplers, "kind", "native") == "native":
         return Layout(policy=ranks, reward_model=reward_model)
     tensor_parallel = samplers.tensor_parallel
     own = samplers.engines * tensor_parallel
-    return Layout(ranks, reward_model, sampler=own, tensor_parallel=tensor_parallel, sampler_kind="vllm")
+    alone = _sends_adapters(samplers)
+    return Layout(ranks, reward_model, own, tensor_parallel, sampler_kind="vllm", adapter_alone=alone)
 
 
-def setup_of(config: RunConfig, layout: Layout, prompt: int, completion: int | None, stands_for: str = "") -> Setup:
+def _sends_adapters(vllm: Any) -> bool:
+    return vllm.adapter_alone is not False and vllm.url is None
+
+
+def setup_of(
+    config: RunConfig, layout: Layout, prompt: int, completion: int | None, stands_for: str = "", cpu: bool = False
+) -> Setup:
     """The step of a configuration. `completion` is the mean length, else the most that is allowed.
 
-    `stands_for` is a model of the reward model's shape, for one that is not made yet. Raises InputError as `shape_of`,
-    and for a model that cannot be divided as the layout says.
+    `stands_for` is a model of the reward model's shape, for one that is not made yet; on a `cpu`, `autocast: auto` is
+    float32. Raises InputError as `shape_of`, and for a model that cannot be divided as the layout says.
     """
     models = list(config.used_models.values())
-    policy = learning(config.policy, reference=_pulls(config) and config.policy.lora is None)
+    policy = learning(config.policy, reference=_pulls(config) and config.policy.lora is None, cpu=cpu)
     if policy.shape.heads % layout.tensor_parallel:
         raise InputError(
             f"--tensor-parallel {layout.tensor_parallel} does not divide the {policy.shape.heads} heads of "
@@ -136,7 +154,7 @@ def setup_of(config: RunConfig, layout: Layout, prompt: int, completion: int | N
         )
     length = min(completion or config.rollout.max_tokens, config.rollout.max_tokens)
     try:
-        reward_model = learning(models[0], reward_model=True, stands_for=stands_for) if models else None
+        reward_model = learning(models[0], reward_model=True, stands_for=stands_for, cpu=cpu) if models else None
     except InputError as error:
         raise InputError(f"{error}; if it is not made yet, give one of its shape: --reward-model-like") from error
     limit = models[0].max_input_tokens if models else 0
@@ -145,18 +163,21 @@ def setup_of(config: RunConfig, layout: Layout, prompt: int, completion: int | N
 
 
 def learning(
-    config: LearnerConfig, reference: bool = False, reward_model: bool = False, stands_for: str = ""
+    config: LearnerConfig, reference: bool = False, reward_model: bool = False, stands_for: str = "", cpu: bool = False
 ) -> Learning:
     """How a learner of these settings is held."""
     trains = not reward_model or bool(getattr(config, "learns", True))
+    reward_model = reward_model and getattr(config, "kind", None) != "yes_no"  # that one is as large as a policy
     return Learning(
         shape=shape_of(config.model, reward_model, config.lora if trains else None, stands_for),
         tokens_per_microbatch=config.tokens_per_microbatch,
         checkpointing=config.gradient_checkpointing,
-        bfloat16=config.autocast != "off",
+        bfloat16=config.autocast == "bfloat16" or (config.autocast == "auto" and not cpu),
         trains=trains,
         reference=reference,
         four_bit=config.lora is not None and config.lora.load_in_4bit,
+        offload=config.optimizer_offload and not cpu,
+        fused_logprobs=config.fused_logprobs,
     )
 
 

@@ -1,6 +1,7 @@
 """How large a model is, from its config alone: no weights are loaded."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -32,6 +33,8 @@ class Shape:
     """Numbers in the queries of one token and layer: heads times their size."""
     adapter_params: int = 0
     """Of the low-rank adapter; 0 without one."""
+    linear_params: int = 0
+    """Of linear layers that share no weight: those that a GPU in bfloat16 holds in it where they are not trained."""
 
 
 def shape_of(model: str, reward_model: bool = False, lora: LoraConfig | None = None, stands_for: str = "") -> Shape:
@@ -60,6 +63,7 @@ def shape_of(model: str, reward_model: bool = False, lora: LoraConfig | None = N
         heads=text.num_attention_heads,
         attention=text.num_attention_heads * head_size,
         adapter_params=_adapter_params(built, lora, model),
+        linear_params=_linear_params(built),
     )
 
 
@@ -81,6 +85,12 @@ def _config(model: str) -> PretrainedConfig:
         return AutoConfig.for_model(**values)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{folder}/config.json: cannot be read as a model's config: {error}") from error
+
+
+def _linear_params(model: torch.nn.Module) -> int:
+    uses = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
+    linear = [list(m.parameters(recurse=False)) for m in model.modules() if isinstance(m, torch.nn.Linear)]
+    return sum(p.numel() for own in linear for p in own if all(uses[id(one)] == 1 for one in own))
 
 
 def _adapter_params(model: Any, lora: LoraConfig | None, source: str) -> int:

@@ -15,7 +15,7 @@ from cooper_lab.plan.devices import (
     Device,
     Pace,
 )
-from cooper_lab.plan.memory import kv_bytes_a_token, rows_at_once
+from cooper_lab.plan.memory import HALF, SINGLE, frozen, kv_bytes_a_token, rows_at_once
 from cooper_lab.plan.setup import Learning, Setup
 from cooper_lab.plan.shapes import Shape
 
@@ -108,7 +108,9 @@ def generation(setup: Setup, device: Device, pace: Pace = FAST) -> float:
         rows = rows_at_once(setup)
         waves = math.ceil(work.samples / layout.sampler_devices / rows)
         cache = rows * (work.prompt + work.completion / 2) * kv_bytes_a_token(setup.policy)
-        read = (4 * setup.policy.shape.params + cache) / device.bandwidth
+        whole = not (layout.sharded or setup.policy.adapted)  # it draws with the trained float32 weights themselves
+        weights = SINGLE * setup.policy.shape.params if whole else frozen(setup.policy, device)
+        read = (weights + cache) / device.bandwidth
         bound = max(bound, waves * work.completion * max(read, EAGER_LAYER_S * setup.policy.shape.layers))
     return bound / pace.generation
 
@@ -120,7 +122,11 @@ def generation_rate(params: float) -> float:
 
 
 def pushed_bytes(setup: Setup) -> float:
-    """Bfloat16 for vLLM, float32 for the native sampler; none where it draws with the learner's own weights."""
-    shared = setup.layout.sampler_kind == "native" and setup.layout.policy == 1 and not setup.layout.sampler
-    size = 2.0 if setup.layout.sampler_kind == "vllm" else 4.0
-    return 0.0 if shared else size * setup.policy.shape.params
+    """An adapter in float32, where it goes alone; else all weights, in bfloat16 for vLLM, in float32 for the native
+    sampler. None where that draws with the learner's own weights."""
+    layout, shape, native = setup.layout, setup.policy.shape, setup.layout.sampler_kind == "native"
+    if native and not layout.sharded:
+        return 0.0
+    if setup.policy.adapted and (native or layout.adapter_alone):
+        return float(SINGLE * shape.adapter_params)
+    return float((SINGLE if native else HALF) * shape.params)

@@ -54,7 +54,7 @@ def evaluate_model(
     threads: Annotated[int | None, typer.Option(help="CPU threads for tensor work.", min=1)] = None,
     out: Annotated[Path | None, typer.Option(help="Write completions and verdicts to this JSONL file.")] = None,
 ) -> None:
-    """Print avg@k and pass@k with 95 % Wilson intervals, according to the rule and, where it is known, to gold.
+    """Print avg@k, maj@k and pass@k with 95 % Wilson intervals, according to the rule and, where it is known, to gold.
 
     The policy of a run, `--run` or a model's folder that lies in one, is evaluated as the run evaluates itself: with
     its test problems, prompt, rule, sampling and lengths. An option that differs wins, with a warning.
@@ -95,6 +95,8 @@ def evaluate_model(
             if value is not None and value != usual[name]:
                 option = name.replace("_", "-")
                 warn(f"--{option} {_shown(value)} differs from the run's {_shown(usual[name])}")
+        if of_run.rollout.environment:
+            warn("the run has an environment, but this evaluation draws a single turn without tools")
         if data.prompt.model_dump(mode="json") != own["prompt"]:
             warn(f"--setting: the prompt differs from the run's {own['prompt']}")
 
@@ -149,9 +151,9 @@ def engine_from(text: str, models: int = 1) -> Any:
 
 def _print_results(results: "dict[str, EvaluationResult]", k: int, max_tokens: int) -> None:
     rows = [
-        (labeller, measure, f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
+        (labeller, f"{measure}@{k}", f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}")
         for labeller, result in results.items()
-        for measure, one in ((f"avg@{k}", result.avg_at_k), (f"pass@{k}", result.pass_at[k]))
+        for measure, one in (("avg", result.avg_at_k), ("maj", result.maj_at_k), ("pass", result.pass_at[k]))
     ]
     show_table(["labels", "measure", "value", "95 % interval"], rows, stdout())
     result, total = results["rule"], len(results["rule"].records)

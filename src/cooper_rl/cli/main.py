@@ -76,9 +76,28 @@ def export(
     target: Annotated[Path, typer.Argument(help="The folder to write.")],
 ) -> None:
     """Merge an adapter into its base and write a plain Hugging Face folder."""
-    from cooper_rl.engines.local.models import merge_folder
+    from cooper_rl.engines.model_folder import check_merge
+
+    check_merge(str(source), target)
+
+    from cooper_rl.engines.local.models import merge_folder  # torch loads only now that the folders are good
 
     merge_folder(str(source), target)
+
+
+def push(
+    source: Annotated[Path, typer.Argument(help="A run, or a folder with policy/ and reward_model/.")],
+    policy: Annotated[str | None, typer.Option(help="The policy's repository, such as me/my-policy.")] = None,
+    reward_model: Annotated[str | None, typer.Option(help="The reward model's repository.")] = None,
+    best: Annotated[bool, typer.Option("--best", help="The run's best models instead of its last.")] = False,
+    private: Annotated[bool, typer.Option(help="Make new repositories private.")] = False,
+) -> None:
+    """Upload the models of a finished run, with their cards, to the Hugging Face hub (or to HF_ENDPOINT)."""
+    from cooper_rl.persist.hub import push_models
+
+    folder = source / ("best" if best else "final") if (source / "metrics.jsonl").is_file() else source
+    for address in push_models(folder, {"policy": policy, "reward_model": reward_model}, private):
+        say(f"pushed: {address}")
 
 
 def verify(
@@ -105,7 +124,7 @@ def verify(
 
 commands = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
 OURS = {"train": train, "watch": watch, "runs": runs, "config": show_config, "serve": serve, "eval": evaluate_model}
-for name, command in (OURS | {"export": export, "report": report, "verify": verify}).items():
+for name, command in (OURS | {"export": export, "push": push, "report": report, "verify": verify}).items():
     commands.command(name)(command)
 commands.add_typer(verifyrm, name="verifyrm")
 for name, entry in added("commands").items():

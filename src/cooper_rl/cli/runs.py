@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -67,12 +68,17 @@ def watch(
     run: Annotated[Path, typer.Argument(help="The folder of a run; `cooper runs` lists them.")],
     once: Annotated[bool, typer.Option(help="Print one screen and end, as where the output is no terminal.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between two looks at the folder.", min=0.1)] = 1.0,
+    web: Annotated[bool, typer.Option("--web", help="The report as a page on this machine that follows.")] = False,
+    port: Annotated[int, typer.Option(help="Of --web; 0 takes a free one.", min=0, max=65535)] = 0,
 ) -> None:
     """Show a run that another process trains: progress, curves, fired watch rules, latest completions.
 
     Reads the run's folder only. Ends when the run is finished, or on Ctrl-C; an interrupted run may be resumed
-    meanwhile.
+    meanwhile. With --web it serves the report at 127.0.0.1, also of a folder of runs, and finds among all completions.
     """
+    if web:
+        _serve(run, port)
+        return
     from cooper_rl.observe.run_record import read_record, status_of
     from cooper_rl.observe.terminal import screen
 
@@ -88,6 +94,14 @@ def watch(
         except KeyboardInterrupt:
             pass
     terminal.print(screen(record, terminal.width))
+
+
+def _serve(run: Path, port: int) -> None:
+    from cooper_rl.observe.live_page import serve_report
+    from cooper_rl.observe.run_record import runs_in
+
+    with suppress(KeyboardInterrupt):
+        serve_report(runs_in(run), port, lambda address: say(f"open {address} in a browser; Ctrl-C ends it"))
 
 
 def report(

@@ -51,14 +51,24 @@ class ProblemsConfig(Config):
     `only: {task: [gcd]}`."""
     format: Format | None = None
     """A ready-made mapping of fields. Without it, `question`, `answer` and `solution` name the fields."""
+    messages: str | None = None
+    """Field with a whole chat: a list of `{role, content}`, such as system, few-shot and user turns. The chat is asked
+    as it is, without `prompt.template`; `prompt.system` comes before a chat without a system turn. A last turn of the
+    assistant is the beginning of the reply: the policy goes on from there, and rewards see what it adds."""
     question: str | None = None
-    """Field with the question. Several fields are joined as sentences: `Body+Question`. Default: `question`."""
+    """Field with the question. Several fields are joined as sentences: `Body+Question`. Default: `question`,
+    or the last user turn of `messages`."""
     answer: str | None = None
     """Field with the reference answer. Default: `answer`."""
     solution: str | None = None
     """Field with a reference solution that ends in the answer, if the data has one."""
     id: str | None = None
     """Field with a unique name of the problem. Default: file name and number of the row."""
+    weight: float | None = Field(default=None, gt=0)
+    """Share of the training groups drawn from this set, relative to the weights of `more_problems`. Null in all sets
+    mixes them as one: each weighs as much as it has problems."""
+    pass_rate: str | None = None
+    """Field with the share of right answers that was measured before, in [0, 1], with which `curriculum` begins."""
     rule: str | None = None
     """The rule for these problems: a name from the run's `rules`, or a kind such as `choice`. Default: the run's
     `rule`."""
@@ -99,10 +109,11 @@ class ProblemsConfig(Config):
     def _consistent(self) -> "ProblemsConfig":
         if (self.source == "reasoning_gym") != bool(self.tasks):
             raise ValueError("source: reasoning_gym and tasks belong together: tasks: {gcd: {}, spell_backward: {}}")
-        named = [name for name in ("question", "answer", "solution", "id") if getattr(self, name) is not None]
+        fields = ("messages", "question", "answer", "solution", "id")
+        named = [name for name in fields if getattr(self, name) is not None]
         if self.format is not None and named:
             raise ValueError(f"format {self.format!r} already says which fields to read: remove {', '.join(named)}")
-        if self.kind == "made" and (self.format is not None or named or self.subset is not None):
+        if self.kind == "made" and (self.format or named or self.subset or self.pass_rate):
             raise ValueError(f"the {self.source} world has no fields: remove format, subset and field names")
         if self.kind == "made" and self.rule_field is not None:
             raise ValueError(
@@ -110,6 +121,18 @@ class ProblemsConfig(Config):
             )
         if self.kind == "file" and (self.split is not None or self.subset is not None):
             raise ValueError("a file has no split or subset: name the file of the split, or use skip and limit")
+        if self.messages is not None and self.prompt.template != PromptConfig().template:
+            raise ValueError("messages are asked as they are: remove prompt.template, or name a question field instead")
         if isinstance(self.max_bad_rows, float) and self.max_bad_rows > 1:
             raise ValueError("max_bad_rows as a fraction must lie between 0 and 1; write a count as an integer")
         return self
+
+
+class CurriculumConfig(Config):
+    """Epochs that follow what the run has measured: of each problem the mean reward of its last group."""
+
+    order: Literal["shuffled", "easy_first"] = "easy_first"
+    """Order of an epoch: as always, or from the highest mean reward down. What has not been measured (in the first
+    epoch all, unless `pass_rate` names a field) counts as one half."""
+    rest: int = Field(default=0, ge=0)
+    """Epochs for which a problem is left out after its group taught nothing, because all rewards were the same."""

@@ -1,5 +1,6 @@
 """Loads the problems that a configuration names, and checks that every reference answer verifies against itself."""
 
+import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -97,16 +98,17 @@ def read_problems(config: ProblemsConfig, answers_required: bool = True) -> Load
     """Do everything that `load_problems` does, except for verifying the answers."""
     loaded = LoadedProblems()
     wanted = None if config.limit is None else config.skip + config.limit
-    questions: dict[str, Problem] = {}
+    questions: dict[str, Problem] = {}  # by question or, of a chat, by all its turns
     ids: set[str] = set()
     for problem in _problems_of(config, loaded.bad_rows, answers_required):
         # Before shuffling and cutting, so that no question ends up in both a training part and a held-out part.
-        if problem.question in questions:
-            loaded.duplicates.append((problem, questions[problem.question]))
+        asked = json.dumps(problem.messages) if problem.messages else problem.question
+        if asked in questions:
+            loaded.duplicates.append((problem, questions[asked]))
             continue
         if problem.id in ids:
             raise InputError(f"{location(problem)}: id {problem.id!r} is used twice; choose another problems.id field")
-        questions[problem.question] = problem
+        questions[asked] = problem
         ids.add(problem.id)
         loaded.problems.append(problem)
         if config.shuffle_seed is None and len(loaded.problems) == wanted:
@@ -139,10 +141,12 @@ def _problems_of(config: ProblemsConfig, bad_rows: list[str], answers_required: 
         name, rows = Path(config.source).stem, read_file(Path(config.source).expanduser(), bad)
     else:
         name, rows = config.source, read_hub(config.source, config.subset, split)
-    question = tuple(part.strip() for part in (config.question or "question").split("+"))
+    named = config.question or ("" if config.messages else "question")
+    question = tuple(part.strip() for part in named.split("+")) if named else ()
     own = Mapping(question, config.answer or "answer", config.solution, config.id)
     mapping = own if config.format is None else READY_MADE[config.format]
     mapping = replace(mapping, answer_required=answers_required, rule=config.rule, rule_field=config.rule_field)
+    mapping = replace(mapping, messages=config.messages, pass_rate=config.pass_rate)
     for number, row in enumerate(rows, start=1):
         try:
             problem = map_row(row, mapping, fallback_id=f"{name}-{number}")

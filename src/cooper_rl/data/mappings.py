@@ -11,6 +11,7 @@ import numpy as np
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.readers import Row
+from cooper_rl.data.strict_json import parse_json
 from cooper_rl.errors import InputError, did_you_mean
 
 _DEMAND = "set problems.format, or problems.question and problems.answer"
@@ -55,6 +56,10 @@ class Mapping:
     """The rule of every problem whose row does not name one."""
     rule_field: str | None = None
     """Field in which a row names its rule."""
+    messages: str | None = None
+    """Field with the chat. Without `question` fields, its last user turn is the question."""
+    pass_rate: str | None = None
+    """Field with the share of right answers that was measured before."""
 
 
 def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
@@ -62,19 +67,24 @@ def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
 
     Raises InputError for a field that is missing or of the wrong type, and BadValue for one without an answer.
     """
+    messages = _read_messages(row, mapping.messages) if mapping.messages else None
     parts = [_read(row, name, mapping.read_question) for name in mapping.question]
+    if messages and not parts:
+        parts = [next(turn["content"].strip() for turn in reversed(messages) if turn["role"] == "user")]
+    question = mapping.question[-1] if mapping.question else mapping.messages
     required, answer = mapping.answer_required, ""
     if required or mapping.answer in row.fields:
         with nullcontext() if required else suppress(InputError, BadValue):
             answer = _read(row, mapping.answer, mapping.read_answer)
-    for name, text in ((mapping.question[-1], parts[-1]), (mapping.answer, answer)):
+    for name, text in ((question, parts[-1]), (mapping.answer, answer)):
         if not text and (required or name != mapping.answer):
             raise BadValue(f"field {name!r} is empty")
     solution = _read(row, mapping.solution, mapping.read_solution) if mapping.solution else ""
     if solution and answer and mapping.box_solution and "\\boxed" not in solution:
         solution = f"{solution}\nThe answer is \\boxed{{{answer}}}."
     rule = _read(row, mapping.rule_field, text_of, _RULE_DEMAND) if mapping.rule_field else ""
-    used = {*mapping.question, mapping.solution, mapping.rule_field, *mapping.omit, mapping.answer if answer else None}
+    used = {*mapping.question, mapping.solution, mapping.rule_field, *mapping.omit, mapping.messages}
+    used |= {mapping.answer if answer else None, mapping.pass_rate}
     metadata = {name: value for name, value in row.fields.items() if name not in used}
     return Problem(
         id=(_read(row, mapping.id, text_of) if mapping.id else "") or row.name or fallback_id,
@@ -83,6 +93,8 @@ def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
         solution=solution or None,
         metadata={**metadata, "location": row.location},
         rule=rule or mapping.rule,
+        messages=messages,
+        pass_rate=_read_share(row, mapping.pass_rate) if mapping.pass_rate else None,
     )
 
 
@@ -96,6 +108,42 @@ def _read(row: Row, name: str, read: Callable[[Any], str], demand: str = _DEMAND
         raise InputError(f"{row.location}: field {name!r}: {error}; choose another field or change the data") from error
     except BadValue as error:
         raise BadValue(f"field {name!r} {error}") from error
+
+
+def _read_messages(row: Row, name: str) -> list[dict[str, str]]:
+    """A chat: turns with `role` and `content`, also as JSON text. It ends with the user, or with the reply's start."""
+    if name not in row.fields:
+        remedy = did_you_mean(name, row.fields, f"the row has {', '.join(map(repr, row.fields))};")
+        raise InputError(f"{row.location}: field {name!r} is missing; {remedy} set problems.messages")
+    turns = row.fields[name]
+    if isinstance(turns, str):
+        try:
+            turns = parse_json(turns)
+        except ValueError as error:
+            raise BadValue(f"field {name!r} is text that is no JSON list of messages ({error})") from error
+    if not isinstance(turns, list) or not turns:
+        raise BadValue(f"field {name!r} is no list of messages such as {{'role': 'user', 'content': '...'}}")
+    for number, turn in enumerate(turns, start=1):
+        if not isinstance(turn, dict) or not all(isinstance(turn.get(key), str) for key in ("role", "content")):
+            raise BadValue(f"field {name!r}: message {number} has no role and content that are text")
+    chat = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
+    if chat[-1]["role"] not in ("user", "assistant", "tool"):
+        raise BadValue(f"field {name!r} ends with a message of the {chat[-1]['role']}; end with the user's")
+    if all(turn["role"] != "user" for turn in chat):
+        raise BadValue(f"field {name!r} has no message of the user")
+    return chat
+
+
+def _read_share(row: Row, name: str) -> float | None:
+    """A number in [0, 1], or None for an empty field."""
+    text = _read(row, name, text_of, "set problems.pass_rate")
+    try:
+        share = float(text) if text else None
+    except ValueError:
+        share = math.nan
+    if share is not None and not 0 <= share <= 1:
+        raise BadValue(f"field {name!r} is {text!r}, no share between 0 and 1")
+    return share
 
 
 def join_sentences(parts: list[str]) -> str:

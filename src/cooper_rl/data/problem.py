@@ -18,6 +18,12 @@ class Problem:
     solution: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     rule: str | None = None
+    messages: list[dict[str, str]] | None = None
+    """The whole chat, each turn with `role` and `content`, if the data has it; `question` is then its last question."""
+    set: str = ""
+    """The name of its set among `more_problems`; empty for `problems`."""
+    pass_rate: float | None = None
+    """The share of right answers that was measured before the run, in [0, 1]."""
 
 
 def location(problem: Problem) -> str:

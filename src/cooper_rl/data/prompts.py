@@ -15,9 +15,19 @@ logger = logging.getLogger(__name__)
 
 
 class PromptEncoder:
-    """Builds prompts of at most `context` tokens. Raises InputError if a required chat template is missing."""
+    """Builds prompts of at most `context` tokens. Raises InputError if a required chat template is missing.
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig, context: int | None = None):
+    `more` has the settings of further sets of problems by their names.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        config: PromptConfig,
+        context: int | None = None,
+        more: Mapping[str, PromptConfig] | None = None,
+    ):
+        self.more = {name: PromptEncoder(tokenizer, own, context) for name, own in (more or {}).items()}
         self.tokenizer = tokenizer
         self.config = config
         self.chat = bool(tokenizer.chat_template) if config.chat is None else config.chat
@@ -29,17 +39,25 @@ class PromptEncoder:
         limits = [limit for limit in (config.max_prompt_tokens, context) if limit is not None]
         self.max_tokens = min(limits) if limits else None
 
-    def text(self, problem: Problem) -> str:
-        """The prompt as the model sees it, including special tokens of the chat template."""
+    def text(self, problem: Problem, shown: str = "") -> str:
+        """The prompt as the model sees it, including special tokens of the chat template.
+
+        What an environment has `shown` follows the user's message.
+        """
+        if problem.set in self.more:
+            return self.more[problem.set].text(problem, shown)
         messages = chat_messages(self.config, problem)
+        messages[-1]["content"] += shown
         if not self.chat:
             return "\n\n".join(message["content"] for message in messages)
         return render_chat(self.tokenizer, messages, self.config.chat_arguments)
 
-    def encode(self, problem: Problem) -> list[int]:
-        """The prompt's token ids, to which the policy appends a completion."""
+    def encode(self, problem: Problem, shown: str = "") -> list[int]:
+        """The token ids of `text`, to which the policy appends a completion."""
+        if problem.set in self.more:
+            return self.more[problem.set].encode(problem, shown)
         # A chat template writes its own special tokens.
-        ids = list(self.tokenizer.encode(self.text(problem), add_special_tokens=not self.chat))
+        ids = list(self.tokenizer.encode(self.text(problem, shown), add_special_tokens=not self.chat))
         # Some tokenizers end a plain text with an end-of-sequence token, which would leave nothing to complete.
         if not self.chat and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
             ids.pop()
@@ -56,6 +74,14 @@ class PromptEncoder:
 
     def fitting(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems whose prompts fit. Raises InputError if none does, or if one does not and that is an `error`."""
+        if self.more:
+            own = [problem for problem in problems if problem.set not in self.more]
+            sets = ((one, [problem for problem in problems if problem.set == name]) for name, one in self.more.items())
+            first = self._fitting(own)
+            return [*first, *(problem for one, some in sets for problem in one.fitting(some))]
+        return self._fitting(problems)
+
+    def _fitting(self, problems: Sequence[Problem]) -> list[Problem]:
         if self.max_tokens is None:
             return list(problems)
         lengths = {problem.id: len(self.encode(problem)) for problem in problems}
@@ -97,8 +123,11 @@ def completion_limits(prompts: Sequence[Sequence[int]], max_tokens: int, context
 
 
 def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]]:
-    """The question as a chat: the system message, if there is one, then the user's message."""
+    """The problem's own chat or its question as the user's message, after the system message, if there is one."""
     system = [{"role": "system", "content": config.system}] if config.system else []
+    if problem.messages is not None:
+        has_system = any(turn["role"] == "system" for turn in problem.messages)
+        return [*([] if has_system else system), *problem.messages]
     # Not str.format: templates and questions are full of LaTeX braces.
     return [*system, {"role": "user", "content": config.template.replace("{question}", problem.question)}]
 
@@ -106,13 +135,17 @@ def chat_messages(config: PromptConfig, problem: Problem) -> list[dict[str, str]
 def render_chat(
     tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], arguments: Mapping[str, Any] | None = None
 ) -> str:
-    """The chat up to its reply; paragraphs without a chat template. Raises InputError if the template rejects it."""
+    """The chat up to its reply, or up to where the reply's given beginning ends; paragraphs without a chat template.
+
+    Raises InputError if the template rejects it.
+    """
     if not tokenizer.chat_template:
         return "\n\n".join(message["content"] for message in messages) + "\n\n"
     try:
-        chat = list(messages)
-        return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True, **(arguments or {})))
-    except TemplateError as error:
+        chat, begun = list(messages), messages[-1]["role"] == "assistant"
+        how = {"continue_final_message": begun, "add_generation_prompt": not begun, **(arguments or {})}
+        return str(tokenizer.apply_chat_template(chat, tokenize=False, **how))
+    except (TemplateError, ValueError) as error:  # ValueError: the template changes the text that the reply begins with
         raise InputError(
             f"{tokenizer.name_or_path}: the chat template rejects the prompt ({error}); "
             "if it does not support the system role, leave prompt.system empty"

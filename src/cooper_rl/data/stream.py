@@ -1,46 +1,78 @@
-"""Batches of problems over many epochs, resumable at any batch."""
+"""Batches of problems over many epochs, from one set or several, resumable at any batch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from random import Random
 from typing import Any
 
+from cooper_rl.data.config import CurriculumConfig
 from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError
 
 
 class ProblemStream:
-    """An endless stream of batches, in an order that depends only on the problems, `batch_size` and `seed`.
+    """An endless stream of batches, in an order that depends only on the problems, the settings and what it is told.
 
-    Every epoch holds each problem once, freshly shuffled. A batch may span two epochs. Raises InputError for fewer
-    problems than `batch_size`.
+    Every epoch of a set holds each of its problems once, freshly shuffled or in the order of the `curriculum`. A batch
+    may span two epochs. Of several sets (`Problem.set`) each gets its share of the groups: by `weights`, or else by its
+    number of problems. Raises InputError for fewer problems than a batch needs.
     """
 
-    def __init__(self, problems: Sequence[Problem], batch_size: int, seed: int):
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        batch_size: int,
+        seed: int,
+        weights: Mapping[str, float] | None = None,
+        curriculum: CurriculumConfig | None = None,
+    ):
         if not 0 < batch_size <= len(problems):
             raise InputError(
                 f"problems_per_step: {batch_size} problems cannot be drawn from {len(problems)} without repeating one; "
                 "lower problems_per_step or add problems"
             )
-        self._problems = list(problems)
-        self._by_id = {problem.id: problem for problem in self._problems}
-        self._batch_size = batch_size
-        self._seed = seed
-        self._start()
-
-    def _start(self) -> None:
-        self.epoch = self._position = 0
-        self._order = self._shuffled()
+        self._by_id = {problem.id: problem for problem in problems}
+        self._names, self._batch_size, self._seed = [problem.id for problem in problems], batch_size, seed
+        by_set: dict[str, list[Problem]] = {name: [] for name in weights or {}}
+        for problem in problems:
+            by_set.setdefault(problem.set if weights else "", []).append(problem)
+        self._sets = [_Epochs(some, batch_size, seed, name, curriculum) for name, some in by_set.items()]
+        total = sum((weights or {"": 1.0}).values())
+        self._shares = [(weights or {"": 1.0})[name] / total for name in by_set]
+        for (name, some), share in zip(by_set.items(), self._shares, strict=True):
+            if share * batch_size > len(some):
+                raise InputError(
+                    f"more_problems: {name or 'problems'} has {len(some)} problems, but its weight asks for "
+                    f"{share * batch_size:.1f} of the {batch_size} in a step; lower its weight or add problems"
+                )
+        self._drawn = [0] * len(self._sets)
+        self._in_step: list[set[int]] = [set() for _ in self._sets]
 
     def next_batch(self) -> list[Problem]:
-        """The next `batch_size` problems, all different."""
-        taken = self._order[self._position : self._position + self._batch_size]
-        self._position += len(taken)
-        if len(taken) < self._batch_size:
-            self._next_epoch()
-            self._position = self._batch_size - len(taken)
-            taken = taken + self._order[: self._position]
-        return [self._problems[index] for index in taken]
+        """The problems of the next step, `batch_size` of them, all different."""
+        self._in_step = [set() for _ in self._sets]
+        return self.more(self._batch_size)
+
+    def more(self, count: int) -> list[Problem]:
+        """Up to `count` further problems for the same step, none of which it has had."""
+        turns: list[int] = []  # the set that is farthest behind its share comes next
+        for _ in range(count):
+            room = [i for i, one in enumerate(self._sets) if len(one) > len(self._in_step[i]) + turns.count(i)]
+            if not room:
+                break
+            total = sum(self._drawn) + 1
+            turns.append(max(room, key=lambda i: (self._shares[i] * total - self._drawn[i], -i)))
+            self._drawn[turns[-1]] += 1
+        taken = [iter(one.take(turns.count(i), self._in_step[i])) for i, one in enumerate(self._sets)]
+        found = [(i, next(taken[i])) for i in turns]
+        for i, index in found:
+            self._in_step[i].add(index)
+        return [self._sets[i].problems[index] for i, index in found]
+
+    def tell(self, rates: Mapping[str, float], taught: Mapping[str, bool]) -> None:
+        """By problem, the mean reward of its group and whether the group had a spread to learn from."""
+        for one in self._sets:
+            one.tell(rates, taught)
 
     def problem(self, id: str) -> Problem:
         return self._by_id[id]
@@ -48,28 +80,12 @@ class ProblemStream:
     @property
     def first(self) -> Problem:
         """The first problem of the current epoch."""
-        return self._problems[self._order[0]]
-
-    def _shuffled(self) -> list[int]:
-        order = list(range(len(self._problems)))
-        # `random` hashes a text seed, so the orders of neighbouring seeds and epochs are unrelated.
-        Random(f"{self._seed}/{self.epoch}").shuffle(order)
-        return order
-
-    def _next_epoch(self) -> None:
-        """Start an epoch. If a batch spans both epochs, its problems from the old one do not come back within it."""
-        remainder = len(self._order) * (self.epoch + 1) % self._batch_size
-        held_back = set(self._order[len(self._order) - remainder :])
-        self.epoch += 1
-        fresh = self._shuffled()
-        needed = self._batch_size - remainder
-        head = [index for index in fresh if index not in held_back][:needed]
-        in_head = set(head)
-        self._order = head + [index for index in fresh if index not in in_head]
+        return self._sets[0].problems[self._sets[0].order[0]]
 
     def state(self) -> dict[str, Any]:
         """The stream's position as JSON values, for `restore`."""
-        return self._identity() | {"epoch": self.epoch, "position": self._position}
+        states = [one.state() for one in self._sets]
+        return self._identity() | (states[0] if len(states) == 1 else {"sets": states, "drawn": self._drawn})
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue after the batch at which `state` was taken. Raises InputError for a state of another stream."""
@@ -80,12 +96,91 @@ class ProblemStream:
                     f"the checkpoint's data cursor has {setting} {state.get(name)}, this run has {value}; "
                     "resume with the problems, problems_per_step and seed that the run started with"
                 )
-        self._start()
-        while self.epoch < state["epoch"]:
-            self._next_epoch()
-        self._position = state["position"]
+        for one, own in zip(self._sets, state.get("sets", [state]), strict=True):
+            one.restore(own)
+        self._drawn = list(state.get("drawn", [0]))
 
     def _identity(self) -> dict[str, Any]:
-        names = "\n".join(problem.id for problem in self._problems)
-        digest = sha256(names.encode()).hexdigest()
+        digest = sha256("\n".join(self._names).encode()).hexdigest()
         return {"problems": digest, "batch_size": self._batch_size, "seed": self._seed}
+
+
+class _Epochs:
+    """The epochs of one set. `order` holds the indices of the problems of the current one."""
+
+    def __init__(
+        self, problems: Sequence[Problem], batch_size: int, seed: int, name: str, curriculum: CurriculumConfig | None
+    ):
+        self.problems = list(problems)
+        self._batch_size, self._curriculum = batch_size, curriculum
+        self._seed = f"{seed}/{name}" if name else f"{seed}"
+        self._start()
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def _start(self) -> None:
+        self.epoch = self._position = 0
+        self._rates = {one.id: one.pass_rate for one in self.problems if one.pass_rate is not None}
+        self._rests_until: dict[str, int] = {}
+        self.order = self._ordered()
+
+    def take(self, count: int, used: set[int]) -> list[int]:
+        """The next `count` indices that are not `used`; fewer if there are no more."""
+        taken = self._next(count, used)
+        if len(taken) < count:
+            self.epoch += 1
+            self.order, self._position = self._ordered(used | set(taken)), 0
+            taken = taken + self._next(count - len(taken), used | set(taken))
+        return taken
+
+    def _next(self, count: int, used: set[int]) -> list[int]:
+        """Indices of this epoch. What has been used in this step stays for later."""
+        left = self.order[self._position :]
+        taken = [index for index in left if index not in used][:count]
+        chosen = set(taken)
+        self.order[self._position :] = taken + [index for index in left if index not in chosen]
+        self._position += len(taken)
+        return taken
+
+    def _ordered(self, used: set[int] | None = None) -> list[int]:
+        """An epoch's order. Problems that rest come only where a batch could not be filled without them."""
+        order = list(range(len(self.problems)))
+        # `random` hashes a text seed, so the orders of neighbouring seeds and epochs are unrelated.
+        Random(f"{self._seed}/{self.epoch}").shuffle(order)
+        if self._curriculum is None:
+            return order
+        if self._curriculum.order == "easy_first":  # a problem that was never measured counts as half solved
+            order.sort(key=lambda index: -self._rates.get(self.problems[index].id, 0.5))
+        awake = [index for index in order if self._rests_until.get(self.problems[index].id, 0) <= self.epoch]
+        return awake if len(awake) >= self._batch_size + len(used or ()) else order
+
+    def tell(self, rates: Mapping[str, float], taught: Mapping[str, bool]) -> None:
+        if self._curriculum is None:
+            return
+        own = {one.id for one in self.problems}
+        self._rates |= {name: rate for name, rate in rates.items() if name in own}
+        for name in own & taught.keys():
+            self._rests_until.pop(name, None)
+            if not taught[name] and self._curriculum.rest:
+                self._rests_until[name] = self.epoch + 1 + self._curriculum.rest
+
+    def state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"epoch": self.epoch, "position": self._position}
+        if self.epoch or self._curriculum is not None:  # else the seed gives the order
+            state["order"] = " ".join(map(str, self.order))
+        if self._curriculum is not None:
+            state |= {"rates": self._rates, "rests_until": self._rests_until}
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._start()
+        if "order" not in state:  # a first epoch, or a checkpoint of an earlier version, which held whole batches only
+            for _ in range((state["epoch"] * len(self) + state["position"]) // self._batch_size):
+                self.take(self._batch_size, set())
+        else:
+            self.order = [int(index) for index in state["order"].split()]
+        self.epoch, self._position = state["epoch"], state["position"]
+        if self._curriculum is not None:
+            self._rates |= state.get("rates", {})
+            self._rests_until = dict(state.get("rests_until", {}))

@@ -27,6 +27,8 @@ LONGEST_RESULT = 2000
 """Characters that are kept of what a tool or a user says: its beginning and its end."""
 _CUT = "\n[...]\n"
 _TURN = "<assistant>\n"
+_RUN = (_TURN, "<user>\n")
+"""How a run begins: with the policy's turn, or with what an environment shows before it."""
 _FORGED = re.compile(r"<\s*/?\s*(?:assistant|user|tool|tool_call)\s*>", re.IGNORECASE)
 _CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 _RESULT = re.compile(r"<tool_response>\n?(.*?)\n?</tool_response>", re.DOTALL)
@@ -129,12 +131,12 @@ def escaped(text: str) -> str:
 
 def last_turn(text: str) -> int:
     """Where the policy's last turn begins in a rendered run; 0 in any other text."""
-    return text.rfind("\n" + _TURN) + 1 if text.startswith(_TURN) else 0
+    return text.rfind("\n" + _TURN) + 1 if text.startswith(_RUN) else 0
 
 
 def split_reply(text: str) -> tuple[str, str]:
     """A rendered run as what comes before the final reply, and the reply; of any other text, all is the reply."""
-    start = last_turn(text) + len(_TURN) if text.startswith(_TURN) else 0
+    start = last_turn(text) + len(_TURN) if text.startswith(_RUN) and _TURN in text else 0
     return text[:start], text[start:]
 
 
@@ -152,11 +154,14 @@ def _text(content: Any) -> str:
     return "".join(part if isinstance(part, str) else str(part.get("text") or "") for part in content)
 
 
+def shortened(content: str) -> str:
+    """What is kept of a long text that the policy did not write."""
+    half = (LONGEST_RESULT - len(_CUT)) // 2
+    return content if len(content) <= LONGEST_RESULT else content[:half] + _CUT + content[-half:]
+
+
 def _outside(role: str, content: str) -> ChatTurn:
-    if len(content) > LONGEST_RESULT:
-        half = (LONGEST_RESULT - len(_CUT)) // 2
-        content = content[:half] + _CUT + content[-half:]
-    return {"role": role, "content": content, "tool_calls": []}
+    return {"role": role, "content": shortened(content), "tool_calls": []}
 
 
 def _call(given: Any) -> ToolCall:

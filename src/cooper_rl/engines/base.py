@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.rollouts import Column, Samples, offsets_of
@@ -42,6 +42,8 @@ class PolicyBatch:
     sampler_logprobs: PerToken  # as the sampler reported them
     reference_logprobs: PerToken | None = None  # under the reference policy; needed for a KL term in the loss
     temperature: float = 1.0
+    trained: Bool[np.ndarray, " N"] | None = None
+    """False at tokens that an environment wrote; they are in no sum and no mean. None: all true."""
 
     def __post_init__(self) -> None:
         tokens = int(self.lengths.sum())
@@ -58,8 +60,13 @@ class PolicyBatch:
 
     @property
     def flat(self) -> dict[str, PerToken]:
-        names = ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs")
+        names = ("advantages", "weights", "old_logprobs", "sampler_logprobs", "reference_logprobs", "trained")
         return {name: values for name in names if (values := getattr(self, name)) is not None}
+
+    @property
+    def count(self) -> int:
+        """The number of tokens in the loss."""
+        return len(self.weights) if self.trained is None else int(self.trained.sum())
 
     def take(self, rows: Sequence[int]) -> Self:
         """Some of the completions. Their weights stay the same."""

@@ -75,8 +75,10 @@ class LearnerConfig(Config):
     warmup_steps: int = Field(default=0, ge=0)
     """Steps of the run, at its start, over which the learning rate rises linearly to its peak. A step counts once,
     however many updates it has (`algorithm.minibatches`, `cooptimization.epochs`)."""
-    schedule: Literal["constant", "cosine"] = "constant"
-    """Learning rate after the warm-up; `cosine` falls to 0 at the end of the run."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Learning rate after the warm-up; `linear` and `cosine` fall to `min_learning_rate` at the end of the run."""
+    min_learning_rate: float = Field(default=0.0, ge=0)
+    """Where `linear` and `cosine` end; at most `learning_rate`."""
     tokens_per_microbatch: int = Field(default=8192, ge=1)
     """Most tokens, padding included, in one forward and backward pass. Affects memory and speed, not the gradient."""
     packing: bool = True
@@ -104,6 +106,12 @@ class LearnerConfig(Config):
     """`auto` takes the first of CUDA, Apple's MPS and the CPU that is available; or a torch device such as `cuda:1`."""
 
     @model_validator(mode="after")
+    def _rates_agree(self) -> Self:
+        if self.min_learning_rate > self.learning_rate:
+            raise ValueError(f"min_learning_rate: {self.min_learning_rate} exceeds learning_rate {self.learning_rate}")
+        return self
+
+    @model_validator(mode="after")
     def _packs_for_its_kernel(self) -> Self:
         if self.attention in ("flash", "flex") and not self.packing:
             raise ValueError(
@@ -114,6 +122,44 @@ class LearnerConfig(Config):
     def for_updates(self, per_step: int) -> Self:
         """The settings of a learner with so many updates `per_step`. A learner counts its warm-up in updates."""
         return self.model_copy(update={"warmup_steps": self.warmup_steps * per_step})
+
+
+class YesNo(Config):
+    """What a causal language model is asked as a reward model; `config.json` has it under `yes_no`. The score is
+    (logit(yes) - logit(no)) / temperature of the token after the question."""
+
+    yes: int = Field(ge=0)
+    """Id of the token that accepts."""
+    no: int = Field(ge=0)
+    """Id of the token that rejects."""
+    ask: str
+    """The question, after the input's three fields."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Makes sigmoid(score) a probability."""
+
+
+class ScorerConfig(LearnerConfig):
+    """A reward model: how it reads its input and how it scores."""
+
+    kind: Literal["head", "yes_no"] | None = None
+    """How it scores: by a `head` with one output, or as a language model that is asked whether the completion agrees
+    with the reference (`yes_no`): logit(yes) - logit(no) of the next token. Null: what the folder was saved as."""
+    words: tuple[str, str] | None = None
+    """For `yes_no`: the words for yes and no, in quotes, each one token after the question. Null: the first spelling of
+    yes and no for which that holds."""
+    ask: str | None = None
+    """For `yes_no`: the question, after question, reference and completion. Null: a default in English. It is part of
+    the user's message if the tokenizer has a chat template."""
+    max_input_tokens: int = Field(default=2048, ge=16)
+    """Maximum length of an input in tokens. Longer inputs lose the middle of the completion, never its end. Use the
+    same limit for training and scoring."""
+
+    @model_validator(mode="after")
+    def _asks_a_language_model(self) -> Self:
+        for name in ("words", "ask"):
+            if getattr(self, name) is not None and self.kind != "yes_no":
+                raise ValueError(f"{name}: is for a language model that is asked; set kind: yes_no")
+        return self
 
 
 class SamplingParams(Config):

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from cooper_rl.engines.base import LabelledBatch, Lengths, Metrics, PairBatch, PerToken, PolicyBatch, WeightSender
 from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu import BFloat16Linear
-from cooper_rl.engines.local.adapter import dropouts, plain_weights
+from cooper_rl.engines.local.adapter import adapter_tensors, dropouts, plain_weights
 from cooper_rl.engines.local.device import resolve_device
 from cooper_rl.engines.local.learner import (
     TorchLearner,
@@ -78,14 +78,20 @@ class ShardedLearner:
     def save(self, directory: Path) -> None:
         """See `Learner`. All processes see the folder's disk; weights are gathered one at a time."""
         self.model.reshard()
-        adapted = self.learner.base_fingerprint is not None  # its weights are those of the adapter alone
-        weights = None if adapted else {name: tensor.cpu() for name, tensor in self.full_weights() if self.rank == 0}
+        weights = (
+            None if self.adapted else {name: tensor.cpu() for name, tensor in self.full_weights() if self.rank == 0}
+        )
         self.learner.save(directory, weights, self.rank, self.ranks)
         dist.barrier()
 
     def load(self, directory: Path) -> None:
         """See `Learner`. Reads checkpoints of any number of processes, and of the in-process learner."""
         self.learner.load(directory)
+
+    @property
+    def adapted(self) -> bool:
+        """Whether the adapter is all that changes."""
+        return self.learner.base_fingerprint is not None
 
     def describe(self) -> str:
         """See `TorchLearner`."""
@@ -97,6 +103,11 @@ class ShardedLearner:
         yield from plain_weights(self.model)
         parameters = {name for name, _ in self.model.named_parameters(remove_duplicate=False)}
         yield from ((name, buffer) for name, buffer in self.model.state_dict().items() if name not in parameters)
+
+    def adapter_weights(self) -> Any:
+        """Names and whole tensors of the adapter alone, for a sampler that has the frozen ones. All processes ask."""
+        self.model.reshard()
+        return adapter_tensors(self.model)
 
     def train(self, mine: Any, columns: Sequence[Column], weightless: Any, loss: Any, count: int) -> Metrics:
         """Accumulate the gradient of this process's share `mine` (rows of `columns`), of `count` rows or tokens.
@@ -151,7 +162,7 @@ class ShardedPolicyLearner(ShardedLearner):
         mine = batch.take(self._rows(batch.token_ids, batch.lengths))
         zeros: Any = dict.fromkeys(batch.flat, np.zeros(1))
         weightless = replace(batch, token_ids=_TWO_TOKENS, lengths=np.array([1]), **zeros)
-        return self.train(mine, [mine.token_ids], weightless, loss, len(mine.weights))
+        return self.train(mine, [mine.token_ids], weightless, loss, mine.count)
 
     def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         rows = self._rows(token_ids, lengths)

@@ -6,12 +6,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import try_to_load_from_cache
+from huggingface_hub import hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, HFValidationError, RepositoryNotFoundError
 from huggingface_hub.utils import validate_repo_id
 
 from cooper_rl.data.hub import ask_the_hub
 from cooper_rl.data.strict_json import parse_json
+from cooper_rl.engines.config import YesNo
 from cooper_rl.errors import InputError
 
 
@@ -90,6 +91,8 @@ def _ask_the_hub(name: str) -> None:
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "spiece.model")
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # the files of a peft folder
+YES_NO = "yes_no"
+"""The key of the record in config.json; beside an adapter, which has no config.json, the record is a file."""
 
 
 def check_model_folder(path: str) -> None:
@@ -100,9 +103,11 @@ def check_model_folder(path: str) -> None:
     check_weights(path)
 
 
-def check_reward_model_folder(path: str) -> None:
+def check_reward_model_folder(path: str, kind: str | None = None) -> None:
     """Raises InputError like `check_model_folder`, and for a folder whose config names another kind of model."""
     check_model_folder(path)
+    if kind == "yes_no" or (kind is None and local_folder(path) and recorded(path)):
+        return
     while base := adapter_base(path):
         path = base
     if (folder := local_folder(path)) is None:
@@ -122,8 +127,32 @@ def check_head(path: str, architecture: str, new_head: bool = False) -> None:
     if not new_head:
         raise InputError(
             f"{path}: a {architecture} has no reward head, and a new one would score at random; train a reward model "
-            "from it with `cooper verifyrm train`, or give the folder of a reward model"
+            "from it with `cooper verifyrm train`, give the folder of a reward model, or ask it (kind: yes_no)"
         )
+
+
+def recorded(path: str) -> YesNo | None:
+    """What the model of this folder or name was asked as a reward model when it was saved; None for any other model.
+    Raises InputError for a record that cannot be read, and as `adapter_base` does.
+    """
+    folder, base = local_folder(path), adapter_base(path)
+    if folder and base and not (folder / f"{YES_NO}.json").is_file():
+        return recorded(base)
+    file = (folder / (f"{YES_NO}.json" if base else "config.json")) if folder else hf_hub_download(path, "config.json")
+    try:
+        values = parse_json(Path(file).read_text(encoding="utf-8"))
+        found = values if base else values.get(YES_NO)
+        return None if found is None else YesNo.model_validate(found)
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{file}: {YES_NO}: cannot be read ({error})") from error
+
+
+def check_merge(source: str, target: Path) -> None:
+    """Raises InputError for a source without adapter and a target in use."""
+    if target.exists():
+        raise InputError(f"{target}: already in use; choose another folder or remove it")
+    if adapter_base(source) is None:
+        raise InputError(f"{source}: holds no adapter; it is a plain model folder already")
 
 
 def adapter_base(path: str) -> str | None:

@@ -1,7 +1,8 @@
 """Accuracy of a policy: avg@k and pass@k with confidence intervals, for any sampler; and intervals of other means."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,13 @@ from cooper_rl.data.problem import Problem
 from cooper_rl.engines.config import SamplingParams, StopReason
 from cooper_rl.engines.progress import part
 from cooper_rl.errors import InputError
+from cooper_rl.rules.extraction import extract_answer
+from cooper_rl.rules.plain_text import plain_text
 
 if TYPE_CHECKING:
     from cooper_rl.data.prompts import PromptEncoder
     from cooper_rl.engines.base import Metrics, Sampler
+    from cooper_rl.environments.rounds import Rounds
     from cooper_rl.rules.verifier import Verifier
 
 Gold = Callable[[Problem, str], bool]
@@ -124,6 +128,26 @@ def pass_at_k(correct: Bool[ndarray, "P n"], k: int) -> Float[ndarray, " P"]:
     return 1 - np.array(misses)
 
 
+def maj_at_k(answers: Sequence[Sequence[Hashable]], correct: Bool[ndarray, "P k"]) -> Float[ndarray, " P"]:
+    """Whether the answer that most of a problem's k completions state is right (Wang et al. 2022, arXiv 2203.11171).
+
+    `answers` has what each completion states, None where it states nothing, which is no vote. Between answers that are
+    stated equally often chance decides, so the result is its expectation. Without any vote it is 0.
+    """
+    found = np.zeros(len(answers))
+    for place, (stated, right) in enumerate(zip(answers, np.asarray(correct, dtype=float), strict=True)):
+        votes = Counter(one for one in stated if one is not None)
+        most = max(votes.values(), default=0)
+        winners = [own for one, own in zip(stated, right, strict=True) if one is not None and votes[one] == most]
+        found[place] = np.mean(winners) if winners else 0.0
+    return found
+
+
+def stated_answer(text: str) -> Hashable:
+    """The final answer of a completion in a form in which equal answers are mostly equal; None if it states none."""
+    return tuple(map(plain_text, extract_answer(text).texts)) or None
+
+
 @dataclass(frozen=True)
 class EvaluationRecord:
     """One completion, and whether it is right."""
@@ -142,6 +166,8 @@ class EvaluationResult:
     """The keys of `pass_at` are the powers of two up to k, and k itself."""
 
     avg_at_k: Estimate
+    maj_at_k: Estimate
+    """Accuracy of the answer that most of the k completions state."""
     pass_at: dict[int, Estimate]
     k: int
     problems: int
@@ -161,11 +187,13 @@ def evaluate(
     seed: int = 0,
     batch_size: int = 32,
     progress: Callable[[int, int], None] | None = None,
+    rounds: "Rounds | None" = None,
 ) -> EvaluationResult:
     """Sample k completions for every problem and label their texts with `is_correct(problem, text)`.
 
     The defaults are the paper's protocol (arXiv 2508.05613). `batch_size` is a number of problems; it changes which
-    completions a seed gives, but not their distribution. `progress(done, total)` counts problems. Raises InputError
+    completions a seed gives, but not their distribution. `progress(done, total)` counts problems. With `rounds` the
+    completions are runs in an environment; one with a verdict from outside is right if that says so. Raises InputError
     without problems.
     """
     if not problems:
@@ -173,15 +201,18 @@ def evaluate(
     records = []
     for start in range(0, len(problems), batch_size):
         batch = problems[start : start + batch_size]
-        prompts = [encode(problem) for problem in batch]
         # Each batch has its own seed, because equal prompts in two batches must not get equal completions.
         own_seed = int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
         with part(f"{start}/{len(problems)} problems"):
-            samples = sampler.sample(prompts, k, params, seed=own_seed)
+            if rounds is None:
+                samples = sampler.sample([encode(problem) for problem in batch], k, params, seed=own_seed)
+            else:
+                samples = rounds.draw(sampler, batch, k, params, own_seed).samples
         for row, answer in enumerate(samples.answers()):
             problem, reason = batch[row // k], "stop" if answer.stopped else "length"
             what = problem.id, problem.question, problem.answer, answer.text, answer.tokens or 0, reason
-            records.append(EvaluationRecord(*what, bool(is_correct(problem, answer.text))))
+            right = is_correct(problem, answer.text) if answer.verdict is None else answer.verdict == "correct"
+            records.append(EvaluationRecord(*what, bool(right)))
         if progress is not None:
             progress(start + len(batch), len(problems))
     return summarise(records, k)
@@ -209,9 +240,12 @@ def _correct(records: Sequence[EvaluationRecord], k: int) -> Bool[ndarray, "P k"
 def summarise(records: Sequence[EvaluationRecord], k: int) -> EvaluationResult:
     """Statistics of labelled completions; `records` has k consecutive ones for each problem."""
     correct = _correct(records, k)
+    stated = [stated_answer(record.completion) for record in records]
+    votes = [stated[start : start + k] for start in range(0, len(stated), k)]
     sizes = sorted({1 << power for power in range(k.bit_length())} | {k})
     return EvaluationResult(
         avg_at_k=Estimate.of(avg_at_k(correct), k),
+        maj_at_k=Estimate.of(maj_at_k(votes, correct)),
         pass_at={size: Estimate.of(pass_at_k(correct, size), k / size) for size in sizes},
         k=k,
         problems=len(correct),
@@ -233,13 +267,15 @@ class HeldOut:
     gold: Gold | None
     name: str = ""
     """Part of the metrics' names, for a set beside the main one."""
+    rounds: "Rounds | None" = None
+    """Draws the completions in an environment."""
 
     def evaluate(
         self, sampler: "Sampler", verifier: "Verifier", seed: int, on_progress: Callable[[int, int], None] | None = None
     ) -> dict[str, EvaluationResult]:
         """Sample k completions per problem; label them with the `rule` and, where the problems have it, with `gold`."""
         what = self.encoder.encode, self.problems, verifier.accepts, self.params, self.k
-        by_rule = evaluate(sampler, *what, seed, self.batch_size, on_progress)
+        by_rule = evaluate(sampler, *what, seed, self.batch_size, on_progress, self.rounds)
         by_gold = {} if self.gold is None else {"gold": relabel(by_rule, self.problems, self.gold)}
         return {"rule": by_rule} | by_gold
 
@@ -253,7 +289,7 @@ class HeldOut:
         results = self.evaluate(sampler, verifier, seed)
         prefix = f"test/{self.name}/" if self.name else "test/"
         metrics = {f"{prefix}{labeller}_avg": result.avg_at_k.mean for labeller, result in results.items()}
-        heard = np.array([verifier.judges(problem) for problem in self.problems])
+        heard = np.array([verifier.judges(one) or verifier.needs_verdicts(one) for one in self.problems])
         if not heard.all():
             del metrics[f"{prefix}rule_avg"]
             for labeller, result in results.items():

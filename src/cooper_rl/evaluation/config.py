@@ -7,16 +7,13 @@ from pydantic import Field
 from cooper_rl.config.base import Config
 from cooper_rl.data.labelled import LabelledCompletion, problem_key, read_labelled
 from cooper_rl.engines import EngineConfig
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.errors import InputError
 
 
-class ScoringConfig(LearnerConfig):
+class ScoringConfig(ScorerConfig):
     """A reward model that only scores."""
-
-    max_input_tokens: int = Field(default=2048, ge=16)
-    """Longer inputs lose the middle of the completion, never its end."""
 
 
 class EvaluationEngine(Config):

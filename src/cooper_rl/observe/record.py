@@ -225,9 +225,12 @@ def _cut_lines(path: Path, step: int) -> int:
 
 
 def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> list[dict[str, Any]]:
-    """For each completion in order, its `pieces`, each token decoded by itself, and their `logprobs` in nats."""
+    """For each completion in order, its `pieces`, each token decoded by itself, and their `logprobs` in nats.
+
+    What an environment wrote stands there as certain: 0.
+    """
     text_of = cache(lambda token: decode([token]))
-    logprobs = np.round(rollouts.logprobs.astype(float), 3).tolist()
+    logprobs = np.round(np.where(rollouts.written, rollouts.logprobs, 0).astype(float), 3).tolist()
     pieces = [text_of(token) for token in rollouts.token_ids.values.tolist()]
     return [
         {"pieces": pieces[start:end], "logprobs": logprobs[start:end]}
@@ -237,10 +240,10 @@ def token_logprobs(rollouts: Rollouts, decode: Callable[[list[int]], str]) -> li
 
 def rollout_metrics(rollouts: Rollouts, step: int) -> dict[str, float]:
     """Counts of the completions; the entropy in nats is minus the mean log-probability, the lag counted in updates."""
-    lengths_B = rollouts.token_ids.lengths
+    lengths_B = rollouts.written_lengths
     completions, tokens = len(lengths_B), int(lengths_B.sum())
     completion_of = np.repeat(np.arange(completions), lengths_B)
-    logprobs_B = np.bincount(completion_of, weights=rollouts.logprobs, minlength=completions)
+    logprobs_B = np.bincount(completion_of, weights=rollouts.logprobs[rollouts.written], minlength=completions)
     return {
         "rollout/lag": step - 1 - float(rollouts.versions.mean()),
         "rollout/tokens": float(tokens),

@@ -28,7 +28,7 @@ from cooper_rl.observe.verdict import HACKED_STATES, NAMES, TRUTHS, Verdict, ver
 REPORT_FILE = "report.html"
 MOST_CONFIG = 40_000
 """Longest `config.yaml` that the page holds whole, in characters."""
-SCRIPTS = ("elements", "chart", "story", "gallery", "rollouts", "sections", "main")
+SCRIPTS = ("elements", "chart", "story", "gallery", "rollouts", "find", "sections", "main")
 """The scripts in the order in which they run."""
 MOST_POINTS = 1000
 """Longest curve. Of a longer run every point is the mean of several neighbouring steps."""
@@ -122,10 +122,22 @@ def write_report(
     run. Raises InputError for a folder without a run.
     """
     directories = [directories] if isinstance(directories, Path) else list(directories)
-    runs = read_runs(directories, labels)
+    page = report_page(report_data(read_runs(directories, labels), colours), title, notes)
+    target = target or directories[0] / REPORT_FILE
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(page, encoding="utf-8", errors="replace")
+    return target
+
+
+def report_data(runs: Sequence[RunRecord], colours: Sequence[str] = ()) -> dict[str, Any]:
+    """Everything that the page shows of the runs, as its scripts read it."""
     described = [_described(run, 1 / len(runs)) for run in runs]
     states = [one["verdict"]["state"] for one in described]
-    data = {
+    folders = {run.directory.resolve().parent for run in runs}
+    several = f"{len(runs)} runs" + (f" of {folders.pop().name}" if len(folders) == 1 else "")
+    return {
+        "title": several if len(runs) > 1 else runs[0].label,
+        "headline": _headline(described),
         "runs": described,
         "colours": [*colours, *(COLOURS[i % len(COLOURS)] for i in range(len(colours), len(runs)))],
         "palette": COLOURS,
@@ -139,25 +151,24 @@ def write_report(
         "differences": config_differences(runs) if len(runs) > 1 else [],
         "opens_at": next((i for i, state in enumerate(states) if state in HACKED_STATES), 0),
     }
-    folders = {run.directory.resolve().parent for run in runs}
-    several = f"{len(runs)} runs" + (f" of {folders.pop().name}" if len(folders) == 1 else "")
-    page = _render(data, title or (several if len(runs) > 1 else runs[0].label), notes)
-    target = target or directories[0] / REPORT_FILE
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page, encoding="utf-8", errors="replace")
-    return target
 
 
-def _render(data: dict[str, Any], title: str, notes: Sequence[str]) -> str:
-    """The page as text. The scripts read `data`; what of it the page says without them is put in here."""
+def report_page(
+    data: Mapping[str, Any], title: str | None = None, notes: Sequence[str] = (), live: bool = False
+) -> str:
+    """The page as text. The scripts read `data`; what of it the page says without them is put in here.
+
+    A `live` page asks the server that it comes from for what is new (`live_page.py`).
+    """
     static = files("cooper_rl.observe") / "page" / "static"
     scripts = [(static / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     loader = PackageLoader("cooper_rl.observe", "page/templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return environment.get_template("report.html.j2").render(
-        title=title,
-        headline=_headline(data["runs"]),
+        title=title or data["title"],
+        headline=data["headline"],
+        live=live,
         notes=notes,
         version=__version__,
         written=time.strftime("%Y-%m-%d %H:%M"),

@@ -21,11 +21,13 @@ STEPS, GROUPS, COMPLETIONS = 20, 8, 64
 LONGEST = 6000
 """Of a text with more characters the beginning and the end are kept."""
 PAGE_BYTES = 3_000_000
-"""Of a run whose sample is larger than its share of this, fewer steps and items are kept."""
+"""Of a run whose sample is larger than its share of this, fewer steps and items are kept; of a run whose rollouts take
+less than half of it on disk, all groups are."""
 SAMPLE_NOTE = (
-    f"This page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the best-scored "
-    f"wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly spread "
-    "steps, half of them those with the best-scored wrong completion. The run's folder has all of them."
+    f"Of a long run this page holds a sample of the completions, at most about {PAGE_BYTES // 1_000_000} MB: the "
+    f"best-scored wrong ones of every step (up to {PER_STEP} of a step), and whole groups of up to {STEPS} evenly "
+    "spread steps, half of them those with the best-scored wrong completion. The run's folder has all of them, and "
+    "`cooper watch --web` shows them."
 )
 ACCEPTED = 0.5
 """A score above this accepts a completion, as in `reward_model/false_accept_rate`."""
@@ -62,7 +64,8 @@ def score_of(completion: Mapping[str, Any]) -> float:
 def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: float = 1.0) -> Sample:
     """Read all the run's rollouts once, and keep what the rules above keep. `share` is the run's part of the page."""
     files, wanted = run.files("rollouts"), set(wanted_steps)
-    shown = set(spread([int(path.stem) for path in files], STEPS)) | wanted
+    everything = sum(path.stat().st_size for path in files) < PAGE_BYTES * share / 2
+    shown = set(spread([int(path.stem) for path in files], len(files) if everything else STEPS)) | wanted
     sample = Sample(recorded_steps=len(files))
     found: list[Row] = []
     for path in files:
@@ -78,8 +81,8 @@ def sample_completions(run: RunRecord, wanted_steps: Iterable[int] = (), share: 
             {"step": step, "digest": digest(str(one.get("text", ""))), **_problem(group), **_kept(one)}
             for group, one in _best_texts(wrong)
         ]
-        for group in _chosen_groups(groups) if step in shown else ():
-            completions = [_kept(one) for one in group["completions"][:COMPLETIONS]]
+        for group in (groups if everything else _chosen_groups(groups)) if step in shown else ():
+            completions = [_kept(one) for one in group["completions"][: None if everything else COMPLETIONS]]
             shown_group = {**_problem(group), "of": len(group["completions"]), "completions": completions}
             sample.steps.setdefault(step, []).append(shown_group)
         for completions in (group["completions"] for group in groups if path in files[-WINDOW:]):

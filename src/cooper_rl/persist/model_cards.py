@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cooper_rl.config.explanation import default_text
 from cooper_rl.config.strict_yaml import parse_yaml
-from cooper_rl.engines.model_folder import ADAPTER_CONFIG
+from cooper_rl.engines.model_folder import ADAPTER_CONFIG, recorded
 
 if TYPE_CHECKING:
     from cooper_rl.run_config import RunConfig
@@ -28,12 +28,14 @@ def write_model_cards(config: "RunConfig", step: int, chat: bool, folder: Path) 
     _write(folder / "policy", "policy_card.md.j2", config.policy.model, facts, task="text-generation")
     if config.learning_model is not None and (folder / "reward_model").is_dir():
         base = config.reward_models[config.learning_model].model
-        _write(folder / "reward_model", "reward_model_card.md.j2", base, facts, task="text-classification")
+        facts["yes_no"] = recorded(str(folder / "reward_model"))
+        task = "text-generation" if facts["yes_no"] else "text-classification"
+        _write(folder / "reward_model", "reward_model_card.md.j2", base, facts, task)
 
 
 def write_model_card(folder: Path, name: str, result: dict[str, Any], fewest_rows: int) -> None:
     """The card of VerifyRM `name` from the result of `train_verifyrm`. Calibration needs `fewest_rows` held out."""
-    card = _rendered("model_card.md.j2", name=name, fewest_rows=fewest_rows, **result)
+    card = _rendered("model_card.md.j2", name=name, yes_no=recorded(str(folder)), fewest_rows=fewest_rows, **result)
     (folder / NAME).write_text(card, encoding="utf-8")
 
 

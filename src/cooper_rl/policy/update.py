@@ -74,20 +74,21 @@ def update_policy(
     if rewards.sizes != tuple(rollouts.group_sizes.tolist()):
         raise ValueError(f"rewards have groups of sizes {rewards.sizes}, but rollouts have {rollouts.group_sizes}")
     every, lengths_B = np.arange(len(rollouts.token_ids)), rollouts.token_ids.lengths
+    written_T = torch.from_numpy(rollouts.written)
     kl, in_loss = config.kl, config.kl is not None and config.kl.acts_on("loss")
     metrics: Metrics = {}
     logprobs = after_kl = completions = None
     if reference is not None:  # on all rows: the metric covers those without advantage too
         logprobs = _logprobs(learner, reference, rollouts, every, config, sampling)
-        metrics["policy/reference_kl"] = logprobs.kl("k3").mean().item()
+        metrics["policy/reference_kl"] = logprobs.kl("k3")[written_T].mean().item()
     rewards = rewards.like(rewards.flat.double())
     if kl is not None and kl.acts_on("reward"):
         if logprobs is None:
             raise ValueError("a KL term in the reward needs the reference policy")
-        estimates = logprobs.kl(kl.kind, kl.clamp).split(lengths_B.tolist())
+        estimates = logprobs.kl(kl.kind, kl.clamp).where(written_T, 0.0).split(lengths_B.tolist())
         penalties_B = torch.stack([kl.coefficient * row.sum() for row in estimates])
         rewards = after_kl = rewards.like(rewards.flat - penalties_B)
-    rewards = _zero_where_not_finite(rewards)
+    rewards = finite_rewards(rewards)
     if after_kl is not None:
         metrics["reward/after_kl_mean"] = rewards.flat.mean().item()
         metrics["reward/after_kl_std"] = rewards.flat.std(unbiased=False).item()
@@ -96,7 +97,8 @@ def update_policy(
     if isinstance(config.advantages, ReadsCompletions):
         logprobs = logprobs or _logprobs(learner, None, rollouts, every, config, sampling)
         mean_logprobs = _means(logprobs.old.astype(np.float64), rollouts)
-        completions = Completions(rewards.like(torch.from_numpy(lengths_B.copy())), rewards.like(mean_logprobs))
+        lengths = torch.from_numpy(rollouts.written_lengths)
+        completions = Completions(rewards.like(lengths), rewards.like(mean_logprobs))
     found = advantages(rewards, config.advantages, usable_P, completions)
     if config.max_advantage_z is not None:
         found, share = load_added("designs", "max_advantage_z")(found, usable_P, config.max_advantage_z)
@@ -158,7 +160,7 @@ def _logprobs(
     return StepLogprobs(sampling.temperature, old, None if reference is None else of(reference, adapter=False))
 
 
-def _zero_where_not_finite(rewards: Ragged) -> Ragged:
+def finite_rewards(rewards: Ragged) -> Ragged:
     """The rewards, with zeros for every group that has a non-finite reward, so that it has no spread to learn from.
 
     A diverged reward model thus costs its groups but does not end the run.
@@ -168,8 +170,8 @@ def _zero_where_not_finite(rewards: Ragged) -> Ragged:
 
 
 def _means(values_T: Float[np.ndarray, " T"], rollouts: Rollouts) -> Float[Tensor, " B"]:
-    """The mean over each completion's tokens; 0 for one without tokens."""
-    rows = torch.from_numpy(values_T).split(rollouts.token_ids.lengths.tolist())
+    """The mean over the tokens of each completion that the policy wrote; 0 for one without tokens."""
+    rows = torch.from_numpy(values_T[rollouts.written]).split(rollouts.written_lengths.tolist())
     return torch.stack([row.mean() if len(row) else row.sum() for row in rows])
 
 
@@ -191,17 +193,19 @@ def _batch(
     config: AlgorithmConfig,
 ) -> PolicyBatch:
     """The batch of the kept rows among `rows`. Weights are normalised over the counted rows among `rows`."""
-    lengths_B = rollouts.token_ids.lengths
-    weights_R = token_weights(lengths_B[rows], config.aggregation, counted=counted_B[rows], kept=kept_B[rows])
-    kept = rows[kept_B[rows]]
-    lengths, tokens = lengths_B[kept], rollouts.token_ids.places(kept)
+    written_R, kept_R = rollouts.written_lengths[rows], kept_B[rows]
+    weights_R = token_weights(written_R, config.aggregation, counted=counted_B[rows], kept=kept_R)
+    kept = rows[kept_R]
+    lengths, tokens = rollouts.token_ids.lengths[kept], rollouts.token_ids.places(kept)
+    weights, trained = np.repeat(weights_R[kept_R], lengths), rollouts.trained
     return PolicyBatch(
         token_ids=rollouts.sequences(kept),
         lengths=lengths,
         advantages=advantages_T[tokens],
-        weights=np.repeat(weights_R[kept_B[rows]], lengths),
+        weights=weights if trained is None else weights * trained[tokens],
         old_logprobs=logprobs.old[tokens],
         sampler_logprobs=rollouts.logprobs[tokens],
         reference_logprobs=None if logprobs.reference is None else logprobs.reference[tokens],
         temperature=logprobs.temperature,
+        trained=None if trained is None else trained[tokens],
     )

@@ -4,11 +4,13 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.data.text import normalise
 from cooper_rl.data.transcript import last_turn
+from cooper_rl.engines.config import ScorerConfig
+from cooper_rl.engines.yes_no import chat_around, yes_no_of
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -28,18 +30,31 @@ class RewardModelInput:
     Special tokens spelled out inside a text count as ordinary characters. The format's own tags lose their angle
     brackets inside a text; otherwise a completion could supply its own reference answer. The tokenizer must be a
     "fast" one, because its offsets show where to cut.
+
+    A language model that is asked (`kind: yes_no`) reads the question `ask` after the fields and, if the tokenizer has
+    a chat template, all of it as the user's message, up to the reply.
     """
 
-    def __init__(self, tokenizer: Any, max_tokens: int) -> None:
+    def __init__(self, tokenizer: Any, max_tokens: int, ask: str | None = None) -> None:
         if not getattr(tokenizer, "is_fast", False):
             raise InputError(f"{type(tokenizer).__name__}: the reward model needs a fast tokenizer (tokenizer.json)")
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
+        self._ask = ask
+        around = [] if ask is None else chat_around(tokenizer)
+        self._chat: list[list[int]] = [tokenizer.encode(part, add_special_tokens=False) for part in around]
+        self._how = {"split_special_tokens": True, "add_special_tokens": not self._chat}
         self._marker_ids: list[int] = tokenizer(_MARKER, add_special_tokens=False)["input_ids"]
 
+    @classmethod
+    def of(cls, config: ScorerConfig, tokenizer: Any) -> Self:
+        """The input of the reward model with these settings. Raises InputError as `yes_no_of` does."""
+        asked = yes_no_of(config, tokenizer)
+        return cls(tokenizer, config.max_input_tokens, asked and asked.ask)
+
     def text(self, question: str, answer: str, completion: str) -> str:
-        """The input as text, before it is cut to `max_tokens`."""
-        return _before(question, answer) + _field(normalise(completion)) + "</completion>"
+        """The input as text, before it is cut to `max_tokens`; of a chat, the user's message."""
+        return _before(question, answer) + _field(normalise(completion)) + "</completion>" + (self._ask or "")
 
     def encode(self, question: str, answer: str, completion: str) -> list[int]:
         """Token ids, at most `max_tokens`.
@@ -56,22 +71,26 @@ class RewardModelInput:
         for start in range(0, len(rows), _AT_ONCE):
             some = rows[start : start + _AT_ONCE]
             texts = [self.text(*row) for row in some]
-            encoded = self._tokenizer(
-                texts, split_special_tokens=True, return_attention_mask=False, return_token_type_ids=False
-            )
+            encoded = self._tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, **self._how)
             for row, text, token_ids in zip(some, texts, encoded["input_ids"], strict=True):
-                found.append(token_ids if len(token_ids) <= self._max_tokens else self._cut(row, text, token_ids))
+                if self._ask is not None and not self._chat and token_ids[-1] == self._tokenizer.eos_token_id:
+                    token_ids.pop()  # some tokenizers end a text with it, and nothing would be left to answer
+                whole = self._around(token_ids)
+                found.append(whole if len(whole) <= self._max_tokens else self._cut(row, text, token_ids))
         return found
+
+    def _around(self, token_ids: list[int]) -> list[int]:
+        return self._chat[0] + token_ids + self._chat[1] if self._chat else token_ids
 
     def _cut(self, row: tuple[str, str, str], text: str, token_ids: list[int]) -> list[int]:
         question, answer, completion = row
         start, completion = len(_before(question, answer)), _field(normalise(completion))
         end, reply = start + len(completion), start + last_turn(completion)
-        offsets = self._tokenizer(text, split_special_tokens=True, return_offsets_mapping=True)["offset_mapping"]
+        offsets = self._tokenizer(text, return_offsets_mapping=True, **self._how)["offset_mapping"]
         # A token that straddles the completion's border counts as outside.
         inside = [i for i, (left, right) in enumerate(offsets) if start <= left < right <= end]
         first, last = (inside[0], inside[-1] + 1) if inside else (0, 0)
-        taken = len(token_ids) - (last - first)
+        taken = len(self._around(token_ids)) - (last - first)
         room = self._max_tokens - taken - len(self._marker_ids)
         if room < _FEWEST_COMPLETION_TOKENS:
             raise InputError(
@@ -81,7 +100,7 @@ class RewardModelInput:
         last_words = sum(offsets[i][0] >= reply for i in inside) if reply > start else 0
         tail = max(room - room // 2, last_words if last_words <= room else 0)
         head = room - tail
-        return token_ids[: first + head] + self._marker_ids + token_ids[last - tail :]
+        return self._around(token_ids[: first + head] + self._marker_ids + token_ids[last - tail :])
 
 
 @dataclass(frozen=True)

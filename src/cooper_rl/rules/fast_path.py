@@ -12,10 +12,18 @@ from typing import Literal, NoReturn
 from cooper_rl.rules.extraction import extract_answer, is_retracted, reference_text
 from cooper_rl.rules.kinds.choice import choice_verdict, reference_choice
 from cooper_rl.rules.kinds.exact import exact_verdict
-from cooper_rl.rules.number import CHANGES_NUMBER, first_number, number_value, number_verdict, plain_number, same_number
-from cooper_rl.rules.plain_text import MONTH, bare_text
+from cooper_rl.rules.number import (
+    CHANGES_NUMBER,
+    as_decimal,
+    first_number,
+    number_value,
+    number_verdict,
+    plain_number,
+    same_number,
+)
+from cooper_rl.rules.plain_text import MONTH, bare_text, with_iso_dates
 from cooper_rl.rules.rule import Verdict
-from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of
+from cooper_rl.rules.units import are_measures, measures, same_quantity, same_unit, unit_of, without_unit
 
 TextPolicy = Literal["exact", "refuse"]
 """What to do with references of the kind `exact`: compare them as text, or refuse them."""
@@ -94,7 +102,51 @@ def _is_formula(text: str) -> bool:
     return bool(_OPERATOR.search(text)) or all(w.islower() and re.search(rf"\d{w}\b", symbols) for w in words)
 
 
+MATH_SEGMENT = re.compile(r"\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
+_CURRENCY = re.compile(r"\$\d[\d,.]*\s+[A-Za-z]")  # "$12 or $13" is not a formula
+_LONG_WORD = re.compile(r"(?<!\\)\b[A-Za-z]{3,}")
+_LISTED = re.compile(r"\d[^\d]*?(?:\b(?:or|and)\b|,\s|;)[^\d]*?[-$]?\d")
+_INFINITY = re.compile(r"(?<!\\)\binfinity\b", re.IGNORECASE)
+_BOUND = re.compile(
+    r"\b(?:at (?:least|most)|(?:more|less|fewer|greater|larger|smaller) than|up to|not)\s+\$?-?[\d.]", re.IGNORECASE
+)
+_SIGNED_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?")
+
+
+def in_box(text: str) -> str:
+    return rf"\boxed{{{text}}}"
+
+
+def formula(text: str, numeric: bool) -> str | None:
+    """What Math-Verify should read of one candidate answer; None if it cannot be read without guessing."""
+    number = plain_number(text)
+    if number is not None:
+        return in_box(as_decimal(number))
+    text = without_unit(_INFINITY.sub(r"\\infty", text))
+    segments = MATH_SEGMENT.findall(text)
+    if segments and not any(_CURRENCY.match(segment) for segment in segments):
+        return f"The answer is: {text}"
+    if "\\" in text:
+        return in_box(text)
+    text = text.replace("$", "")
+    if re.search(r"\d\s+\d", text) or re.match(r"(?:minus|negative)\b", text, re.IGNORECASE):
+        return None  # "1 1/2" is not a product, "minus 12" is not 12
+    if not _LONG_WORD.search(text):
+        return in_box(text)
+    if not re.search(r"\d", text):
+        return None if numeric or reference_kind(text) != "maths" else in_box(text)
+    if _LISTED.search(text):
+        return in_box(", ".join(_SIGNED_NUMBER.findall(text)))
+    if CHANGES_NUMBER.search(text) and not re.search(r"percent|pct", text):
+        return None  # "12 thousand" is not 12
+    if _BOUND.search(text) or with_iso_dates(text) != text:
+        return None  # "at least 5" is not 5, and neither is "May 5"
+    return f"The answer is: {text}"
+
+
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)\}")
+_BRIEF = 400
+"""Characters of an answer that is searched here; longer ones are left to a process that can be killed."""
 _PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
 _BASE = re.compile(r"(?<=\d)_\{?(\d+)\}?\Z")
@@ -183,6 +235,8 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         # `1,22` answers the reference 1.22. In a reference, `1,22` is two numbers, 1 and 22.
         if same or (_DECIMAL_COMMA.fullmatch(text) and expected == text.replace(",", ".")):
             return "correct" if same_unit(reference, text) else "wrong"
+        if len(text) <= _BRIEF and formula(text, numeric=True) is None:
+            return "unparsed"
     verdict = symbolic(reference, text, "answer")
     return "wrong" if verdict == "correct" and not same_unit(reference, text) else verdict
 

@@ -1,9 +1,12 @@
 """Worker processes that answer questions of mathematics: the main process's handle on one, and the process itself.
 
-`python -m cooper_rl.rules.worker MEMORY_MIB CPU_SECONDS` reads questions as JSON lines and forks for each, so that it
-meets the same memory, caches and random state whatever was asked before. The fork is killed by a timer of its own CPU
-time, which sympy's C loops cannot ignore and which does not see what else the machine does. Where there is no fork
-(Windows), the process answers itself, and only the parent's wall time limits it.
+`python -m cooper_rl.rules.worker MEMORY_MIB CPU_SECONDS` reads questions as JSON lines and passes them to a fork, which
+answers one after the other: a parser that has read a few formulas reads the next ones several times as fast. Every
+question meets the same random state and sympy's caches empty. What remains of earlier questions is what the parser has
+learned and memory, and neither may decide a verdict: an answer that a fork with a past does not give quickly, or dies
+of, is asked again of a new fork with all of its time, and so is one nested so deeply that the stack could matter. A
+fork is killed by a timer of its own CPU time, which sympy's C loops cannot ignore and which does not see what else the
+machine does. Where there is no fork (Windows), the process answers itself, and only the parent's wall time limits it.
 """
 
 import gc
@@ -11,18 +14,19 @@ import json
 import logging
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args
 
+from cooper_rl.rules.extraction import extract_answer, reference_text
 from cooper_rl.rules.rule import Verdict
 
 logger = logging.getLogger(__name__)
@@ -129,10 +133,14 @@ def _kill(process: subprocess.Popen[str]) -> None:
 # What follows runs in the process itself.
 _MIB = 2**20
 _STATUS = Path("/proc/self/status")
-_VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-_FIRST = 100
-"""A fork that exits with this code plus i gives verdict number i. Failing programs use lower codes."""
-_EXHAUSTED = 120
+_QUESTIONS_A_FORK = 1000
+"""So that what a fork has learned does not grow for ever."""
+_SHARE_OF_TIME = 0.2
+"""Of the CPU time that an answer may take, what it may take in a fork with a past."""
+_DEEP = 20
+"""Levels of brackets, bars, or signs in a row, of an answer. The parser's stack overflows at over twice as many."""
+_LEVELS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_SIGNS = re.compile(rf"(?:[-+^]\s*){{{_DEEP}}}")
 
 _WARM_UP = [
     ("2x+2", r"\boxed{2(x+1)}"),
@@ -151,55 +159,124 @@ _WARM_UP = [
 
 def main(memory_mib: int, cpu_seconds: float) -> None:
     """Serve questions until standard input ends."""
-    import sympy.core.random  # noqa: PLC0415 - the main process needs none of this
-
-    from cooper_rl.rules.symbolic import maths_verdict  # noqa: PLC0415
+    from cooper_rl.rules.symbolic import maths_verdict  # noqa: PLC0415 - the main process needs none of this
 
     logging.disable(logging.CRITICAL)
     _limit("RLIMIT_AS", memory_mib * _MIB)
     _limit("RLIMIT_CORE", 0)
     for answer, completion in _WARM_UP:
         maths_verdict(answer, completion)
-    random.seed(0)
-    sympy.core.random.seed(0)  # sympy tests some properties at random points and in random order
     gc.collect()
     gc.freeze()  # a collection in a fork would copy all of this
     _reply({"ready": True})
+    fork: _Fork | None = None
     for line in sys.stdin:
-        ask = partial(maths_verdict, **json.loads(line))
-        if hasattr(os, "fork"):
-            _reply(_asked_in_a_fork(ask, memory_mib, cpu_seconds))
-        else:
-            start = time.process_time()
-            _reply({"verdict": ask(), "outcome": "answered", "cpu_s": time.process_time() - start})
+        question = json.loads(line)
+        if not hasattr(os, "fork"):
+            _reply(_answered(question))
+            continue
+        spent = 0.0
+        if fork is not None and fork.answered < _QUESTIONS_A_FORK and not _is_deep(**question):
+            reply = fork.ask(question, cpu_seconds * _SHARE_OF_TIME)
+            if reply["outcome"] in ("answered", "lost"):
+                _reply(reply)
+                fork = fork if reply["outcome"] == "answered" else None
+                continue
+            spent = reply["cpu_s"]
+        elif fork is not None:
+            fork.close()
+        fork = _Fork(memory_mib)
+        reply = fork.ask(question, cpu_seconds)
+        fork = fork if reply["outcome"] == "answered" else None
+        _reply({**reply, "cpu_s": reply["cpu_s"] + spent})
 
 
-def _asked_in_a_fork(ask: Callable[[], Verdict], memory_mib: int, cpu_seconds: float) -> dict[str, Any]:
-    """The reply to a question; see `Checked`. `outcome` is `lost` if something outside killed the fork."""
-    pid = os.fork()
-    if pid == 0:
-        _answer_and_exit(ask, memory_mib, cpu_seconds)
-    _, status, usage = os.wait4(pid, 0)
-    code, cpu_s = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
-    if _FIRST <= code < _FIRST + len(_VERDICTS):
-        return {"verdict": _VERDICTS[code - _FIRST], "outcome": "answered", "cpu_s": cpu_s}
-    ends = {-signal.SIGKILL: "lost", -signal.SIGTERM: "lost", -signal.SIGPROF: "killed"}
-    return {"verdict": "timeout", "outcome": ends.get(code, "crashed"), "cpu_s": cpu_s}
+def _is_deep(answer: str, completion: str, expressions: bool) -> bool:
+    """Whether reading it may overflow the stack, where it matters how much of a formula the parser knows already."""
+    texts = (reference_text(answer), *extract_answer(completion, factorials="!" in answer).texts)
+    return any(
+        text.count("|") > _DEEP
+        or _SIGNS.search(text)
+        or max(accumulate(_LEVELS.get(letter, 0) for letter in text), default=0) > _DEEP
+        for text in texts
+    )
 
 
-def _answer_and_exit(ask: Callable[[], Verdict], memory_mib: int, cpu_seconds: float) -> NoReturn:
+class _Fork:
+    """A fork of this process that answers questions."""
+
+    def __init__(self, memory_mib: int) -> None:
+        asked, to_fork = os.pipe()
+        from_fork, told = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(to_fork)
+            _answer_and_exit(asked, told, memory_mib)
+        os.close(asked)
+        os.close(told)
+        self._questions, self._replies = os.fdopen(to_fork, "w"), os.fdopen(from_fork)
+        self._cpu_s = 0.0
+        self.answered = 0
+
+    def ask(self, question: dict[str, Any], cpu_seconds: float) -> dict[str, Any]:
+        """The reply; see `Checked`. It is the last one unless its outcome is `answered`: the fork is gone. `outcome` is
+        `lost` if something outside killed it."""
+        with suppress(BrokenPipeError):
+            self._questions.write(json.dumps([cpu_seconds, question]) + "\n")
+            self._questions.flush()
+        if (line := self._replies.readline()).endswith("\n"):
+            reply = json.loads(line)
+            self._cpu_s += reply["cpu_s"]
+            self.answered += 1
+            return reply
+        status, usage = self.close()
+        cpu_s = max(usage.ru_utime + usage.ru_stime - self._cpu_s, 0.0)
+        ends = {-signal.SIGKILL: "lost", -signal.SIGTERM: "lost", -signal.SIGPROF: "killed"}
+        return {"verdict": "timeout", "outcome": ends.get(os.waitstatus_to_exitcode(status), "crashed"), "cpu_s": cpu_s}
+
+    def close(self) -> tuple[int, Any]:
+        """Let the fork end. Returns its status and what it used."""
+        with suppress(BrokenPipeError):
+            self._questions.close()
+        self._replies.close()
+        return os.wait4(self._pid, 0)[1:]
+
+
+def _answer_and_exit(asked: int, told: int, memory_mib: int) -> NoReturn:
+    """Answer until `asked` ends. Exits without a reply if memory ran short."""
     code = 1
     try:
         nowhere = os.open(os.devnull, os.O_RDWR)
         os.dup2(nowhere, 0)
         os.dup2(nowhere, 1)  # if the process dies, its parent must not wait for this fork
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-        code = _FIRST + _VERDICTS.index(ask())
-        if _near_memory_limit(memory_mib):  # Math-Verify swallows MemoryError and calls the answer wrong
-            code = _EXHAUSTED
+        with os.fdopen(asked) as questions:
+            for line in questions:
+                cpu_seconds, question = json.loads(line)
+                signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+                reply = _answered(question)
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                if _near_memory_limit(memory_mib):  # Math-Verify swallows MemoryError and calls the answer wrong
+                    break
+                os.write(told, (json.dumps(reply) + "\n").encode())
+            else:
+                code = 0
     finally:
         os._exit(code)
+
+
+def _answered(question: dict[str, Any]) -> dict[str, Any]:
+    import sympy.core.cache  # noqa: PLC0415
+    import sympy.core.random  # noqa: PLC0415
+
+    from cooper_rl.rules.symbolic import maths_verdict  # noqa: PLC0415
+
+    start = time.process_time()
+    sympy.core.cache.clear_cache()
+    random.seed(0)
+    sympy.core.random.seed(0)  # sympy tests some properties at random points and in random order
+    verdict = maths_verdict(**question)
+    return {"verdict": verdict, "outcome": "answered", "cpu_s": time.process_time() - start}
 
 
 def _near_memory_limit(memory_mib: int) -> bool:

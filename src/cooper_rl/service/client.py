@@ -5,13 +5,14 @@ import math
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type
 
 from cooper_rl.clients.chat import retry_after_s, retry_wait
+from cooper_rl.data.problem import Problem
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.rollouts import AnswerGroup
 from cooper_rl.stage2.pairs import Pair
@@ -59,12 +60,17 @@ class Call:
     query: dict[str, str] | None = None
 
 
+def _sent(problem: Problem) -> dict[str, Any]:
+    """What a reward reads of a problem; prompts are the trainer's own."""
+    return {name: getattr(problem, name) for name in ("id", "question", "answer", "solution", "metadata", "rule")}
+
+
 def score_call(
     groups: Sequence[AnswerGroup], step: int | None, train: bool, run: str | None, partial: bool, commit: str | None
 ) -> Call:
     completions = [[answer.record() for answer in one.answers] for one in groups]
     given = [
-        {"id": one.id, "problem": asdict(one.problem), "completions": answers, "partial": partial}
+        {"id": one.id, "problem": _sent(one.problem), "completions": answers, "partial": partial}
         for one, answers in zip(groups, completions, strict=True)
     ]
     body = {"run": run, "step": step, "phase": "train" if train else "eval", "groups": given}

@@ -48,7 +48,7 @@ class ServerConfig(Config):
     folder: str = "served"
     """Folder for checkpoints and journals. A server started with the same folder continues where the last one ended."""
     planned_steps: int | None = Field(default=None, ge=1)
-    """Steps of the whole training run, which `schedule: cosine` of the reward model needs."""
+    """Steps of the whole training run, which a falling `schedule` of the reward model needs."""
     commit: str | None = None
     """When to train on answers sent without a step: `count:1024` (answers) or `idle:5s` (seconds after the last
     answer). Null waits for a commit. `?commit=…` in a request's URL takes precedence."""
@@ -90,9 +90,10 @@ class ServeConfig(CooperRewardConfig):
 
     @model_validator(mode="after")
     def _length_is_known(self) -> Self:
-        cosine = [name for name, model in self.used_models.items() if model.learns and model.schedule == "cosine"]
-        if cosine and self.planned_steps is None:
-            raise ValueError(f"reward_models.{cosine[0]}.schedule: cosine ends with the run; set serve.planned_steps")
+        falls = [(n, one.schedule) for n, one in self.used_models.items() if one.learns and one.schedule != "constant"]
+        if falls and self.planned_steps is None:
+            name, schedule = falls[0]
+            raise ValueError(f"reward_models.{name}.schedule: {schedule} ends with the run; set serve.planned_steps")
         return self
 
     @property

@@ -81,7 +81,7 @@ class CooperReward:
     ) -> Self:
         """Load the reward models that `config` (a `CooperRewardConfig` or a whole `RunConfig`) names.
 
-        `total_steps` is the length of the run. A cosine schedule needs it, and a `RunConfig` knows it already. `inputs`
+        `total_steps` is the length of the run, which a falling schedule needs and a `RunConfig` knows already. `inputs`
         is the result of `read_reward_inputs(config)`, which is called if they are missing. Raises InputError for
         invalid settings, files or models.
         """
@@ -89,11 +89,12 @@ class CooperReward:
         steps = total_steps if total_steps is not None else config.planned_steps
         models: dict[str, RewardModel] = {}
         for name, settings in config.used_models.items():
-            if steps is None and settings.learns and settings.schedule == "cosine":
-                raise InputError(f"reward_models.{name}.schedule: cosine needs the length of the run; give total_steps")
+            if steps is None and settings.learns and settings.schedule != "constant":
+                why = f"{settings.schedule} needs the length of the run; give total_steps"
+                raise InputError(f"reward_models.{name}.schedule: {why}")
             epochs = config.cooptimization.epochs
             learner = config.engine.reward_model(settings.for_updates(epochs), (steps or 0) * epochs, settings.learns)
-            encoder = RewardModelInput(load_tokenizer(settings.model), settings.max_input_tokens)
+            encoder = RewardModelInput.of(settings, load_tokenizer(settings.model))
             models[name] = RewardModel(learner, encoder)
         return cls(config, inputs, models, gold)
 
@@ -212,8 +213,8 @@ class CooperReward:
         limit = self.config.cooptimization.before_policy
         return limit is not None and self.learning is not None and scored.metrics.get(FALSE_ACCEPTS, 0.0) > limit
 
-    def update_and_rescore(self, step: int) -> tuple[Updated, Scored]:
-        """`update`, then the step's answers scored with the model as it is now, which is what pays.
+    def update_and_rescore(self, step: int, groups: Sequence[AnswerGroup] | None = None) -> tuple[Updated, Scored]:
+        """`update`, then the step's answers, or those of `groups`, scored with the model as it is now, which pays.
 
         Verdicts and gold labels stay, and every group of the step is scored again, in the order of the `score` calls.
         State across steps moves once, by the scores that pay. The metrics that a model's weights can change are there,
@@ -224,7 +225,7 @@ class CooperReward:
             metrics, pairs = self._train(opened, None)
             paid = replace(opened, calls=[self._pay(call.context.afresh(), step) for call in opened.calls])
             updated = self._finished(paid, metrics, pairs)
-            found = paid.scored(paid.answered)
+            found = paid.scored(paid.answered if groups is None else groups)
         of_models = {name: value for name, value in found.metrics.items() if not name.startswith(OF_ANSWERS)}
         metrics = {f"{name}_after": value for name, value in of_models.items()}
         return updated, replace(found, version=updated.version, metrics=metrics)

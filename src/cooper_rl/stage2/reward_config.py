@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from cooper_rl.config.base import Config, Kinds, Places, mapping_of, merge
 from cooper_rl.data.labelled import LabelledCompletion, read_labelled
 from cooper_rl.engines import EngineConfig
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import ScorerConfig
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.model_folder import check_reward_model_folder
 from cooper_rl.errors import InputError
@@ -74,7 +74,7 @@ OWN_REWARD: dict[str, str] = {"rule": "rule", "static": "reward_model", "cooper"
 kind `cooper` stands for `earned`."""
 
 
-class RewardModelConfig(LearnerConfig):
+class RewardModelConfig(ScorerConfig):
     """A reward model, frozen or learning."""
 
     learns: bool = False
@@ -82,8 +82,6 @@ class RewardModelConfig(LearnerConfig):
     decides."""
     learning_rate: float = Field(default=1e-5, ge=0)
     """Peak learning rate of stage 2."""
-    max_input_tokens: int = Field(default=2048, ge=16)
-    """Maximum length of an input in tokens. Longer inputs lose the middle of the completion, never its end."""
 
 
 class CooperRewardConfig(Config):
@@ -220,7 +218,9 @@ def _rewards_of(own_reward: str | None, hybrid: Any, extra: Sequence[Any], place
 def _with_learning(kind: str, rewards: Sequence[Any], models: dict[str, Any]) -> dict[str, Any]:
     """The models with `learns` as the kind implies, where they do not say it themselves."""
     parts = [mapping_of(part) for part in rewards] if kind in ("cooper", "hybrid") else []
-    learning = {str(part.get("model", MAIN)) for part in parts if part.get("kind") in ("reward_model", "earned", "hybrid")}
+    learning = {
+        str(part.get("model", MAIN)) for part in parts if part.get("kind") in ("reward_model", "earned", "hybrid")
+    }
     found: dict[str, Any] = {}
     for name, model in models.items():
         if isinstance(model, dict):
@@ -343,5 +343,5 @@ def read_reward_inputs(config: CooperRewardConfig) -> RewardInputs:
     replay = config.cooptimization.replay.labelled if learns else None
     replayed = read_labelled(replay) if replay else []
     for model in config.used_models.values():
-        check_reward_model_folder(model.model)
+        check_reward_model_folder(model.model, model.kind)
     return RewardInputs(verifier, assistant, replayed)

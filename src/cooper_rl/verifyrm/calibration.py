@@ -1,5 +1,6 @@
 """Temperature scaling (Guo et al. 2017, arXiv 1706.04599, section 4.2), stored in the reward model's own head."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from cooper_rl.data.strict_json import parse_json
 from cooper_rl.engines.local.models import load_reward_model
+from cooper_rl.engines.model_folder import YES_NO, recorded
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.reward_model import expected_calibration_error
 
@@ -98,6 +101,12 @@ def scale_logits(model: PreTrainedModel, factor: float) -> None:
 
 def calibrate_folder(folder: Path, temperature: float) -> None:
     """Divide the logits of a saved reward model by `temperature`, in place. Raises InputError like `scale_logits`."""
+    if asked := recorded(str(folder)):  # the weights are those of a language model, so its record has the temperature
+        file = folder / "config.json"
+        scaled = asked.model_copy(update={"temperature": asked.temperature * temperature})
+        values = parse_json(file.read_text(encoding="utf-8")) | {YES_NO: scaled.model_dump()}
+        file.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        return
     model = load_reward_model(str(folder))
     scale_logits(model, 1 / temperature)
     model.save_pretrained(folder)

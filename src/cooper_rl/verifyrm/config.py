@@ -10,7 +10,7 @@ from cooper_rl.clients.chat import ChatConfig
 from cooper_rl.config.base import Config
 from cooper_rl.config_checking import check_settings, read_settings
 from cooper_rl.data.config import ProblemsConfig
-from cooper_rl.engines.config import Autocast, LearnerConfig, SamplingParams
+from cooper_rl.engines.config import Autocast, SamplingParams, ScorerConfig
 from cooper_rl.evaluation.attacks import RobustnessKind
 from cooper_rl.rules.kinds.maths import MathsRule
 from cooper_rl.rules.rule import RULES, RuleConfig
@@ -145,23 +145,22 @@ def read_judge(path: Path) -> JudgeConfig:
     return check_settings(JudgeFile, read_settings(path)).judge
 
 
-class VerifyRMConfig(LearnerConfig):
+class VerifyRMConfig(ScorerConfig):
     """A reward model trained on labelled completions with binary cross-entropy."""
 
     model: str
-    """The base: a causal language model, which gets a new head, or a reward model to train further."""
+    """The base: a causal language model, which gets a new head (none with `kind: yes_no`), or a reward model to train
+    further."""
     learning_rate: float = Field(default=2e-5, ge=0)
     """Peak learning rate."""
     warmup_steps: int = Field(default=10, ge=0)
     """Updates of linear warm-up."""
-    schedule: Literal["constant", "cosine"] = "cosine"
-    """Learning rate after the warm-up; `cosine` falls to 0 at the last update."""
+    schedule: Literal["constant", "linear", "cosine"] = "cosine"
+    """Learning rate after the warm-up; `linear` and `cosine` fall to `min_learning_rate` at the last update."""
     epochs: float = Field(default=3.0, gt=0)
     """Passes over the training rows."""
     batch_size: int = Field(default=64, ge=1)
     """Rows per update."""
-    max_input_tokens: int = Field(default=2048, ge=16)
-    """Longer inputs lose the middle of the completion, never its end. Use the same limit when scoring."""
     max_rows: int | None = Field(default=None, ge=2)
     """Use at most this many rows, drawn at random."""
     held_out: float = Field(default=0.1, gt=0, lt=1)

@@ -13,8 +13,6 @@ from cooper_rl.data.text import fenced
 
 JudgeVerdict = Literal["yes", "no", "unreadable"]
 
-YES = ("yes", "Yes", " yes", " Yes", "YES")
-NO = ("no", "No", " no", " No", "NO")
 LEAST_MASS = 0.05
 """Least probability that yes and no must have together. Below it the model did not mean to answer."""
 

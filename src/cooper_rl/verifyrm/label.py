@@ -18,14 +18,13 @@ from cooper_rl.data.readers import Row
 from cooper_rl.engines.config import SamplingParams
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.engines.yes_no import NO, YES
 from cooper_rl.errors import InputError
 from cooper_rl.persist.durable import Journal, check_table_path, journal_path, write_table
 from cooper_rl.rules.kinds.maths import MathsRule, rule_settings
 from cooper_rl.rules.rule import RuleConfig, Verdict
 from cooper_rl.verifyrm.config import ChatJudgeConfig, JudgeConfig, LocalJudgeConfig
 from cooper_rl.verifyrm.judgement import (
-    NO,
-    YES,
     Judgement,
     JudgeVerdict,
     from_probabilities,

@@ -116,7 +116,7 @@ def train_verifyrm(
     )
     learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
     freeze_layers(learner.model, config.frozen_layers)
-    encoder = RewardModelInput(learner.tokenizer, config.max_input_tokens)
+    encoder = RewardModelInput.of(config, learner.tokenizer)
     honest, robustness = encode_rows(encoder, train_rows), encode_rows(encoder, extra)
     class_weights([row.label for row in honest])  # robustness rows do not make up for a missing class
     train, held_out = honest + robustness, encode_rows(encoder, held_out_rows)

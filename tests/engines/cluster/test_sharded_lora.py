@@ -10,12 +10,13 @@ from sharded import CONFIG, pair_batch, policy_batch, train
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, LlamaForSequenceClassification
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
-from cooper_rl.engines.config import LearnerConfig, LoraConfig
+from cooper_rl.engines.config import LearnerConfig, LoraConfig, SamplingParams
 from cooper_rl.engines.local import LocalEngine
 from cooper_rl.engines.local.adapter import own
 from cooper_rl.engines.local.models import merge_folder
 from cooper_rl.errors import InputError
 from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.rollouts import Column
 from rank_processes import on_ranks, together, two_ranks
 from tiny_llama import tiny_config
 
@@ -79,6 +80,26 @@ def test_the_reference_has_the_policys_own_shards(folder):
     whole = sum(p.numel() for p in LocalEngine().policy(adapted(folder), 1).model.parameters())
     assert sum(held) == whole
     assert max(held) < 0.55 * whole
+
+
+@together
+def test_the_native_sampler_follows_the_adapter_alone(folder):
+    """After each update it draws with the policy's own distribution, and its frozen weights stay where they are."""
+    policy, sampler = two_ranks().policy(adapted(folder), 10), two_ranks().sampler(adapted(folder), 0)
+    prompts, n = [[5, 6, 7], [9, 4]], 4
+    for update in range(3):
+        train(policy, 1)
+        sampler.sync_weights(policy)
+        samples = sampler.sample(prompts, n, SamplingParams(max_tokens=40), seed=update)
+        rows = Column.of([[*prompts[i // n], *row.tolist()] for i, row in enumerate(samples.token_ids)])
+        own = policy.logprobs(rows, samples.token_ids.lengths)
+        np.testing.assert_allclose(samples.logprobs, own, rtol=0, atol=1e-5)
+    base = policy.logprobs(rows, samples.token_ids.lengths, adapter=False)
+    assert np.abs(own - base).max() > 1e-3
+    key = policy.key
+    sent = on_ranks(lambda rank: sum(tensor.numel() for _, tensor in rank.parts[key].adapter_weights()))
+    adapter = sum(p.numel() for p in LocalEngine().policy(adapted(folder), 1).model.parameters() if p.requires_grad)
+    assert sent == [adapter, adapter]
 
 
 @together

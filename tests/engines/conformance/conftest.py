@@ -96,7 +96,7 @@ def vllm_sampler(folder: Path) -> Sampler:
     from cooper_rl.engines.vllm.sampler import build_sampler
 
     engine, config = _vllm_engine(folder)
-    return build_sampler(str(folder), config, "gloo", start=lambda *_: engine)
+    return build_sampler(LearnerConfig(model=str(folder)), config, "gloo", start=lambda *_: engine)
 
 
 ENGINES = [
@@ -104,7 +104,7 @@ ENGINES = [
         name="local",
         policy=TorchPolicyLearner.from_config,
         reward_model=TorchRewardModelLearner.from_config,
-        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
+        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder)), autocast="off"),
     ),
     Engine(
         name="cluster",
@@ -117,7 +117,7 @@ ENGINES = [
         name="local-lora",
         policy=with_lora(TorchPolicyLearner.from_config, load_here),
         reward_model=with_lora(TorchRewardModelLearner.from_config, load_here),
-        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder))),
+        sampler=lambda folder: NativeSampler(load_tokenizer(str(folder)), autocast="off"),
         adapted=True,
     ),
     Engine(
@@ -174,11 +174,10 @@ def sampling_engine(request) -> Engine:
 
 @pytest.fixture(scope="session")
 def adapters(tmp_path_factory, whole_models) -> Path:
-    """`policy`, `other_policy` and `reward_model` as adapters, written by peft; both policies adapt the same base."""
+    """The whole models as adapters, written by peft; both policies adapt the same base."""
     folder = tmp_path_factory.mktemp("adapters")
-    for seed, (name, base) in enumerate(
-        {"policy": "policy", "other_policy": "policy", "reward_model": "reward_model"}.items()
-    ):
+    bases = {"policy": "policy", "other_policy": "policy", "reward_model": "reward_model", "judge": "judge"}
+    for seed, (name, base) in enumerate(bases.items()):
         load = AutoModelForSequenceClassification if "reward" in name else AutoModelForCausalLM
         settings = PeftConfig(
             r=LORA["rank"],
@@ -198,7 +197,9 @@ def adapters(tmp_path_factory, whole_models) -> Path:
 
 @pytest.fixture(scope="session")
 def whole_models(tmp_path_factory) -> Path:
-    """`policy`, `other_policy` and `reward_model`: random Llamas with a tokenizer of one token a character."""
+    """`policy`, `other_policy`, `reward_model` and `judge`, a language model that scores by its logits of y and n:
+    random Llamas with a tokenizer of one token a character.
+    """
     folder = tmp_path_factory.mktemp("conformance")
     characters = Tokenizer(models.WordLevel({c: i for i, c in enumerate(VOCABULARY)}, unk_token="<unk>"))
     characters.pre_tokenizer = pre_tokenizers.Split(Regex("."), behavior="isolated")
@@ -212,9 +213,14 @@ def whole_models(tmp_path_factory) -> Path:
         "policy": LlamaForCausalLM,
         "other_policy": LlamaForCausalLM,
         "reward_model": LlamaForSequenceClassification,
+        "judge": LlamaForCausalLM,
     }
+    asked = {"yes": VOCABULARY.index("y"), "no": VOCABULARY.index("n"), "ask": "?", "temperature": 2.0}
     for seed, (name, kind) in enumerate(kinds.items()):
         torch.manual_seed(seed)
-        kind(config).save_pretrained(folder / name)
+        model = kind(config)
+        if name == "judge":
+            model.config.yes_no = asked
+        model.save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)
     return folder

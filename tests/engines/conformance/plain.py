@@ -1,5 +1,6 @@
 """What the suite compares engines with: plain transformers (and peft) in float64, one row at a time."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from cooper_rl.engines.base import Learner
 from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.model_folder import recorded
 
+ON: dict[str, Any] = {
+    "device": os.environ.get("COOPER_TEST_DEVICE", "cpu"),
+    "autocast": "off",
+    "attention": "sdpa",  # the other kernels have tests of their own
+}
+"""Where learners compute, and how: as exactly as the device can. See the part `conformance` of `make gpu-check`."""
 VOCABULARY = ["<eos>", "<unk>", *"abcdefghijklmnopqrstuvwxyz0123456789 .,?+-*/=<>_"]
 
 Weights = dict[str, Tensor]
@@ -23,6 +31,11 @@ def causal(folder: Path) -> Any:
 
 def classifier(folder: Path) -> Any:
     return _load(AutoModelForSequenceClassification, folder)
+
+
+def scorer(folder: Path) -> Any:
+    """A classifier, or the language model of a folder that was saved as one that is asked."""
+    return causal(folder) if recorded(str(folder)) else classifier(folder)
 
 
 def _load(kind: Any, folder: Path) -> Any:
@@ -45,7 +58,11 @@ def logprobs(model: nn.Module, row: np.ndarray, completion: int, temperature: fl
 
 
 def logits(model: nn.Module, rows: list[list[int]]) -> Tensor:
-    return torch.cat([model(torch.tensor([row])).logits[:, 0] for row in rows])
+    """Of a language model, yes minus no of the token after each row."""
+    found = [model(torch.tensor([row])).logits[0] for row in rows]
+    if (asked := getattr(model.config, "yes_no", None)) is None:
+        return torch.cat(found)
+    return torch.stack([(row[-1, asked["yes"]] - row[-1, asked["no"]]) / asked["temperature"] for row in found])
 
 
 def gradient(model: nn.Module, loss: Tensor) -> Weights:
@@ -63,7 +80,7 @@ def weights(learner: Learner, folder: Path) -> Weights:
 
 def revealing(folder: Path, **changes) -> LearnerConfig:
     """Settings with which AdamW's first step is g / (|g| + 1) for a gradient g, without clipping."""
-    settings = {"learning_rate": 1.0, "eps": 1.0, "weight_decay": 0.0, "max_grad_norm": 1e9, "device": "cpu"}
+    settings = {"learning_rate": 1.0, "eps": 1.0, "weight_decay": 0.0, "max_grad_norm": 1e9, **ON}
     return LearnerConfig.model_validate({"model": str(folder), **settings, **changes})
 
 

@@ -19,7 +19,7 @@ TOKENS = int(LENGTHS.sum())
 
 
 def config(folder, **changes) -> LearnerConfig:
-    settings = {"model": str(folder / "policy"), "device": "cpu", "learning_rate": 1e-2}
+    settings = {"model": str(folder / "policy"), "learning_rate": 1e-2, **plain.ON}
     return LearnerConfig.model_validate({**settings, **changes})
 
 

@@ -25,7 +25,7 @@ def engine(sampling_engine):
 
 @pytest.fixture
 def policy(engine, folders):
-    settings = {"model": str(folders / "policy"), "device": "cpu", "learning_rate": 1e-2}
+    settings = {"model": str(folders / "policy"), "learning_rate": 1e-2, **plain.ON}
     return engine.policy(LearnerConfig.model_validate(settings), 10, True)
 
 
@@ -144,7 +144,7 @@ def test_weights_are_the_learners_at_sync_weights(engine, folders, policy):
         sampler.sample(PROMPTS, 1, greedy, seed=0)
     sampler.sync_weights(policy)
     before = draw(sampler, PROMPTS, 1, greedy, seed=0)
-    other = engine.policy(LearnerConfig(model=str(folders / "other_policy"), device="cpu"), 1, False)
+    other = engine.policy(LearnerConfig(model=str(folders / "other_policy"), **plain.ON), 1, False)
     sampler.sync_weights(other)
     assert draw(sampler, PROMPTS, 1, greedy, seed=0) != before
 

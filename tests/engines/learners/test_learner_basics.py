@@ -9,9 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cooper_rl.engines.config import LearnerConfig
 from cooper_rl.engines.cpu.linear import has_onednn
 from cooper_rl.engines.local.device import available_cores, resolve_device, set_threads
-from cooper_rl.engines.local.learner import learning_rate_factor, token_logprobs
+from cooper_rl.engines.local.learner import TorchPolicyLearner, learning_rate_factor, token_logprobs
 from cooper_rl.engines.local.packing import length_mask, pad_tokens, token_budget_batches
 from cooper_rl.errors import InputError
 
@@ -49,10 +50,26 @@ def test_padding_is_on_the_right():
         (8, "cosine", 0.5),
         (12, "cosine", 0.0),
         (13, "cosine", 0.0),
+        (2, "linear", 0.75),
+        (4, "linear", 1.0),
+        (6, "linear", 0.75),
+        (13, "linear", 0.0),
     ],
 )
 def test_learning_rate_with_four_warmup_steps_of_twelve(step, schedule, factor):
     assert learning_rate_factor(step, 4, 12, schedule) == pytest.approx(factor, abs=1e-12)
+
+
+@pytest.mark.parametrize(("schedule", "rates"), [("linear", [8.0, 6.5, 5.0]), ("constant", [8.0, 8.0, 8.0])])
+def test_a_falling_rate_ends_at_its_least(make_policy, schedule, rates):
+    rate = {"learning_rate": 8.0, "min_learning_rate": 2.0, "warmup_steps": 2, "schedule": schedule}
+    config = LearnerConfig.model_validate({"model": "tiny", "device": "cpu", **rate})
+    learner, found = TorchPolicyLearner(make_policy(), config, 6), []
+    for learner.steps in (0, 2, 3, 4, 6):
+        found.append(learner.learning_rate)
+    assert found == [4.0, *rates, 2.0 if schedule == "linear" else 8.0]
+    learner.set_learning_rate(4.0)
+    assert learner.learning_rate == (2.0 if schedule == "linear" else 4.0)
 
 
 def test_the_first_step_learns_without_warmup():

@@ -12,7 +12,7 @@ pytest.importorskip("vllm", reason="vLLM is not installed; make test-vllm")
 
 from test_vllm_push import DRAWN, PROMPTS, check_twenty_pushes, gap, tied_qwen2
 
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, LoraConfig
 from cooper_rl.engines.ray.vllm_engines import prompt_shares
 from cooper_rl.engines.vllm.engines import CompletionRequest
 from rank_processes import on_ranks, two_ranks_and_vllm
@@ -33,12 +33,13 @@ def sampler(folder):
     return two_ranks_and_vllm().sampler(LearnerConfig(model=str(folder)), 0)
 
 
-def disturb(learner, seed: int, by: float = 0.02) -> None:
-    """Change the weights of every process's shard."""
+def disturb(learner, seed: int, by: float = 0.02, only: str = "") -> None:
+    """Change the weights of every process's shard, those with `only` in their name."""
 
     @torch.no_grad()
     def change(rank, key):
-        for i, parameter in enumerate(rank.parts[key].learner.model.parameters()):
+        named = rank.parts[key].learner.model.named_parameters()
+        for i, parameter in enumerate(p for name, p in named if only in name):
             local = parameter.to_local()
             local.add_(by * torch.randn(local.shape, generator=torch.Generator().manual_seed(seed * 1000 + i)))
 
@@ -55,6 +56,23 @@ def pids() -> list[int]:
 
 def test_after_each_of_twenty_pushes_sampler_and_learner_agree(sampler, learner):
     check_twenty_pushes(sampler, learner, lambda push: disturb(learner, push))
+
+
+def test_the_adapter_of_a_sharded_policy_is_sent_alone(folder):
+    """The policy's processes gather it together; each engine applies it beside the weights that it started with."""
+    config = LearnerConfig(model=str(folder), device="cpu", lora=LoraConfig(rank=3, alpha=6))
+    learner, sampler = two_ranks_and_vllm().policy(config, 10), two_ranks_and_vllm().sampler(config, 0)
+    for push in range(3):
+        disturb(learner, push, 0.05, only=".lora_")
+        sampler.sync_weights(learner)
+        assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=push), learner) < 1e-4
+    engines = two_ranks_and_vllm().session.engines
+    assert engines is not None
+    assert engines.adapter_rank == 8
+    before = engines.restarts
+    os.kill(pids()[1], signal.SIGKILL)
+    assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
+    assert engines.restarts == before + 1
 
 
 def test_an_engine_that_is_killed_is_replaced_and_draws_the_same(sampler, learner):

@@ -13,7 +13,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCau
 
 from cooper_lab.arithmetic.tokenizer import build_tokenizer
 from cooper_rl import InputError
-from cooper_rl.engines.config import LearnerConfig, SamplingParams
+from cooper_rl.engines.config import LearnerConfig, LoraConfig, SamplingParams
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.engines import OfflineEngine
@@ -68,7 +68,7 @@ def learner(folder):
 
 @pytest.fixture
 def sampler(engine, folder):
-    return build_sampler(str(folder), CONFIG, "gloo", start=lambda *_: engine)
+    return build_sampler(LearnerConfig(model=str(folder)), CONFIG, "gloo", start=lambda *_: engine)
 
 
 @torch.no_grad()
@@ -79,9 +79,13 @@ def disturb(model, by: float, generator=None) -> None:
 
 def gap(samples: Samples, learner, prompts: list[list[int]] = PROMPTS) -> float:
     """Largest distance in nats between sampler and learner."""
+    own = learner.logprobs(rows_of(samples, prompts), samples.token_ids.lengths)
+    return float(np.abs(samples.logprobs - own).max())
+
+
+def rows_of(samples: Samples, prompts: list[list[int]] = PROMPTS) -> Column:
     n = len(samples) // len(prompts)
-    rows = [[*prompts[i // n], *row.tolist()] for i, row in enumerate(samples.token_ids)]
-    return float(np.abs(samples.logprobs - learner.logprobs(Column.of(rows), samples.token_ids.lengths)).max())
+    return Column.of([[*prompts[i // n], *row.tolist()] for i, row in enumerate(samples.token_ids)])
 
 
 def check_twenty_pushes(sampler, learner, change) -> None:
@@ -140,7 +144,7 @@ def test_sleep_is_refused_where_vllm_cannot(folder):
 def test_a_sleeping_engine_gives_its_memory_back_and_draws_with_the_next_weights(folder):
     learner = TorchPolicyLearner.from_config(LearnerConfig(model=str(folder)), 10)
     config = VllmConfig(enforce_eager=True, kv_cache_gib=0.5, gpu_memory_utilization=0.2, sleep=True)
-    sampler = build_sampler(str(folder), config, "ipc")
+    sampler = build_sampler(LearnerConfig(model=str(folder)), config, "ipc")
     for push in range(3):
         disturb(learner.model, 0.02)
         sampler.sync_weights(learner)
@@ -199,20 +203,92 @@ def test_an_engine_that_has_lost_its_weights_gets_them_again_before_anything_is_
     drawn = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
     other = TorchPolicyLearner.from_config(learner.config, 10)
     disturb(other.model, 0.1)
-    build_sampler(learner.config.model, CONFIG, "gloo", start=lambda *_: engine).sync_weights(other)  # another run's
+    build_sampler(learner.config, CONFIG, "gloo", start=lambda *_: engine).sync_weights(other)  # another run's
     again = sampler.sample(PROMPTS, 4, DRAWN, seed=0)
     assert sampler.take_metrics()["engine/reconnections"] == 1
     np.testing.assert_array_equal(again.token_ids.values, drawn.token_ids.values)
     assert gap(again, learner) < 1e-4
 
 
-def test_a_low_rank_adapter_is_sent_as_part_of_the_weights(sampler, learner):
-    peft = pytest.importorskip("peft", reason="peft is not installed")
-    config = peft.LoraConfig(r=4, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM")
-    peft.inject_adapter_in_model(config, learner.model)
-    disturb(learner.model, 0.03)
-    sampler.sync_weights(learner)
-    assert gap(sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
+@pytest.fixture
+def adapted(folder):
+    """Learners with an adapter of a rank, beside the same frozen weights."""
+    pytest.importorskip("peft", reason="peft is not installed")
+
+    def make(rank: int = 4, **settings) -> TorchPolicyLearner:
+        lora = LoraConfig(rank=rank, alpha=6, **settings)
+        return TorchPolicyLearner.from_config(LearnerConfig(model=str(folder), device="cpu", lora=lora), 10)
+
+    return make
+
+
+@torch.no_grad()
+def disturb_adapter(model, by: float, generator=None) -> None:
+    for name, parameter in model.named_parameters():
+        if ".lora_" in name:
+            parameter.add_(by * torch.randn(parameter.shape, generator=generator))
+
+
+@pytest.fixture(scope="module")
+def applying(folder):
+    """An engine that holds the frozen weights and applies adapters."""
+    pytest.importorskip("peft", reason="peft is not installed")
+    return OfflineEngine(str(folder), CONFIG, adapter_rank=8)
+
+
+@pytest.fixture
+def adapter_sampler(applying, folder):
+    return build_sampler(LearnerConfig(model=str(folder)), CONFIG, "gloo", start=lambda *_: applying)
+
+
+@pytest.mark.parametrize("settings", [{}, {"rslora": True, "target_modules": ("q_proj", "down_proj")}])
+def test_an_adapter_alone_draws_what_the_merged_weights_draw(adapter_sampler, sampler, adapted, settings):
+    learner = adapted(**settings)
+    for push in range(3):
+        disturb_adapter(learner.model, 0.1)
+        alone, merged = (
+            (one.sync_weights(learner), one.sample(PROMPTS, 8, DRAWN, seed=push))[1]
+            for one in (adapter_sampler, sampler)
+        )
+        np.testing.assert_array_equal(alone.token_ids.values, merged.token_ids.values)
+        np.testing.assert_allclose(alone.logprobs, merged.logprobs, rtol=0, atol=2e-5)
+        assert gap(alone, learner) < 1e-4
+        base = learner.logprobs(rows_of(alone), alone.token_ids.lengths, adapter=False)
+        assert np.abs(alone.logprobs - base).max() > 0.1  # the adapter is large enough to be seen
+
+
+def test_after_each_of_twenty_adapters_sampler_and_learner_agree(adapter_sampler, adapted):
+    learner, generator = adapted(), torch.Generator().manual_seed(1)
+    check_twenty_pushes(adapter_sampler, learner, lambda push: disturb_adapter(learner.model, 0.03, generator))
+
+
+def test_an_adapter_that_the_engine_cannot_take_is_told_and_the_next_one_mends_it(adapter_sampler, adapted, applying):
+    with pytest.raises(WeightPushError, match=r"not handed over.*max_lora_rank"):
+        adapter_sampler.sync_weights(adapted(rank=9))
+    assert applying.weight_versions()[0].startswith(UNFINISHED)
+    learner = adapted()
+    disturb_adapter(learner.model, 0.1)
+    adapter_sampler.sync_weights(learner)
+    assert gap(adapter_sampler.sample(PROMPTS, 4, DRAWN, seed=0), learner) < 1e-4
+
+
+def test_which_engines_apply_an_adapter(folder):
+    def rank(config=CONFIG, **lora) -> int:
+        return config.adapter_rank(LearnerConfig(model=str(folder), lora=LoraConfig(**lora)))
+
+    assert (rank(rank=1), rank(rank=9), rank(rank=32), rank(rank=513)) == (1, 16, 32, 0)
+    assert CONFIG.adapter_rank(LearnerConfig(model=str(folder))) == 0
+    assert rank(VllmConfig(adapter_alone=False)) == rank(VllmConfig(url="http://localhost:8000")) == 0
+    with pytest.raises(InputError, match="adapter_alone: vLLM applies no adapter of rank 513"):
+        rank(VllmConfig(adapter_alone=True), rank=513)
+
+
+def test_models_that_vllm_applies_no_adapter_to_get_whole_weights(tmp_path):
+    models = pytest.importorskip("vllm.model_executor.models")
+    gptj = models.registry.ModelRegistry.models["GPTJForCausalLM"].load_model_cls()
+    assert not models.interfaces.supports_lora(gptj)
+    (tmp_path / "config.json").write_text('{"model_type": "gptj", "architectures": ["GPTJForCausalLM"]}')
+    assert VllmConfig().adapter_rank(LearnerConfig(model=str(tmp_path), lora=LoraConfig())) == 0
 
 
 def test_weights_that_have_diverged_are_told(sampler, learner):

@@ -54,7 +54,9 @@ def learner(folder):
 
 @pytest.fixture
 def sampler(server, folder):
-    return build_sampler(str(folder), VllmConfig(url=server.url, timeout_s=400, max_num_seqs=8), "gloo")
+    return build_sampler(
+        LearnerConfig(model=str(folder)), VllmConfig(url=server.url, timeout_s=400, max_num_seqs=8), "gloo"
+    )
 
 
 def gap(samples, learner, temperature=1.0) -> float:
@@ -181,9 +183,9 @@ def test_what_is_wrong_with_a_server_is_told_with_the_remedy(answering, folder, 
     if "/server_info" in answers:
         answers = {"/v1/models": MODELS, "/version": {"version": "0.32.0"}} | answers
     with pytest.raises(InputError, match=told):
-        build_sampler(str(folder), VllmConfig(url=answering(answers)), "gloo")
+        build_sampler(LearnerConfig(model=str(folder)), VllmConfig(url=answering(answers)), "gloo")
 
 
 def test_an_address_without_a_server_is_told(folder):
     with pytest.raises(InputError, match=r"no vLLM server answers at http://127\.0\.0\.1:9"):
-        build_sampler(str(folder), VllmConfig(url="http://127.0.0.1:9"), "gloo")
+        build_sampler(LearnerConfig(model=str(folder)), VllmConfig(url="http://127.0.0.1:9"), "gloo")

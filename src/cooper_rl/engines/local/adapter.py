@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 from transformers import BitsAndBytesConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from cooper_rl.engines.config import LoraConfig
 from cooper_rl.engines.local.device import resolve_device
-from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS
+from cooper_rl.engines.model_folder import ADAPTER_CONFIG, ADAPTER_WEIGHTS, YES_NO
 from cooper_rl.errors import InputError
 
 HEADS = ("score", "classifier")  # the names that transformers gives to the head of a sequence classifier
@@ -143,19 +144,32 @@ def head_modules(model: PreTrainedModel) -> list[str]:
     return [name for name in HEADS if isinstance(getattr(model, name, None), nn.Module)]
 
 
-def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: bool) -> None:
-    """Write the adapter, a head trained with it, and the fingerprint `base`, as peft's folder; one process `writes`."""
-    trained = {name: whole(value).cpu() for name, value in _trained(model).items()}
-    if not writes:
-        return
+def adapter_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """The adapter alone, by the model's own names, each tensor whole. All processes ask."""
+    for name, parameter in model.named_parameters():
+        if ".lora_" in name:
+            yield name, whole(parameter.detach())
+
+
+def adapter_files(model: PreTrainedModel) -> dict[str, bytes]:
+    """The adapter and a head trained with it as the files of peft's folder. All processes ask."""
+    trained = {name: whole(value).cpu().contiguous() for name, value in _trained(model).items()}
     adapters: Any = model.peft_config
     config = adapters[ADAPTER].to_dict() | {"inference_mode": True}
-    directory.mkdir(parents=True, exist_ok=True)
-    save_file(trained, directory / ADAPTER_WEIGHTS, metadata={"format": "pt"})
     listed = {key: sorted(value) if isinstance(value, set) else value for key, value in config.items()}
     text = json.dumps(listed, indent=2, sort_keys=True, default=str)
-    (directory / ADAPTER_CONFIG).write_text(text, encoding="utf-8")
-    (directory / _BASE).write_text(base, encoding="utf-8")
+    files = {ADAPTER_WEIGHTS: to_bytes(trained, metadata={"format": "pt"}), ADAPTER_CONFIG: text.encode()}
+    asked = getattr(model.config, YES_NO, None)
+    return files if asked is None else files | {f"{YES_NO}.json": json.dumps(asked).encode()}
+
+
+def save_adapter(directory: Path, model: PreTrainedModel, base: str, writes: bool) -> None:
+    """Write `adapter_files` and the fingerprint `base` to a folder; one process `writes`."""
+    files = adapter_files(model)
+    if writes:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, content in (files | {_BASE: base.encode()}).items():
+            (directory / name).write_bytes(content)
 
 
 @torch.no_grad()

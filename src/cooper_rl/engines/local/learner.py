@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -24,7 +25,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cooper_rl.engines.base import LabelledBatch, Lengths, Metrics, PairBatch, PerToken, PolicyBatch
-from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.config import LearnerConfig, YesNo
 from cooper_rl.engines.cpu import drop_decoder, use_fast_linear
 from cooper_rl.engines.local import adapter, packing
 from cooper_rl.engines.local.adapter import adapter_off
@@ -33,7 +34,7 @@ from cooper_rl.engines.local.device import keep_freed_memory, resolve_device
 from cooper_rl.engines.local.models import load_to_train
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
 from cooper_rl.engines.local.packing import length_mask, pad_tokens
-from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS
+from cooper_rl.engines.model_folder import ADAPTER_WEIGHTS, YES_NO, recorded
 from cooper_rl.engines.progress import BrokenOff, tell
 from cooper_rl.errors import InputError, MissingExtraError
 from cooper_rl.losses.policy import PolicyLossInputs, PolicyLossOutputs, PolicyObjective, policy_loss
@@ -96,7 +97,7 @@ class TorchLearner:
         self._plain_head = self._has_plain_head()
         self.settle(config, self.device)
         if self.bfloat16 and self.device.type == "cuda":
-            halve_frozen(self.model)
+            halve_frozen(self.model, keep=self.model.get_output_embeddings() if self.scores else None)
 
     def settle(self, config: LearnerConfig, device: torch.device) -> None:
         """Choose for this device what `config` leaves open. Raises InputError for attention that cannot run here."""
@@ -126,6 +127,11 @@ class TorchLearner:
         """Whether the logits are just a linear head applied to the last hidden states."""
         raise NotImplementedError
 
+    def _has_plain_output(self) -> bool:
+        # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
+        head: Any = self.model.get_output_embeddings()
+        return isinstance(head, nn.Linear) and self._agrees(head, range(min(4, head.weight.shape[0])), slice(None))
+
     @torch.no_grad()
     def _agrees(self, head: Any, tokens: Sequence[int], at: slice | int) -> bool:
         """Whether this head gives the model's logits, found in a trial: that is safer than a list of models."""
@@ -140,7 +146,13 @@ class TorchLearner:
     @property
     def learning_rate(self) -> float:
         c = self.config
-        return c.learning_rate * learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
+        factor = learning_rate_factor(self.steps, c.warmup_steps, self.total_steps, c.schedule)
+        least = min(c.min_learning_rate, c.learning_rate) if self.steps >= c.warmup_steps else 0.0
+        return least + (c.learning_rate - least) * factor
+
+    def set_learning_rate(self, peak: float) -> None:
+        """Go on with another peak learning rate, in the same schedule."""
+        self.config = self.config.model_copy(update={"learning_rate": peak})
 
     def optim_step(self) -> Metrics:
         """As in `Learner`. The update is also skipped if a loss since the last call was not finite."""
@@ -318,9 +330,7 @@ class TorchPolicyLearner(TorchLearner):
         return f"{super().describe()}, log-probabilities {'by Liger' if self.config.fused_logprobs else chunk}"
 
     def _has_plain_head(self) -> bool:
-        # Some models scale or cap their logits (Gemma 2, Granite, Cohere).
-        head: Any = self.model.get_output_embeddings()
-        return isinstance(head, nn.Linear) and self._agrees(head, range(min(4, head.weight.shape[0])), slice(None))
+        return self._has_plain_output()
 
     def forward_backward(self, batch: PolicyBatch, loss: PolicyObjective) -> Metrics:
         """Accumulate the gradient. Metrics are `loss` and the loss's own metrics as means over completion tokens."""
@@ -333,9 +343,10 @@ class TorchPolicyLearner(TorchLearner):
                 return flat.new_zeros(mask.shape).masked_scatter(mask, values.to(flat))
 
             numbers = {name: padded(torch.from_numpy(values)) for name, values in part.flat.items()}
-            return policy_loss(PolicyLossInputs(padded(flat), mask=mask, **numbers), loss.loss, loss.kl)
+            trained = numbers.pop("trained", mask) != 0
+            return policy_loss(PolicyLossInputs(padded(flat), mask=mask & trained, **numbers), loss.loss, loss.kl)
 
-        return self._backward([batch.token_ids], loss_of, len(batch.advantages))
+        return self._backward([batch.token_ids], loss_of, batch.count)
 
     def logprobs(self, token_ids: Column, lengths: Lengths, temperature: float = 1.0, adapter: bool = True) -> PerToken:
         """As in `PolicyLearner`, in the model's precision, at least float32."""
@@ -440,7 +451,8 @@ def gather_logprobs(logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], te
 
 
 class TorchRewardModelLearner(TorchLearner):
-    """A sequence-classification model with one label that implements `RewardModelLearner`.
+    """A sequence-classification model with one label that implements `RewardModelLearner`; or a causal language model
+    with `yes_no` in its config, whose logit is (logit(yes) - logit(no)) / temperature.
 
     The logit is read at the last token of each row. (Plain transformers code reads it at the last token that is not
     padding, which often is also end-of-sequence.) The score of a causal model does not depend on the batch.
@@ -448,8 +460,22 @@ class TorchRewardModelLearner(TorchLearner):
 
     scores = True
 
+    @cached_property
+    def _yes_no(self) -> YesNo | None:
+        asked = getattr(self.model.config, YES_NO, None)
+        return None if asked is None else YesNo.model_validate(asked)
+
+    def load(self, directory: Path) -> None:
+        """As in `TorchLearner`. Raises InputError too for a checkpoint of the other `kind` of reward model."""
+        if (directory / "config.json").is_file() and bool(recorded(str(directory))) != bool(self._yes_no):
+            kind = "head" if self._yes_no else "yes_no"
+            raise InputError(f"{directory}: was trained with kind: {kind}; resume it with that setting")
+        super().load(directory)
+
     def _has_plain_head(self) -> bool:
         config = self.model.config
+        if self._yes_no:
+            return self._has_plain_output()
         if config.num_labels != 1:
             raise ValueError(f"a reward model has one output, but this model has {config.num_labels}")
         tokens = [token for token in range(5) if token != config.pad_token_id]
@@ -487,16 +513,29 @@ class TorchRewardModelLearner(TorchLearner):
     def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
         check_not_empty(token_ids)
         lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
-        if self._plain_head:
-            hidden_TH, places_BL = self._hidden_states(token_ids)
-            last_B = places_BL.gather(1, lengths_B[:, None] - 1).squeeze(1)
-            logits_B1 = self.model.get_submodule("score")(hidden_TH.index_select(0, last_B))
+        if self._plain_head or self._yes_no:
+            states, places_BL = self._hidden_states(token_ids)
+            states = states.index_select(0, places_BL.gather(1, lengths_B[:, None] - 1).squeeze(1))
+            logits_B1 = self._asked(states, self._yes_no) if self._yes_no else self.model.get_submodule("score")(states)
         else:
             tokens_BT = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
             mask_BT = length_mask(lengths_B, tokens_BT.shape[1])
             logits_B1 = self.model(tokens_BT, attention_mask=mask_BT.long()).logits
         # A copy, because FSDP2 hangs its backward pass on what is returned, which a view could lose.
         return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32), copy=True)
+
+    def _asked(self, states: Float[Tensor, "B H"], asked: YesNo) -> Float[Tensor, "B 1"]:
+        """Logits from last hidden states (without a plain head, from the logits of all tokens)."""
+        exact = torch.promote_types(states.dtype, torch.float32)  # the sum below stays in it under autocast too
+        if self._plain_head:
+            head: Any = self.model.get_output_embeddings()
+            yes, no = head.weight[[asked.yes, asked.no]].to(exact)
+            logits_B = (states.to(exact) * (yes - no)).sum(-1)
+            if head.bias is not None:
+                logits_B = logits_B + head.bias[asked.yes] - head.bias[asked.no]
+        else:
+            logits_B = states[:, asked.yes].to(exact) - states[:, asked.no].to(exact)
+        return logits_B[:, None] / asked.temperature
 
 
 def check_not_empty(token_ids: Sequence[Sequence[int] | np.ndarray]) -> None:
@@ -519,14 +558,15 @@ def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, schedul
     """The share of the peak learning rate at optimizer step `step`, counted from 0.
 
     The warm-up is (step + 1) / warmup_steps, so the first step already learns. Then the factor stays, or falls to 0
-    along half a cosine over the rest of `total_steps` (Loshchilov & Hutter 2017, arXiv 1608.03983, without restarts).
+    over the rest of `total_steps`, in a line or along half a cosine (Loshchilov & Hutter 2017, arXiv 1608.03983,
+    without restarts).
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps
     if schedule == "constant":
         return 1.0
-    progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
-    return 0.5 * (1.0 + math.cos(math.pi * min(1.0, progress)))
+    progress = min(1.0, (step - warmup_steps) / max(1, total_steps - warmup_steps))
+    return 1.0 - progress if schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
 @contextmanager

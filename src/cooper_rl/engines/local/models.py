@@ -20,9 +20,19 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from cooper_rl.data.strict_json import parse_json
-from cooper_rl.engines.config import LearnerConfig, LoraConfig
+from cooper_rl.engines.config import LearnerConfig, LoraConfig, ScorerConfig, YesNo
 from cooper_rl.engines.local.adapter import HEADS, four_bit, target_names
-from cooper_rl.engines.model_folder import ADAPTER_CONFIG, adapter_base, check_head, check_tokenizer, check_weights
+from cooper_rl.engines.model_folder import (
+    ADAPTER_CONFIG,
+    YES_NO,
+    adapter_base,
+    check_head,
+    check_merge,
+    check_tokenizer,
+    check_weights,
+    recorded,
+)
+from cooper_rl.engines.yes_no import yes_no_of
 from cooper_rl.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -54,7 +64,7 @@ def load_policy(path: str, quantization: Mapping[str, Any] | None = None) -> Pre
     config = _load_config(path)
     claims = _architecture(config)
     if claims.endswith(("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
-        raise InputError(f"{path}: the folder holds a {claims}, which cannot write; the policy needs a causal model")
+        raise InputError(f"{path}: the folder holds a {claims}, which cannot write; a causal model is needed")
     return _load(AutoModelForCausalLM, path, config, quantization)
 
 
@@ -70,14 +80,28 @@ def check_reward_model(path: str, new_head: bool = False) -> PretrainedConfig:
     return config
 
 
+def check_scorer(config: ScorerConfig) -> None:
+    """Raises InputError as `check_reward_model` or `yes_no_of` does, without reading weights."""
+    if yes_no_of(config, load_tokenizer(config.model)) is None:
+        check_reward_model(config.model)
+
+
 def load_reward_model(
-    path: str, new_head_seed: int | None = None, quantization: Mapping[str, Any] | None = None
+    path: str,
+    new_head_seed: int | None = None,
+    quantization: Mapping[str, Any] | None = None,
+    yes_no: YesNo | None = None,
 ) -> PreTrainedModel:
-    """A sequence-classification model with one output, else like `load_policy`.
+    """A sequence-classification model with one output, else like `load_policy`; or a causal language model, with what
+    it is asked (`yes_no`) in its config.
 
     With `new_head_seed` a causal language model (or a bare backbone) gets a new head drawn with that seed. Raises
     InputError as `check_reward_model` does, and for a classification model whose head is missing.
     """
+    if yes_no is not None:
+        model = load_policy(path, quantization)
+        setattr(model.config, YES_NO, yes_no.model_dump())
+        return model
     if (base := adapter_base(path)) is not None:
         return _merged(path, load_reward_model(base, new_head_seed), quantization)
     config = check_reward_model(path, new_head=new_head_seed is not None)
@@ -85,6 +109,7 @@ def load_reward_model(
     config.num_labels = 1
     tokenizer_pad = load_tokenizer(path).pad_token_id
     model = _load(AutoModelForSequenceClassification, path, config, quantization, seed)
+    vars(model.config).pop(YES_NO, None)  # of a model that was asked before it got a head
     # Plain transformers code pools at the last token that is not padding, and refuses batches without a padding id.
     model.config.pad_token_id = tokenizer_pad
     return model
@@ -99,14 +124,15 @@ def load_to_train(
     tokenizer has ids for which the model has no embedding.
     """
     tokenizer = load_tokenizer(path := config.model)
+    yes_no = yes_no_of(config, tokenizer) if scores else None
     if config.lora is not None:
         config.lora.check()
-        auto_class = AutoModelForSequenceClassification if scores else AutoModelForCausalLM
+        auto_class = AutoModelForSequenceClassification if scores and not yes_no else AutoModelForCausalLM
         with torch.device("meta"):
             shape = auto_class.from_config(_load_config(path), **_NO_FOREIGN_CODE)
         target_names(shape, config.lora, path)
     quantization = four_bit(config.lora, config.device)
-    model = load_reward_model(path, new_head_seed, quantization) if scores else load_policy(path, quantization)
+    model = load_reward_model(path, new_head_seed, quantization, yes_no) if scores else load_policy(path, quantization)
     rows = model.get_input_embeddings().get_parameter("weight").shape[0]
     largest = max(tokenizer.get_vocab().values())
     if largest >= rows:
@@ -196,13 +222,11 @@ def merge_folder(source: str, target: Path) -> None:
     """Write the model of a folder with an adapter to `target`, merged, with its tokenizer. Raises InputError for a
     source without adapter, a target in use, and as `load_policy` does.
     """
-    if target.exists():
-        raise InputError(f"{target}: already in use; choose another folder or remove it")
-    if adapter_base(source) is None:
-        raise InputError(f"{source}: holds no adapter; it is a plain model folder already")
+    check_merge(source, target)
     task = parse_json((Path(source) / ADAPTER_CONFIG).read_text(encoding="utf-8")).get("task_type")
     tokenizer = load_tokenizer(source)
-    model = load_reward_model(source) if task == "SEQ_CLS" else load_policy(source)
+    asked = recorded(source)
+    model = load_reward_model(source, yes_no=asked) if asked or task == "SEQ_CLS" else load_policy(source)
     model.save_pretrained(target)
     tokenizer.save_pretrained(target)
     logger.info("%s: merged into its base, in %s", source, target)

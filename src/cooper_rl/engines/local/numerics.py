@@ -42,15 +42,16 @@ def exact_float32() -> Iterator[None]:
             products.fp32_precision = before
 
 
-def halve_frozen(model: nn.Module) -> None:
+def halve_frozen(model: nn.Module, keep: nn.Module | None = None) -> None:
     """Hold the weights of linear layers that are not trained in bfloat16, for a model that computes under autocast.
 
     Autocast rounds them to that in every pass, so no result changes by a bit. Embeddings and norms stay float32, as
-    does a head that shares the embeddings' weight: they are read without rounding.
+    does a head that shares the embeddings' weight, and the layer to `keep`: they are read without rounding.
     """
     uses = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     for module in model.modules():
-        own = list(module.parameters(recurse=False)) if isinstance(module, nn.Linear) else []
+        halves = isinstance(module, nn.Linear) and module is not keep
+        own = list(module.parameters(recurse=False)) if halves else []
         if own and all(p.dtype == torch.float32 and not p.requires_grad and uses[id(p)] == 1 for p in own):
             module.to(torch.bfloat16)
 

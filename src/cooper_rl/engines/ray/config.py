@@ -92,7 +92,7 @@ class VllmSamplers(VllmConfig):
 
         engines: Any = session.engines  # None where a server draws, and nothing is started
         auto, config = "nccl" if session.on_gpus else "gloo", self.at_most(max_rows)
-        return build_sampler(policy.model, config, auto, lambda *given: engines.start(*given), connect_ranks)
+        return build_sampler(policy, config, auto, lambda *given: engines.start(*given), connect_ranks)
 
 
 @ENGINES.register

@@ -28,6 +28,7 @@ from cooper_rl.engines.base import EngineLost, Lengths, Metrics, PerToken, Polic
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.cpu import use_fast_linear
 from cooper_rl.engines.fsdp2 import OpenSender, ShardedPolicyLearner, ShardedRewardModelLearner, rank_device
+from cooper_rl.engines.local.adapter import add_adapter
 from cooper_rl.engines.local.device import set_threads
 from cooper_rl.engines.local.models import load_policy, load_tokenizer
 from cooper_rl.engines.local.sampler import NativeSampler, to_sample
@@ -208,11 +209,15 @@ class RankSampler(NativeSampler):
 
     @torch.no_grad()
     def sync_weights(self, learner: Any) -> None:
+        lora = self._config.lora if learner.adapted else None  # then the adapter alone is sent
         if self._model is None:
-            self._model = to_sample(load_policy(self._config.model), rank_device(self._config.device), self._autocast)
+            model = load_policy(self._config.model)
+            if lora is not None:
+                add_adapter(model, lora, self._config.model)
+            self._model = to_sample(model, rank_device(self._config.device), self._autocast)
             use_fast_linear(self._model, self._config.cpu_kernels)
         own = self._model.state_dict(keep_vars=True)
-        for name, tensor in learner.full_weights():
+        for name, tensor in learner.full_weights() if lora is None else learner.adapter_weights():
             own[name].copy_(tensor)
 
     def sample(self, prompts: Prompts, n: int, params: SamplingParams, seed: int, *_: Any) -> Samples:
@@ -236,6 +241,9 @@ class RemoteLearner:
     def optim_step(self) -> Metrics:
         self.version += 1
         return self._call("optim_step")
+
+    def set_learning_rate(self, peak: float) -> None:
+        self._call("set_learning_rate", peak)
 
     def describe(self) -> str:
         return self._call("describe")

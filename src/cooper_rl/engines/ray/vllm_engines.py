@@ -32,12 +32,14 @@ class EngineProcess:
         begin_process(log, threads, path)
         self._engine: Any = None
 
-    def start(self, model: str, config: VllmConfig, backend: str, version: str) -> tuple[int, torch.dtype]:
+    def start(
+        self, model: str, config: VllmConfig, backend: str, adapter_rank: int, version: str
+    ) -> tuple[int, torch.dtype]:
         """Load the model; returns the engine's context and the dtype of its weights. Raises MissingExtraError where
         this machine has no vLLM, InputError where it is not of the driver's `version`.
         """
         check_same(check_version(), version)
-        self._engine = OfflineEngine(model, config, backend)
+        self._engine = OfflineEngine(model, config, backend, adapter_rank)
         return self._engine.context, self._engine.dtype
 
     def call(self, verb: str, *arguments: Any) -> Any:
@@ -58,23 +60,23 @@ class RayEngines(Actors):
     """
 
     elsewhere = True
-    context, workers = 0, 0  # set by `start`, as the type is
+    context, workers, adapter_rank = 0, 0, 0  # set by `start`, as the type is
     dtype: torch.dtype = torch.float32
 
     def __init__(self, count: int, each: Resources, logs: Path, start_timeout_s: float, call_timeout_s: float) -> None:
         devices, who, log = "the vLLM engines", "vLLM engine {}", logs / "engine"
         super().__init__(EngineProcess, devices, who, count, each, log, start_timeout_s)
         self.restarts, self._call_timeout_s = 0, call_timeout_s
-        self._given: Any = None  # the model, the settings and the transfer's backend that all engines were started with
+        self._given: Any = None  # the arguments of `start` that all engines were started with
 
-    def start(self, model: str, config: VllmConfig, backend: str) -> Self:
+    def start(self, model: str, config: VllmConfig, backend: str, adapter_rank: int) -> Self:
         """Have every engine load the model, unless it has. Raises InputError where a machine's vLLM does not serve."""
-        wanted = (model, config, backend)
+        wanted = (model, config, backend, adapter_rank)
         if self._given != wanted:
             self._given = None  # until all have it
             self._start(range(len(self.actors)), *wanted)
             self._given = wanted
-        self.workers = len(self.actors) * config.tensor_parallel
+        self.workers, self.adapter_rank = len(self.actors) * config.tensor_parallel, adapter_rank
         return self
 
     def _start(self, numbers: Sequence[int], *given: Any) -> None:
@@ -93,13 +95,13 @@ class RayEngines(Actors):
 
     def wait_until_back(self) -> None:
         """Replace engines that are dead or silent. Raises EngineLost where that fails."""
-        model, config, backend = self._given
+        config = self._given[1]
         calls = self._calls("weight_versions")
         answered, _ = ray.wait(list(calls.values()), num_returns=len(calls), timeout=config.timeout_s)
         if lost := [number for number, call in calls.items() if call not in answered or _is_dead(call)]:
             logger.error("VLLM ENGINE LOST, another one is started: %s", ", ".join(map(str, lost)))
             self.restarts += len(lost)
-            self._start(lost, model, config, backend)
+            self._start(lost, *self._given)
 
     def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
         """See `InferenceEngine`. The ranks of each engine's workers follow those of the engine before."""
@@ -114,6 +116,10 @@ class RayEngines(Actors):
 
     def reset_prefix_cache(self) -> None:
         self._call("reset_prefix_cache")
+
+    def load_adapter(self, files: Mapping[str, bytes]) -> None:
+        shared = ray.put(dict(files))  # goes to each machine once
+        self._call("load_adapter", [(shared,)] * len(self.actors))
 
     def sleep(self) -> bool:
         return False
@@ -158,7 +164,7 @@ def _open_sender(
     engine: InferenceEngine, config: VllmConfig, backend: str, model: PreTrainedModel, rank: int
 ) -> WeightSender:
     """In each of the policy's processes (`OpenSender`). Raises WeightPushError where the engines cannot be reached."""
-    from cooper_rl.engines.vllm.weight_sync import VllmWeightSender  # noqa: PLC0415 - imports vLLM
+    from cooper_rl.engines.vllm.weight_sync import open_sender  # noqa: PLC0415 - imports vLLM
 
     config = config.model_copy(update={"transfer_host": ray.util.get_node_ip_address()})
-    return VllmWeightSender(engine, config, backend, model, rank)
+    return open_sender(engine, config, backend, model, rank)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cooper_rl.engines.vllm.sampler import VllmSampler
 
 OLDEST = (0, 32)  # the oldest vLLM whose weight-transfer API this package speaks
+ADAPTER_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # those that an engine can be started for
 
 
 class VllmConfig(Config):
@@ -50,6 +51,11 @@ class VllmConfig(Config):
     """Run without CUDA graphs and without compilation: starts faster, samples slower."""
     prefix_caching: bool = True
     """Compute what prompts have in common once. The cache is emptied whenever weights change."""
+    adapter_alone: bool | None = None
+    """Send only the adapter of a policy with `lora`, which vLLM then applies beside the frozen weights that it started
+    with; false sends whole weights with the adapter merged into them, which are longer to send and faster to draw with.
+    null sends the adapter to an engine on a GPU that can apply it (not a `url`); on a CPU vLLM draws with one far more
+    slowly."""
     transfer: Literal["auto", "gloo", "nccl", "ipc"] = "auto"
     """Path of the weights to the engine: `gloo` on a CPU, `nccl` between devices, CUDA `ipc` on the same device. `auto`
     takes `gloo` on a CPU; on a GPU `ipc` for an engine in this process, and `nccl` for a server."""
@@ -66,6 +72,8 @@ class VllmConfig(Config):
             raise ValueError("transfer: ipc works inside one machine and one process tree only; use nccl for a server")
         if self.url is not None and self.sleep:
             raise ValueError("sleep: a server shares no memory with the learners of a run; leave it out")
+        if self.url is not None and self.adapter_alone:
+            raise ValueError("adapter_alone: a server is given whole weights; leave it out")
         return self
 
     def at_most(self, max_rows: int) -> Self:
@@ -75,6 +83,8 @@ class VllmConfig(Config):
     def check_model(self, model: str) -> None:
         """Raises MissingExtraError without vLLM, and InputError for a vLLM or a folder's model that does not serve."""
         check_version(self.url is not None)
+        if adapter_base(model) is not None:
+            raise InputError(f"{model}: holds an adapter, and vLLM starts from whole models here; use cooper export")
         if (folder := local_folder(model)) is None:
             return
         described = parse_json((folder / "config.json").read_text(encoding="utf-8"))
@@ -93,9 +103,29 @@ class VllmConfig(Config):
             _check_architecture(model, described.get("architectures") or [], text)
             _check_sleep(self.sleep)
 
+    def adapter_rank(self, policy: LearnerConfig) -> int:
+        """The rank that an engine needs to apply the policy's adapter by itself; 0 where it gets whole weights.
+
+        Raises InputError for `adapter_alone: true` where vLLM does not apply adapters to the model.
+        """
+        if policy.lora is None or self.url is not None or self.adapter_alone is False:
+            return 0
+        rank = next((most for most in ADAPTER_RANKS if most >= policy.lora.rank), 0)
+        names = _architectures(policy.model) if rank else []
+        if names and not _applies_adapters(names):
+            rank = 0
+        if self.adapter_alone and not rank:
+            raise InputError(
+                f"adapter_alone: vLLM applies no adapter of rank {policy.lora.rank} to {policy.model}; leave it out"
+            )
+        return rank
+
     def check(self, policy: LearnerConfig, sampling: SamplingParams) -> None:
-        """Raises as `check_model`, and for `sampling` under which log-probabilities do not compare with a learner's."""
+        """Raises as `check_model` and `adapter_rank`, and for `sampling` under which log-probabilities do not compare
+        with a learner's."""
         self.check_model(policy.model)
+        if local_folder(policy.model) is not None:
+            self.adapter_rank(policy)
         if sampling.truncations:
             raise InputError(
                 f"rollout ({', '.join(sampling.truncations)}): vLLM's log-probabilities are those of what these "
@@ -116,23 +146,21 @@ class VllmEngine(LearnsHere, VllmConfig):
         from cooper_rl.engines.vllm.sampler import build_sampler  # noqa: PLC0415
 
         if not torch.cuda.is_available():
-            return build_sampler(policy.model, self.at_most(max_rows), "gloo")
+            return build_sampler(policy, self.at_most(max_rows), "gloo")
         here, config = self.url is None, self.at_most(max_rows)
         if config.sleep is None:
             config = config.model_copy(update={"sleep": here})
-        return build_sampler(policy.model, config, "ipc" if here else "nccl")
+        return build_sampler(policy, config, "ipc" if here else "nccl")
 
     def sampler_of_folder(self, model: str) -> VllmSampler:
         """A sampler that draws with the weights in a folder or on the hub, as they are.
 
-        Raises InputError for a `url`, for a folder with an adapter, and as `check_model`.
+        Raises InputError for a `url`, and as `check_model`.
         """
         from cooper_rl.engines.config import LearnerConfig  # noqa: PLC0415
 
         if self.url is not None:
             raise InputError("engine.url: nobody knows which weights a server holds; leave it out, to start an engine")
-        if adapter_base(model) is not None:
-            raise InputError(f"{model}: holds an adapter, and vLLM is given whole models here; use cooper export")
         awake = self.model_copy(update={"sleep": False})  # no learner would bring the weights back
         sampler = awake.sampler(LearnerConfig(model=model), max_rows=0)
         sampler.keep_first_weights()
@@ -173,6 +201,20 @@ def _check_architecture(path: str, names: list[str], text: dict[str, Any]) -> No
                 f"{path}: its attention heads have size {size}, and vLLM on a CPU takes "
                 f"{', '.join(map(str, sizes))}; use engine: {{kind: local}}"
             )
+
+
+def _architectures(model: str) -> list[str]:
+    from transformers import AutoConfig  # noqa: PLC0415 - settings are checked without it
+
+    return AutoConfig.from_pretrained(model, trust_remote_code=False).architectures or []
+
+
+def _applies_adapters(names: list[str]) -> bool:
+    from vllm.model_executor.models.interfaces import supports_lora  # noqa: PLC0415 - an extra
+    from vllm.model_executor.models.registry import ModelRegistry  # noqa: PLC0415
+
+    known = set(ModelRegistry.get_supported_archs())
+    return any(supports_lora(ModelRegistry.models[name].load_model_cls()) for name in names if name in known)
 
 
 def _check_sleep(wanted: bool | None) -> None:

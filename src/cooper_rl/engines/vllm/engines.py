@@ -5,6 +5,7 @@
 
 import asyncio
 import os
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,7 @@ class InferenceEngine(Protocol):
     dtype: torch.dtype  # of its weights
     workers: int  # processes that hold weights, over all engines
     context: int  # most tokens of a prompt and its completion together
+    adapter_rank: int  # of the adapter that it applies beside its first weights; 0 where it is sent whole weights
     elsewhere: bool  # whether it draws in another process, so that this one can do something else meanwhile
     restarts: int  # engines that this side has started in place of lost ones
 
@@ -72,7 +74,11 @@ class InferenceEngine(Protocol):
         ...
 
     def wake_up(self, part: EnginePart) -> None:
-        """Take the memory of a part again, if the engine sleeps. What it holds is of no use: weights are sent next."""
+        """Take the memory of a part again, if the engine sleeps. Of use in it are frozen weights alone: those of an
+        engine with an `adapter_rank`."""
+
+    def load_adapter(self, files: Mapping[str, bytes]) -> None:
+        """Draw with this adapter, peft's files by name, from now on; only for an `adapter_rank` above 0."""
 
     def control(self, verb: str, arguments: Mapping[str, Any]) -> None:
         """Call `update_weight_version` or one of the four verbs of vLLM's weight-transfer API, on every engine.
@@ -88,15 +94,20 @@ class OfflineEngine:
     elsewhere = False
     restarts = 0
 
-    def __init__(self, model: str, config: VllmConfig, backend: str = "gloo"):
+    def __init__(self, model: str, config: VllmConfig, backend: str = "gloo", adapter_rank: int = 0):
         # One process an engine: the process that vLLM would start survives a parent that is killed.
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         from vllm import LLM, SamplingParams  # noqa: PLC0415 - starts vLLM
         from vllm.config import WeightTransferConfig  # noqa: PLC0415
+        from vllm.lora.request import LoRARequest  # noqa: PLC0415
 
         from cooper_rl.engines.vllm.weight_sync import EXTENSION  # noqa: PLC0415
 
         self._params: Any = SamplingParams
+        self._request: Any = LoRARequest
+        self._adapter: Any = None
+        self.adapter_rank = adapter_rank
+        adapters: Any = {"enable_lora": True, "max_loras": 1, "max_lora_rank": adapter_rank} if adapter_rank else {}
         on_cpu = not torch.cuda.is_available()
         kv_cache_gib = config.kv_cache_gib or (1.0 if on_cpu else None)
         set_num_threads = torch.set_num_threads
@@ -121,6 +132,7 @@ class OfflineEngine:
             enable_sleep_mode=bool(config.sleep),
             weight_transfer_config=WeightTransferConfig(backend=backend),
             worker_extension_cls=EXTENSION,
+            **adapters,
         )
         torch.set_num_threads = set_num_threads  # on a CPU vLLM replaces it by a function that does nothing
         if not on_cpu:
@@ -133,7 +145,8 @@ class OfflineEngine:
     def generate(self, requests: list[CompletionRequest]) -> list[DrawnCompletion]:
         prompts: Any = [{"prompt_token_ids": request.prompt} for request in requests]
         params = [self._params(**request.params, flat_logprobs=True) for request in requests]
-        found: Any = [one.outputs[0] for one in self._llm.generate(prompts, params, use_tqdm=False)]
+        how: Any = {"use_tqdm": False, "lora_request": self._adapter}
+        found: Any = [one.outputs[0] for one in self._llm.generate(prompts, params, **how)]
         versions = [[span.version for span in one.weight_versions or ()] for one in found]
         return [
             DrawnCompletion(list(one.token_ids), one.logprobs.logprobs, one.finish_reason, its_own)
@@ -153,9 +166,17 @@ class OfflineEngine:
         if not self._llm.reset_prefix_cache():
             raise RuntimeError("vLLM could not empty its prefix cache: a completion is still being drawn")
 
+    def load_adapter(self, files: Mapping[str, bytes]) -> None:
+        with tempfile.TemporaryDirectory() as folder:  # from which vLLM reads it once
+            for name, content in files.items():
+                Path(folder, name).write_bytes(content)
+            self._adapter = self._request("policy", 1, folder)
+            self._llm.llm_engine.add_lora(self._request("policy", 1, folder, load_inplace=True))
+
     def sleep(self) -> bool:
         if self._sleeps and not self._asleep:
-            self._llm.sleep(level=2)  # at level 1 the weights, which are sent anew, would be copied to the CPU
+            # At level 1 vLLM keeps its weights in the machine's memory, which is for those that are not sent anew.
+            self._llm.sleep(level=1 if self.adapter_rank else 2)
             self._asleep = {"weights", "kv_cache"}
         return self._sleeps
 
@@ -174,6 +195,7 @@ class RemoteEngine:
 
     elsewhere = True
     restarts = 0
+    adapter_rank = 0
 
     def __init__(self, config: VllmConfig, backend: str):
         """Raises InputError for a server that does not answer, is too old, or was started with other settings."""
@@ -259,6 +281,9 @@ class RemoteEngine:
     def reset_prefix_cache(self) -> None:
         if not self._call("POST", "/reset_prefix_cache")["success"]:
             raise RuntimeError(f"{self.url} could not empty its prefix cache: somebody else is drawing completions")
+
+    def load_adapter(self, files: Mapping[str, bytes]) -> None:
+        raise RuntimeError("a server is sent whole weights")
 
     def sleep(self) -> bool:
         return False

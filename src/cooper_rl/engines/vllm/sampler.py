@@ -12,7 +12,7 @@ from transformers import AutoConfig, GenerationConfig, PreTrainedModel, PreTrain
 
 from cooper_rl.data.prompts import completion_limits, prompt_room
 from cooper_rl.engines.base import EngineLost, Metrics, PolicyLearner, Prompts, WeightSender, sample_at_once
-from cooper_rl.engines.config import SamplingParams
+from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.engines.local.models import load_tokenizer
 from cooper_rl.engines.local.sampling import StopRule, end_of_sequence_ids
 from cooper_rl.engines.vllm import VllmConfig
@@ -23,7 +23,7 @@ from cooper_rl.engines.vllm.engines import (
     OfflineEngine,
     RemoteEngine,
 )
-from cooper_rl.engines.vllm.weight_sync import VllmWeightSender, WeightPushError
+from cooper_rl.engines.vllm.weight_sync import WeightPushError, open_sender
 from cooper_rl.rollouts import Column, Samples
 
 logger = logging.getLogger(__name__)
@@ -32,8 +32,8 @@ FIRST_WEIGHTS = "default"
 """The version that vLLM gives to the weights it starts with."""
 COUNTED: tuple[str, ...] = ("engine/reconnections", "engine/failed_pushes", "time/push_weights")
 
-Start = Callable[[str, VllmConfig, str], InferenceEngine]
-"""Starts an engine, given the model, the settings and the transfer's backend."""
+Start = Callable[[str, VllmConfig, str, int], InferenceEngine]
+"""Starts an engine, given the model, the settings, the transfer's backend and the rank of adapters that it applies."""
 Connect = Callable[[InferenceEngine, VllmConfig, str, PolicyLearner], WeightSender]
 """Connects a learner to an engine. Raises TypeError for one whose weights it cannot send, and WeightPushError."""
 
@@ -42,19 +42,23 @@ def connect_here(engine: InferenceEngine, config: VllmConfig, backend: str, lear
     model = getattr(learner, "model", None)
     if not isinstance(model, PreTrainedModel):
         raise TypeError(f"the vLLM sampler needs a learner with a `model` in this process, not {learner!r}")
-    return VllmWeightSender(engine, config, backend, model)
+    return open_sender(engine, config, backend, model)
 
 
 def build_sampler(
-    model: str, config: VllmConfig, auto: str, start: Start = OfflineEngine, connect: Connect = connect_here
+    policy: LearnerConfig, config: VllmConfig, auto: str, start: Start = OfflineEngine, connect: Connect = connect_here
 ) -> "VllmSampler":
-    """Start an engine with a model folder or a model of the hub, or find the server at `config.url`. `auto` is the
+    """Start an engine with the policy's folder or model of the hub, or find the server at `config.url`. `auto` is the
     backend that `config.transfer: auto` stands for. Raises InputError for what does not serve.
     """
+    model = policy.model
     config.check_model(model)
     backend = auto if config.transfer == "auto" else config.transfer
     if config.url is None:
-        engine = start(model, config, backend)
+        rank = config.adapter_rank(policy) if config.adapter_alone or auto != "gloo" else 0  # gloo: on a CPU
+        if policy.lora is not None and not rank:
+            logger.info("vLLM is sent whole weights, with the adapter merged into them")
+        engine = start(model, config, backend, rank)
     else:
         engine = RemoteEngine(config, backend)
         engine.check_serves(model)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 from vllm.distributed.weight_transfer import WeightTransferTrainerFactory
 from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
@@ -29,7 +30,8 @@ from vllm.distributed.weight_transfer.nccl_engine import (
 )
 from vllm.utils.network_utils import get_open_port
 
-from cooper_rl.engines.local.adapter import plain_weights
+from cooper_rl.engines.base import WeightSender
+from cooper_rl.engines.local.adapter import adapter_files, plain_weights
 from cooper_rl.engines.vllm import VllmConfig
 from cooper_rl.engines.vllm.engines import InferenceEngine
 
@@ -69,6 +71,42 @@ class ModelWeights(WeightSource):
         with suppress(Exception):  # the error of the pass says more
             for _ in self.begun or self:
                 pass
+
+
+def open_sender(
+    engine: InferenceEngine, config: VllmConfig, backend: str, model: PreTrainedModel, rank: int = 0
+) -> WeightSender:
+    """The learner's end of one transfer, in every rank. Raises WeightPushError where the engines cannot be reached."""
+    if engine.adapter_rank:
+        return AdapterSender(engine, model, rank)
+    return VllmWeightSender(engine, config, backend, model, rank)
+
+
+class AdapterSender:
+    """Sends the adapter of a model alone, to engines that hold its frozen weights since they were started."""
+
+    def __init__(self, engine: InferenceEngine, model: PreTrainedModel, rank: int = 0):
+        self._engine, self._model, self._rank = engine, model, rank
+
+    def sync_weights(self, version: str) -> None:
+        """See `VllmWeightSender`. All ranks gather the adapter before anything is sent."""
+        files = adapter_files(self._model)
+        if self._rank != 0:
+            return
+        try:
+            self._engine.control("update_weight_version", {"new_version": UNFINISHED + version})
+            self._engine.load_adapter(files)
+            self._engine.reset_prefix_cache()
+            self._engine.control("update_weight_version", {"new_version": version})
+            found = self._engine.weight_versions()
+        except Exception as error:
+            raise WeightPushError(
+                f"the adapter of version {version} was not handed over ({error}); with adapter_alone: false whole "
+                "weights are sent"
+            ) from error
+        check_versions(found, version)
+
+    def disconnect(self) -> None: ...  # between two pushes nothing is open
 
 
 class VllmWeightSender:
@@ -114,11 +152,15 @@ class VllmWeightSender:
             self.disconnect()  # engines that still receive would wait for what does not come
             self._weights.finish_pass()
             raise WeightPushError(f"the weights of version {version} were not handed over: {error}") from error
-        if set(found) != {version}:
-            raise WeightPushError(f"engines say weights of version {', '.join(found)} after a push of {version}")
+        check_versions(found, version)
 
     def disconnect(self) -> None:
         self._half.shutdown()
+
+
+def check_versions(found: list[str], version: str) -> None:
+    if set(found) != {version}:
+        raise WeightPushError(f"engines say weights of version {', '.join(found)} after a push of {version}")
 
 
 class _Client:

@@ -4,8 +4,9 @@ import asyncio
 import queue
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
 from threading import Lock
 from typing import Any, Literal
 
@@ -49,7 +50,7 @@ class RuleVerifier(Rule):
         self._text = text
         self._expressions = expressions
         self._cache_size = cache_size
-        self._cache: OrderedDict[Hashable, Checked] = OrderedDict()
+        self._cache: OrderedDict[bytes, Checked] = OrderedDict()
         self._lock = Lock()
         self._idle: queue.LifoQueue[WorkerProcess] = queue.LifoQueue()
         wall_s = WALL_S + 20 * timeout_s if wall_s is None else wall_s
@@ -124,10 +125,11 @@ class RuleVerifier(Rule):
         return checked.verdict
 
 
-def _key(answer: str, completion: str) -> Hashable:
+def _key(answer: str, completion: str) -> bytes:
     """All that a verdict on mathematics depends on: completions of a group often end in the same answer."""
     final = extract_answer(completion, factorials="!" in reference_text(answer))
-    return answer, final.kind, tuple(final.texts), is_retracted(final.after)
+    asked = repr((answer, final.kind, tuple(final.texts), is_retracted(final.after)))
+    return blake2b(asked.encode(), digest_size=16).digest()  # whatever is written, the cache stays small
 
 
 @RULES.register

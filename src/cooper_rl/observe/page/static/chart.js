@@ -84,6 +84,29 @@ function drawing(width, title, lines, options, tip, frame) {
   return picture;
 }
 
+// A dot for every step at the values of two metrics; later steps are stronger. `clouds`: [{name, colour, points: [[x, y, step]]}].
+function scatterChart(title, clouds, room) {
+  const width = Math.max(260, Math.min(640, room - 30)), height = Math.round(width / 2), area = { left: 48, right: width - 12, top: 10, bottom: height - 24 };
+  const all = clouds.flatMap((cloud) => cloud.points);
+  const [left, right] = range(all.map((point) => point[0])), [low, high] = range(all.map((point) => point[1]));
+  const x = (value) => area.left + ((value - left) / (right - left)) * (area.right - area.left);
+  const y = (value) => area.bottom - ((value - low) / (high - low)) * (area.bottom - area.top);
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title, style: `max-width: ${width}px` });
+  for (const tick of ticks(low, high, 5)) {
+    picture.append(svg("line", { class: "axis", x1: area.left, x2: area.right, y1: y(tick), y2: y(tick) }));
+    picture.append(words(area.left - 6, y(tick) + 4, number(tick), "end"));
+  }
+  for (const tick of ticks(left, right, 6)) picture.append(words(x(tick), height - 6, number(tick), "middle"));
+  const last = Math.max(1, ...all.map((point) => point[2]));
+  for (const cloud of clouds) for (const point of cloud.points) {
+    const mark = dot(x(point[0]), y(point[1]), cloud.colour);
+    mark.style.opacity = 0.25 + (0.75 * point[2]) / last;
+    mark.append(svg("title", {}, `${cloud.name}, step ${point[2]}: ${number(point[0])}, ${number(point[1])}`));
+    picture.append(mark);
+  }
+  return el("figure", { class: "card chart", style: "margin:0", "data-title": title }, el("h3", {}, title, el("span", { class: "note" }, "a dot for every step, later ones stronger")), picture, clouds.length > 1 ? legend(clouds) : null);
+}
+
 function range(values, isShare) {
   const low = Math.min(...values), high = Math.max(...values);
   if (isShare && low >= 0 && high <= 1) return [0, 1];

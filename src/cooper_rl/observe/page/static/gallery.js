@@ -8,12 +8,19 @@ function galleryItem(run, item) {
   const tone = !isWrong(item) ? "healthy" : isAccepted(item) ? "hacked" : "unknown";
   const prompt = item.prompt && item.prompt.trim() !== (item.question || "").trim() ? el("details", { class: "prompt" }, el("summary", {}, "prompt as the policy read it"), el("pre", { class: "box" }, item.prompt)) : null;
   return el("article", { class: "card item " + tone, "data-step": item.step },
-    el("header", {}, el("span", { class: "score" }, number(item.score)), el("span", {}, `step ${item.step}`), verdictChips(item)),
+    el("header", {}, el("span", { class: "score" }, number(item.score)), el("span", {}, `step ${item.step}`), verdictChips(item), linkTo(run, item)),
     el("pre", { class: "asked" }, item.question || ""),
     prompt,
     el("pre", { class: "box said" }, completionText(item)),
     el("p", { class: "scores" }, "reference ", el("b", {}, item.answer || "none"), " · ", scoreWords(item)),
     correction(run, item));
+}
+
+// Where the page holds the group of a completion: the way there.
+function linkTo(run, item) {
+  const group = item.group || (run.steps[item.step] || []).find((one) => one.problem === item.problem);
+  const index = group ? group.completions.findIndex((one) => one.text === item.text) : -1;
+  return index < 0 ? null : el("a", { href: address(run, item.step, group, index) }, "in its group");
 }
 
 function isAccepted(item) { return item.score !== null && item.score > 0.5; }
@@ -43,12 +50,12 @@ function correction(run, item) {
     el("details", {}, el("summary", {}, "the right completion of the pair"), el("pre", { class: "box" }, pair.positive)));
 }
 
-function showGallery(run) {
-  gallery.step = null;
-  gallery.shown = PAGE;
+function showGallery(run, keep) {
+  if (!keep) Object.assign(gallery, { step: null, shown: PAGE });
   const rule = run.gallery.some((item) => typeof item.gold === "boolean") ? "gold calls wrong" : "the rule does not accept";
   document.getElementById("gallery-rule").textContent = `Completions that ${rule}, each text once in a step. The score is ${run.score_name}; ${run.gallery.filter(isAccepted).length} of the ${run.gallery.length} in this page are above 0.5.`;
   fill("fooled", run.fooled.length ? fooledBars(run) : null);
+  showBarOn(gallery.step);
   listGallery(run);
 }
 
@@ -70,19 +77,18 @@ function listGallery(run) {
 // A bar for every step: the share of its completions that are wrong and accepted. A click shows that step's.
 function fooledBars(run) {
   const rows = run.fooled, width = 1000, height = 90, wide = width / rows.length;
-  const most = Math.max(0.05, ...rows.map((row) => row[1]));
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", height, class: "bars" });
   const kept = new Set(run.gallery.map((item) => item.step));
   for (const [step, part, accepted, wrong] of rows) {
     const i = rows.findIndex((row) => row[0] === step);
-    const tall = (part / most) * (height - 4);
+    const tall = part > 0 ? Math.max(1.5, part * height) : 0; // the whole height is all of a step's completions
     picture.append(svg("rect", { x: i * wide + wide * 0.08, width: wide * 0.84, y: height - tall, height: tall, "data-step": step }));
     const hit = svg("rect", { class: "hit", x: i * wide, width: wide, y: 0, height });
     hit.append(svg("title", {}, `step ${step}: ${accepted} accepted of ${wrong} wrong completions (${Math.round(100 * part)} % of the step)`));
     if (kept.has(step)) hit.addEventListener("click", () => { gallery.step = step; gallery.shown = PAGE; showBarOn(step); listGallery(run); });
     picture.append(hit);
   }
-  return el("figure", { class: "card chart", style: "margin:0" }, el("h3", {}, "Wrong and yet accepted", el("span", { class: "note" }, `share of a step's completions with a score above 0.5, at most ${Math.round(100 * Math.max(...rows.map((row) => row[1])))} %; click a step`)), picture);
+  return el("figure", { class: "card chart", style: "margin:0" }, el("h3", {}, "Wrong and yet accepted", el("span", { class: "note" }, `share of a step's completions with a score above 0.5, at most ${Math.round(100 * Math.max(...rows.map((row) => row[1])))} %; the frame is 100 %; click a step`)), picture);
 }
 
 function showBarOn(step) {

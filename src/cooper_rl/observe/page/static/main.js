@@ -3,38 +3,104 @@
 
 let current = 0;
 
-function openRun(index) {
+// `keep`: the run goes on, and what is chosen in the page stays so.
+function openRun(index, keep = false) {
   current = index;
   const run = report.runs[index];
   for (const row of document.querySelectorAll("tr[data-run]")) row.classList.toggle("on", Number(row.dataset.run) === index);
   document.getElementById("run-choice").value = String(index);
   const verdict = run.verdict;
-  const box = fill("verdict", el("b", {}, verdict.name), el("div", {}, el("p", {}, verdict.sentence), el("details", { open: true }, el("summary", {}, `${verdict.signals.length} signal${verdict.signals.length === 1 ? "" : "s"}`), el("ul", { class: "signals" }, verdict.signals.map((signal) => el("li", { class: signal.state }, signal.text))))));
+  const box = fill("verdict", el("b", {}, verdict.name), el("div", {}, el("p", {}, verdict.sentence), warningChips(run), el("details", { open: true }, el("summary", {}, `${verdict.signals.length} signal${verdict.signals.length === 1 ? "" : "s"}`), el("ul", { class: "signals" }, verdict.signals.map((signal) => el("li", { class: signal.state }, signal.text))))));
   box.className = "verdict " + verdict.state.replace(" ", "-");
   if (report.runs.length === 1) fill("summary", Object.entries(run.facts).filter(([name]) => name !== "run").map(([name, value]) => (["kind", "steps"].includes(name) ? value : `${name} ${value}`)).join(" · "));
   fill("facts", Object.entries(run.facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
   showExample(run);
-  showGallery(run);
-  showRollouts(run);
+  showGallery(run, keep);
   showSections(run);
+  if (!keep) fill("find-items");
+  showFind(run);
+  return showRollouts(run, keep);
 }
 
+// The watch rules that fired, each once with its steps in the tip.
+function warnings(run) {
+  const fired = new Map();
+  for (const event of run.events) if (event.metric) fired.set(event.metric, [...(fired.get(event.metric) || []), event]);
+  return [...fired];
+}
+
+function warningChips(run) {
+  const chips = warnings(run).map(([metric, events]) => el("a", { href: "#faults-part", title: `step ${events.map((event) => event.step).join(", ")}: ${events[0].message || ""}` }, chip(`⚠ ${metric}${events.length > 1 ? ` × ${events.length}` : ""}`, "recovered")));
+  return chips.length ? el("p", { class: "warnings" }, chips.flatMap((one) => [one, " "])) : null;
+}
+
+// The address of a run, and of a step, a problem and a completion in it.
+function address(run, step, group, completion) {
+  return "#" + new URLSearchParams({ run: run.label, step, problem: group.problem || "", completion });
+}
+
+async function follow() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  if (!wanted.has("run") && !wanted.has("step")) return;
+  const index = report.runs.findIndex((run) => run.label === wanted.get("run"));
+  await openRun(index < 0 ? current : index);
+  if (!wanted.has("step")) return;
+  const run = report.runs[current];
+  if (!stepsOf(run).includes(Number(wanted.get("step")))) {
+    document.getElementById("rollout-rule").textContent = `Step ${wanted.get("step")} is not in this page; the run's folder has it in rollouts/, and cooper watch --web shows it.`;
+    document.getElementById("browser").scrollIntoView();
+    return;
+  }
+  document.getElementById("rollout-step").value = wanted.get("step");
+  await listProblems(run);
+  const place = opened.findIndex((group) => group.problem === wanted.get("problem"));
+  if (place >= 0) document.getElementById("rollout-problem").value = String(place);
+  listGroup(run);
+  const found = place >= 0 && document.querySelector(`#rollout-group [data-completion="${Number(wanted.get("completion"))}"]`);
+  if (found) found.classList.add("aimed");
+  (found || document.getElementById("browser")).scrollIntoView({ block: "center" });
+}
+
+// What is new in the runs, every few seconds while somebody looks at the page.
+async function update() {
+  const word = (text) => { document.getElementById("live").textContent = text; };
+  try {
+    const answer = document.hidden ? null : await fetch("data?" + encodeURIComponent(report.version));
+    if (answer && answer.status === 200) {
+      Object.assign(report, await answer.json());
+      colourRuns();
+      showStory();
+      await openRun(current, true);
+    }
+    word(answer && !answer.ok ? await answer.text() : report.runs.map((run) => `${report.runs.length > 1 ? run.label + ": " : ""}step ${run.facts.steps}`).join(" · "));
+  } catch (error) {
+    word("not followed any more: cooper watch has ended");
+  }
+  setTimeout(update, 2000);
+}
+
+function colourRuns() { report.runs.forEach((run, i) => { run.colour = report.colours[i]; }); }
+
 function start() {
-  report.runs.forEach((run, i) => { run.colour = report.colours[i]; });
+  colourRuns();
   showStory();
   fill("run-choice", report.runs.map((run, i) => el("option", { value: i }, run.label)));
   const on = (id, event, act) => document.getElementById(id).addEventListener(event, () => act(report.runs[current]));
   on("gallery-search", "input", (run) => { gallery.shown = PAGE; listGallery(run); });
   on("gallery-order", "change", listGallery);
-  on("rollout-step", "change", listProblems);
+  on("rollout-step", "change", (run) => listProblems(run));
   on("rollout-problem", "change", listGroup);
   on("rollout-order", "change", listGroup);
   on("rollout-shading", "change", listGroup);
   on("metric-search", "input", showMetrics);
+  on("metric-against", "change", showMetrics);
+  for (const input of document.querySelectorAll("#find-controls input, #find-controls select")) on(input.id, "input", find);
   document.getElementById("run-choice").addEventListener("change", (event) => openRun(Number(event.target.value)));
   const rows = report.differences.map((row) => [el("span", { class: "mono small" }, row.key), ...row.values.map((value) => el("span", { class: "mono small" }, value === null ? "–" : value))]);
   if (rows.length) fill("differences", table(["setting", ...report.runs.map((run) => run.label)], rows));
-  openRun(report.opens_at);
+  openRun(report.opens_at).then(follow);
+  if (live) update();
+  window.addEventListener("hashchange", follow);
 }
 
 start();

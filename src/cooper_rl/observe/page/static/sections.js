@@ -40,15 +40,35 @@ function bar(part) {
   return inner;
 }
 
+// The values of two metrics at the steps that record both: [x, y, step].
+function together(run, x, y) {
+  const own = new Map(points(run, x));
+  return points(run, y).filter((point) => own.has(point[0])).map(([step, value]) => [own.get(step), value, step]);
+}
+
+let drawn = null; // the metric that was clicked
+
 function showMetrics(run) {
+  const chosen = document.getElementById("metric-against").value;
+  const all = [...new Set(report.runs.flatMap((one) => Object.keys(one.last)))].sort();
+  fill("metric-against", el("option", { value: "" }, "the steps"), all.map((name) => el("option", { value: name }, name)));
+  document.getElementById("metric-against").value = chosen;
   const wanted = document.getElementById("metric-search").value.toLowerCase();
   const names = [...new Set(report.runs.flatMap((one) => Object.keys(one.last)))].filter((name) => name.toLowerCase().includes(wanted)).sort();
   const headings = ["metric", ...report.runs.map((one) => "#" + (report.runs.length > 1 ? one.label : "last value"))];
   const rows = names.map((name) => el("tr", { class: "pick", title: "draw it", onclick: () => drawMetric(name, run) }, el("td", { class: "mono small" }, name), report.runs.map((one) => el("td", { class: "num" }, number(one.last[name])))));
   fill("metric-table", table(headings, rows));
+  if (drawn) drawMetric(drawn, run);
 }
 
 function drawMetric(name, run) {
+  drawn = name;
+  const against = document.getElementById("metric-against").value;
+  if (against) {
+    const clouds = report.runs.map((one) => ({ name: one.label, colour: one.colour, points: together(one, against, name) })).filter((cloud) => cloud.points.length);
+    fill("metric-chart", clouds.length ? scatterChart(`${name} against ${against}`, clouds, document.getElementById("metric-chart").clientWidth) : el("p", { class: "empty" }, "No step records both."));
+    return;
+  }
   const lines = report.runs.map((one) => ({ ...runLine(one, name), faint: report.runs.length > 1 && one !== run })).filter((line) => line.points.length);
   fill("metric-chart", lines.length ? lineChart(name, lines, { height: 220, legend: report.runs.length > 1 }) : null);
 }

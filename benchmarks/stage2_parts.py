@@ -1,0 +1,198 @@
+"""Where the CPU seconds of a step in the demo's world go, by part; and how stage 2's grow.
+
+    python benchmarks/stage2_parts.py cooper
+    python benchmarks/stage2_parts.py cooper --width 384                # a reward model with random weights
+    python benchmarks/stage2_parts.py cooper --set cooptimization.epochs=1
+    python benchmarks/stage2_parts.py growth
+
+A part's seconds are those of this process and of the rule's, without those of parts inside it. `growth` updates a
+reward model with random weights on random pairs, and fits exponents as growth.py does.
+"""
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from transformers import AutoTokenizer, LlamaConfig, LlamaForSequenceClassification
+
+from cooper_lab.arithmetic.arms import arm_settings
+from cooper_rl import CooperTrainer, build_config
+from cooper_rl.engines.base import PairBatch
+from cooper_rl.engines.config import LearnerConfig
+from cooper_rl.engines.local.learner import TorchRewardModelLearner
+from cooper_rl.engines.local.sampler import NativeSampler
+from cooper_rl.losses.reward_model import PairwiseLoss
+from cooper_rl.rules.verifier import Verifier
+from cooper_rl.stage2 import cooper_reward, signs, update
+from cooper_rl.stage2.scored import ProbeSet
+from cooper_rl.stage2.stage2 import Cooptimizer
+from growth import exponent
+from workload import EMBEDDED, model_folder, scratch
+
+STEPS = 6
+SIZES = {"pairs": (4, 16, 64, 256), "length": (16, 64, 256), "width": (96, 192, 384)}
+BASE = {"pairs": 16, "length": 64, "width": 96}
+
+
+class Parts:
+    """CPU seconds by part."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._inside = ["everything else"]
+        self._since = time.process_time()
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        self._charge()
+        self._inside.append(name)
+        try:
+            yield
+        finally:
+            self._charge()
+            self._inside.pop()
+
+    def _charge(self) -> None:
+        now = time.process_time()
+        self.seconds[self._inside[-1]] += now - self._since
+        self._since = now
+
+    def time(self, owner: Any, function: str, name: str | Callable[[str], str]) -> None:
+        """Charge every call of `owner.function` to the part `name`, or to what `name` makes of the part around it."""
+        original = getattr(owner, function)
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            with self.part(name if isinstance(name, str) else name(self._inside[-1])):
+                return original(*args, **kwargs)
+
+        setattr(owner, function, timed)
+
+
+def watch(parts: Parts) -> None:
+    """Time the parts of every step from now on."""
+    updated = [False]
+
+    def scored_for(around: str) -> str:
+        return ("pairs: scores after" if updated[0] else "pairs: scores before") if around == "pairs" else around
+
+    one_update, train = update._one_update, cooper_reward.CooperReward._train
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        done = one_update(*args, **kwargs)
+        updated[0] = True
+        return done
+
+    def begun(*args: Any, **kwargs: Any) -> Any:
+        updated[0] = False
+        return train(*args, **kwargs)
+
+    update._one_update, cooper_reward.CooperReward._train = noted, begun  # type: ignore[method-assign]
+    parts.time(NativeSampler, "sample", "sampling")
+    parts.time(Verifier, "verify_problems", "verdicts, this process")
+    parts.time(cooper_reward.CooperReward, "score", "scores of the answers")
+    parts.time(cooper_reward.CooperReward, "update_and_rescore", "scores of the answers, again")
+    parts.time(Cooptimizer, "start", "negatives and assistant")
+    parts.time(Cooptimizer, "finish", "negatives and assistant")
+    parts.time(Cooptimizer, "update", "pairs")
+    parts.time(ProbeSet, "measure", "probes")
+    parts.time(signs, "_kept", "swapped references")
+    parts.time(TorchRewardModelLearner, "score", scored_for)
+    parts.time(TorchRewardModelLearner, "forward_backward", "pairs: forward and backward")
+    parts.time(TorchRewardModelLearner, "optim_step", "pairs: optimizer")
+    parts.time(CooperTrainer, "step", "everything else")
+    import cooper_rl.step
+
+    parts.time(cooper_rl.step, "update_policy", "policy's update")
+
+
+def reward_model(folder: Path, width: int) -> str:
+    """A Llama of four layers with random weights, a reward head and the embedded tokenizer."""
+    tokenizer = AutoTokenizer.from_pretrained(model_folder(EMBEDDED, "reward_model"))
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=width, intermediate_size=3 * width, num_hidden_layers=4,
+        num_attention_heads=width // 32, num_key_value_heads=width // 32, max_position_embeddings=2048,
+        bos_token_id=None, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    config.num_labels = 1
+    LlamaForSequenceClassification(config).save_pretrained(folder / str(width))
+    tokenizer.save_pretrained(folder / str(width))
+    return str(folder / str(width))
+
+
+def step_parts(options: argparse.Namespace) -> None:
+    changes: dict[str, Any] = {"preset": options.preset, "evaluation": {"every": 0}, "threads": 1}
+    if options.width:
+        changes["reward_model"] = {"model": reward_model(scratch(), options.width)}
+    for setting in options.set:
+        key, _, value = setting.partition("=")
+        *path, last = key.split(".")
+        inside = changes
+        for name in path:
+            inside = inside.setdefault(name, {})
+        inside[last] = yaml.safe_load(value)
+    arm = options.preset if options.preset in ("static", "rule") else "cooper"
+    if arm != "cooper":
+        del changes["preset"]
+    parts = Parts()
+    with CooperTrainer.from_config(build_config(arm_settings(arm, scratch(), options.seed, changes))) as trainer:
+        trainer.step()
+        trainer.parts.reward.verifier.metrics()
+        watch(parts)
+        parts.seconds.clear()
+        for _ in range(STEPS):
+            trainer.step()
+        rules = trainer.parts.reward.verifier.metrics()["time/verify_cpu"]
+    parts.seconds["verdicts, the rule's process"] = rules
+    whole = sum(parts.seconds.values())
+    print(f"{options.preset} {' '.join(options.set)}: {whole / STEPS:.3f} CPU s a step")
+    for name, seconds in sorted(parts.seconds.items(), key=lambda part: -part[1]):
+        print(f"| {name} | {seconds / STEPS:.3f} | {seconds / whole:.2f} |")
+
+
+def growth(_: argparse.Namespace) -> None:
+    folder, found = scratch(), {}
+    for what, sizes in SIZES.items():
+        found[what] = [{"size": size, "cpu": one_update(folder, **(BASE | {what: size}))} for size in sizes]
+        shown = ", ".join(f"{point['size']}: {point['cpu']:.3f}" for point in found[what])
+        print(f"{what}: {shown}; exponent {exponent(found[what], 'cpu'):.2f}", flush=True)
+    print(json.dumps(found))
+
+
+def one_update(folder: Path, pairs: int, length: int, width: int) -> float:
+    """CPU seconds of scoring, an update and scoring again, the middle one of three."""
+    settings = LearnerConfig(model=reward_model(folder, width), device="cpu")
+    learner = TorchRewardModelLearner.from_config(settings, 10, True)
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randint(5, 60, (2, pairs, length), generator=generator).tolist()
+    batch, seconds = PairBatch(rows[0], rows[1], [1 / pairs] * pairs), []
+    for _ in range(3):
+        since = time.process_time()
+        learner.score(rows[0] + rows[1])
+        learner.forward_backward(batch, PairwiseLoss())
+        learner.optim_step()
+        learner.score(rows[0] + rows[1])
+        seconds.append(time.process_time() - since)
+    return sorted(seconds)[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("preset", choices=["cooper", "cooper_light", "paper", "static", "rule", "growth"])
+    parser.add_argument("--width", type=int, default=0)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    (growth if options.preset == "growth" else step_parts)(options)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main()

@@ -1,0 +1,76 @@
+"""A calculator for the embedded world, and the few characters with which the small policy calls it.
+
+What is 12 + 7?        the prompt
+[12+7]<|end|>          the policy calls
+=19                    the calculator answers
+ answer: 19<|end|>     the policy replies
+"""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+from cooper_lab.arithmetic.answers import can_render, render_answer
+
+REFUSES, LIES, SLOW = 0.04, 0.04, 0.04
+"""Shares of the calls."""
+_CALL = re.compile(r"\[([^\[\]]*)\]\s*\Z")
+_CALCULATION = re.compile(r"(-?\d+(?:\.\d+)?)([-+*/])(\d+(?:\.\d+)?)")
+
+
+class Calculator:
+    """Refuses, lies and dawdles once in a while. When it does depends on the seed and the calls alone."""
+
+    def reset(self, seed: int, **row: Any) -> None:
+        """Begin a rollout."""
+        self._random = Random(f"calculator {seed}")
+
+    def calculate(self, expression: str) -> str:
+        """Compute the sum, difference, product or quotient of two numbers.
+
+        Args:
+            expression: Two numbers with a sign between them, such as `12+7`.
+
+        Returns:
+            The value, such as `19`.
+        """
+        luck = self._random.random()
+        value = computed(expression)
+        if luck < REFUSES:
+            raise RuntimeError("busy")
+        if luck < REFUSES + LIES:
+            value += self._random.choice((-2, -1, 1, 2))
+        elif luck < REFUSES + LIES + SLOW:
+            time.sleep(0.005)
+        return shown(value)
+
+
+def computed(expression: str) -> Fraction:
+    """Raises ValueError for what is no calculation with two numbers, ZeroDivisionError where it has no value."""
+    if (found := _CALCULATION.fullmatch(expression.replace(" ", ""))) is None:
+        raise ValueError("what?")
+    left, sign, right = Fraction(found[1]), found[2], Fraction(found[3])
+    return {"+": left.__add__, "-": left.__sub__, "*": left.__mul__, "/": left.__truediv__}[sign](right)
+
+
+def shown(value: Fraction) -> str:
+    """A value as the calculator shows it: `19`, `0.8` or `4/3`."""
+    return render_answer(value, "plain" if value.denominator == 1 or not can_render(value, "decimal") else "decimal")
+
+
+class Brackets:
+    """The syntax: a turn that ends in `[12+7]` is a call; the policy then reads `=19`, or `=?` if that failed."""
+
+    def message(self, text: str, token_ids: Sequence[int], before: Sequence[int]) -> Mapping[str, Any]:
+        """See `ToolSyntax`."""
+        if (found := _CALL.search(text)) is None:
+            return {"role": "assistant", "content": text}
+        call = {"name": "calculate", "arguments": {"expression": found[1]}}
+        return {"role": "assistant", "content": text[: found.start()].strip(), "tool_calls": [call]}
+
+    def results(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """See `ToolSyntax`."""
+        return "".join("=?" if one["content"].startswith("{") else f"={one['content']}" for one in messages)

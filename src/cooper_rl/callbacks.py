@@ -1,0 +1,57 @@
+"""Code of the user's that a run calls between its steps, and the settings that it may change."""
+
+import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cooper_rl.config.user_functions import load_object
+from cooper_rl.errors import InputError
+
+if TYPE_CHECKING:
+    from cooper_rl.engines.base import Metrics
+    from cooper_rl.trainer import CooperTrainer
+
+CHANGEABLE = (
+    *("policy.learning_rate", "reward_models.*.learning_rate", "algorithm.*", "evaluation.every", "checkpoint.*"),
+    *(f"rollout.{name}" for name in ("temperature", "top_p", "top_k", "min_p", "max_tokens", "min_tokens", "stop")),
+    *("rollout.n", "rollout.resample"),
+)
+"""Settings that `CooperTrainer.change` takes, with `*` for any end. Everything else is built into the run's parts."""
+
+
+class Callback:
+    """Override what you need. An exception ends the run. `trainer.change` changes settings, and
+    `trainer.request_stop` ends the run after a checkpoint."""
+
+    def before_step(self, trainer: "CooperTrainer", step: int) -> None:
+        """Before step number `step`."""
+
+    def after_step(self, trainer: "CooperTrainer", step: int, metrics: "Metrics") -> None:
+        """After the step and its evaluation, with all it recorded, and before its checkpoint."""
+
+    def on_evaluation(self, trainer: "CooperTrainer", step: int, metrics: "Metrics") -> None:
+        """After every evaluation, also the one before the first step (`step` 0), with its metrics alone."""
+
+    def on_save(self, trainer: "CooperTrainer", step: int, folder: Path) -> None:
+        """After a checkpoint was written into `folder`. Settings cannot be changed here: it would not know them."""
+
+    def state(self) -> dict[str, Any]:
+        """What a resumed run has to know, as JSON values. It is asked before every checkpoint."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+
+
+def load_callback(path: str) -> type[Callback]:
+    """The class at `package.module:Class`. Raises InputError if there is none, or if it is no `Callback`."""
+    found = load_object(path, "class")
+    if not (isinstance(found, type) and issubclass(found, Callback)):
+        raise InputError(f"callbacks: {path} is no subclass of cooper_rl.Callback")
+    return found
+
+
+def check_changeable(name: str) -> None:
+    """Raises InputError for a setting that cannot change while a run goes on."""
+    if not any(fnmatch.fnmatchcase(name, pattern) for pattern in CHANGEABLE):
+        raise InputError(f"{name} cannot change during a run; what can: {', '.join(CHANGEABLE)}")

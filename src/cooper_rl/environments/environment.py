@@ -1,0 +1,190 @@
+"""The user's environments: their contract, and what is done about one that hangs, throws or says too much.
+
+The contract is that of TRL's `environment_factory`, so a class written for it (OpenEnv's too) works here:
+
+    class Calculator:
+        def reset(self, seed: int, **row) -> str | None: ...  # what it returns is added to the prompt
+        def add(self, a: int, b: int) -> int: ...  # every public method is a tool, described by its docstring
+        def get_reward(self) -> float: ...  # optional: asked once, at the end of a run
+
+Methods may be `async def`. Instances are made once and reset for every rollout.
+"""
+
+import inspect
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from threading import Thread
+from types import MethodType
+from typing import Any
+
+from cooper_rl.config.user_functions import EventLoop, load_object
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.transcript import LONGEST_RESULT, ToolCall, shortened
+from cooper_rl.errors import InputError
+
+COUNTED = ("calls", "failed_calls", "timeouts", "cut_results", "lost")
+"""What is counted from one `reset` to the next."""
+AT_ONCE = 32
+"""Environments that work at the same time, each in a thread of its own."""
+
+
+class Environments:
+    """As many instances of the class at `package.module:Class` as there are rollouts at once.
+
+    No fault of an environment ends a run. One that hangs in a call or throws in `reset` or `get_reward` is lost: it
+    answers no more, its rollout has no reward, and another instance takes its place at the next `reset`. A thread that
+    hangs is left to itself. Not for use by several threads.
+    """
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        """Raises InputError for a class that does not exist or does not keep to the contract."""
+        self._path, self._timeout_s = path, timeout_s
+        self._make = load_object(path, "class")
+        if not inspect.isclass(self._make) or not callable(getattr(self._make, "reset", None)):
+            raise InputError(f"rollout.environment: {path} is no class with a method `reset`")
+        methods = inspect.getmembers(self._make, inspect.isfunction)
+        public = {name: method for name, method in methods if name not in ("reset", "get_reward") and name[0] != "_"}
+        self.tools = {name: MethodType(method, self._make) for name, method in public.items()}
+        """The tools by name, to be described; they are called as methods of an instance."""
+        self.has_reward = "get_reward" in dict(methods)
+        self._loop = EventLoop() if any(inspect.iscoroutinefunction(method) for _, method in methods) else None
+        self._pool: list[Any] = []
+        self._under_way = 0
+        self._fault: Any = None
+        self._lost: set[int] = set()
+        self.counts: Counter[str] = Counter()
+
+    def check(self, problem: Problem) -> None:
+        """Begin a rollout. Raises InputError for an environment that cannot be made or reset."""
+        self.reset([problem], [0], [[]])
+        if self._lost:
+            fault = f"{type(self._fault).__name__}: {self._fault}"
+            raise InputError(f"rollout.environment: {self._path} cannot be made or reset: {fault}")
+
+    def reset(
+        self, problems: Sequence[Problem], seeds: Sequence[int], prompts: Sequence[list[dict[str, str]]]
+    ) -> list[str | None]:
+        """Begin one rollout per problem. Returns what each environment shows before the first turn, if anything."""
+        self._lost, self.counts, self._under_way = set(), Counter(), len(problems)
+        self._pool += [None] * (len(problems) - len(self._pool))
+        rows = [self._row(*of_one) for of_one in zip(problems, seeds, prompts, strict=True)]
+        tasks = [lambda i=i, row=row: self._begun(self._pool[i], row) for i, row in enumerate(rows)]
+        shown: list[str | None] = []
+        for index, (done, result) in enumerate(self._within_limit(tasks)):
+            if done:
+                self._pool[index], text = result
+                shown.append(None if text is None else self._shortened(text))
+            else:
+                self._fault = result
+                self.lose(index)
+                shown.append(None)
+        return shown
+
+    def call(self, asked: Mapping[int, Sequence[ToolCall]]) -> dict[int, list[str]]:
+        """For each rollout, the results of the tools it called, in order, as text. Faults are results too."""
+        self.counts["calls"] += sum(map(len, asked.values()))
+        working = [index for index in asked if index not in self._lost]
+        tasks = [lambda i=i: [self._call(self._pool[i], call) for call in asked[i]] for i in working]
+        found = dict(zip(working, self._within_limit(tasks), strict=True))
+        results: dict[int, list[str]] = {}
+        for index, calls in asked.items():
+            done, result = found.get(index, (False, "the environment does not answer any more"))
+            if not done:
+                self.counts["timeouts"] += isinstance(result, TimeoutError)
+                self.lose(index)
+                result = [(False, _error(result))] * len(calls)
+            self.counts["failed_calls"] += sum(not worked for worked, _ in result)
+            results[index] = [self._shortened(text) for _, text in result]
+        return results
+
+    def rewards(self) -> list[float | None]:
+        """What `get_reward` says of each rollout; None for an environment without it, a lost one, and no number."""
+        working = [index for index in range(self._under_way) if self.has_reward and index not in self._lost]
+        tasks = [lambda i=i: float(self._finish(self._pool[i].get_reward())) for i in working]
+        rewards: list[float | None] = [None] * self._under_way
+        for index, (done, result) in zip(working, self._within_limit(tasks), strict=True):
+            if done and math.isfinite(result):
+                rewards[index] = result
+            else:
+                self.lose(index)
+        return rewards
+
+    def lose(self, index: int) -> None:
+        """Give up the environment of a rollout."""
+        if index not in self._lost:
+            self._lost.add(index)
+            self.counts["lost"] += 1
+            self._pool[index] = None
+
+    def _row(self, problem: Problem, seed: int, prompt: list[dict[str, str]]) -> dict[str, Any]:
+        """The arguments of `reset`: the problem's fields, a seed, and the prompt as TRL passes it; those it takes."""
+        row = {**problem.metadata, "id": problem.id, "question": problem.question, "answer": problem.answer}
+        row |= {"solution": problem.solution, "prompt": prompt, "seed": seed}
+        parameters = inspect.signature(self._make.reset).parameters.values()
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            return row
+        names = {parameter.name for parameter in parameters}
+        return {name: value for name, value in row.items() if name in names}
+
+    def _begun(self, made: Any, row: dict[str, Any]) -> tuple[Any, str | None]:
+        """An environment after its `reset`, and what that returned. It joins the pool only if it is in time."""
+        environment = self._make() if made is None else made
+        shown = self._finish(environment.reset(**row))
+        return environment, None if shown is None else str(shown)
+
+    def _call(self, environment: Any, call: ToolCall) -> tuple[bool, str]:
+        """Whether the call worked, and its result as text."""
+        if call["name"] not in self.tools:
+            return False, _error(f"Tool {call['name']} not found.")
+        if not isinstance(call["arguments"], dict):
+            return False, _error("the arguments are no JSON object")
+        try:
+            return True, str(self._finish(getattr(environment, call["name"])(**call["arguments"])))
+        except Exception as error:  # noqa: BLE001 - the policy may call anything with anything
+            return False, _error(error)
+
+    def _finish(self, result: Any) -> Any:
+        if self._loop is None or not inspect.isawaitable(result):
+            return result
+
+        async def awaited() -> Any:
+            return await result
+
+        return self._loop.run(awaited)
+
+    def _shortened(self, text: str) -> str:
+        self.counts["cut_results"] += len(text) > LONGEST_RESULT
+        return shortened(text)
+
+    def _within_limit(self, tasks: Sequence[Callable[[], Any]]) -> list[tuple[bool, Any]]:
+        """For each task, true with its result, or false with the error that ended it or stopped the wait."""
+        late = TimeoutError(f"no result within {self._timeout_s:g} s")
+        outcomes: list[tuple[bool, Any]] = []
+        for first in range(0, len(tasks), AT_ONCE):
+            futures = [_started(task) for task in tasks[first : first + AT_ONCE]]
+            in_time = wait(futures, self._timeout_s).done
+            for future in futures:
+                error = future.exception() if future in in_time else late
+                outcomes.append((error is None, future.result() if error is None else error))
+        return outcomes
+
+
+def _started(task: Callable[[], Any]) -> "Future[Any]":
+    """The task in a thread that does not keep the program from ending."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(task())
+        except BaseException as error:  # noqa: BLE001 - the future tells it
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True, name="environment").start()
+    return future
+
+
+def _error(fault: object) -> str:
+    """What the policy reads of a fault: the same text as in TRL."""
+    return str({"error": str(fault)})

@@ -1,0 +1,86 @@
+"""Whole runs in an environment: recorded, evaluated, judged from outside, and resumed bit for bit."""
+
+import json
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from cooper_rl import CooperTrainer, InputError, build_config
+from cooper_rl.engines.clock import MEASURED
+from cooper_rl.observe.run_record import read_metrics
+from in_process import model_of
+
+ENDS = list(range(11, 60))  # a random policy hardly ever ends a turn by itself
+
+
+@pytest.fixture
+def rolling(settings):
+    """A random policy that rolls a die whose faces depend on the seed and on all rolls before."""
+    rollout = {"n": 4, "max_tokens": 60, "max_turns": 3, "stop_token_ids": ENDS}
+    world = {"environment": "environments.worlds:Drawing", "tool_syntax": "environments.worlds:CallsAlways"}
+    return {**settings, "kind": "cooper", "rollout": rollout | world}
+
+
+def fit(settings, resume=False, on_step=None):
+    with CooperTrainer.from_config(build_config(settings), resume=resume) as trainer:
+        trainer.fit(on_step)
+    return trainer
+
+
+def timeless(directory):
+    return [{k: v for k, v in row.items() if not k.startswith(MEASURED)} for row in read_metrics(directory)]
+
+
+def rollouts_of(directory):
+    rows = [json.loads(line) for file in sorted((directory / "rollouts").iterdir()) for line in file.open()]
+    return [{k: v for k, v in one.items() if k != "verify_s"} for row in rows for one in row["completions"]]
+
+
+def test_a_run_that_dies_in_an_environment_with_state_goes_on_bit_for_bit(rolling):
+    rolling = {**rolling, "evaluation": {"every": 0}, "steps": 3}
+    whole = fit({**rolling, "name": "whole"})
+
+    def die(step, metrics):
+        if step == 3:
+            raise KeyboardInterrupt("power cut")
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(rolling, on_step=die)
+    resumed = fit(rolling, resume=True)
+    assert timeless(resumed.directory) == timeless(whole.directory)
+    assert rollouts_of(resumed.directory) == rollouts_of(whole.directory)
+    parameters = [model_of(one.parts.policy).parameters() for one in (resumed, whole)]
+    assert all(map(torch.equal, *parameters))
+    metrics = read_metrics(whole.directory)[-1]
+    assert metrics["environment/calls"] > 4
+    assert 1 < metrics["environment/turns"] <= 3
+    recorded = rollouts_of(whole.directory)
+    assert any("<tool>" in one.get("transcript", "") for one in recorded)
+
+
+def test_verdicts_of_the_environment_teach_the_reward_model_where_no_rule_judges(rolling):
+    settings = {**rolling, "rule": {"kind": "outside"}, "steps": 2}
+    directory = fit(settings).directory
+    verdicts = {one["verdict"] for one in rollouts_of(directory)}
+    assert verdicts == {"correct", "wrong"}  # `get_reward` counts the calls
+    metrics = read_metrics(directory)
+    assert all("rule/accuracy" in row and row["pairs/count"] > 0 for row in metrics[1:] if "pairs/count" in row)
+    assert 0 < metrics[0]["test/rule_avg"] < 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rollout": {"lag": 1}}, "cannot be drawn ahead"),
+        ({"rollout": {"environment": "no_colon"}}, "environment"),
+        ({"rollout": {"environment": "environments.worlds:Missing"}}, "Missing does not exist"),
+        ({"rollout": {"tool_syntax": "environments.worlds:Adder"}}, "lacks the method `message`"),
+        ({"rule": {"kind": "outside"}, "rollout": {"environment": "environments.worlds:NoReward"}}, "get_reward"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_the_remedy(rolling, changes, message):
+    algorithm = {"loss": {"kind": "ppo_clip", "truncated_importance_sampling": 2.0}, "recompute_old_logprobs": True}
+    changes = {**changes, "rollout": rolling["rollout"] | changes["rollout"]}
+    with pytest.raises((InputError, ValidationError), match=message):
+        CooperTrainer.from_config(build_config({**rolling, **changes, "algorithm": algorithm}))
