@@ -140,8 +140,10 @@ class RunConfig(CooperRewardConfig):
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
         """Preset, short forms, and `algorithm.overlong: {kind: penalise}`, which stands for a shaping."""
         settings, places = super().expand(settings)
-        if settings.get("kind") == "cooper" and settings.get("preset", "cooper") == "cooper":
-            settings = {**settings, "algorithm": TRUSTED | mapping_of(settings.get("algorithm"))}
+        rewards, algorithm = settings.get("rewards"), settings.get("algorithm", {})
+        if settings.get("kind") == "cooper" and isinstance(rewards, list) and isinstance(algorithm, dict):
+            if any(mapping_of(part).get("kind") == "earned" for part in rewards):
+                settings = {**settings, "algorithm": TRUSTED | algorithm}
         if isinstance(settings.get("problems"), list):
             raise ValueError("problems: name one set here, and further ones in more_problems: {name: {source: ...}}")
         algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())

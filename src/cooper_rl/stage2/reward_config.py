@@ -61,17 +61,17 @@ PRESETS: dict[str, dict[str, Any]] = {
 become negatives, scores stay anchored, and past pairs are replayed. Through its reference solution, even a problem
 without a correct completion teaches the reward model. It learns faster than it is exploited: from several pairs a
 problem, in two updates a step, and before the policy's update where the rule contradicts it. It pays as far as it
-agrees with the rule (`earned`), and the rule pays the rest. docs/what-stops-hacking.md has what that gains and costs."""
+agrees with the rule (`earned`), and the rule pays the rest. docs/what-stops-hacking.md: its gain and price."""
 
 TRUSTED: dict[str, Any] = {"advantages": {"kind": "grpo", "std_floor": 0.2}}
-"""What the kind `cooper` with the preset `cooper` changes about the algorithm. Divided by a group's own spread, the
+"""What the kind `cooper` changes about the algorithm where it stands for `earned`. Divided by a group's own spread, the
 little that a distrusted reward model pays would count as much as what a trusted one does."""
 
 MAIN = "main"
 """The name of the short form's reward model."""
 OWN_REWARD: dict[str, str] = {"rule": "rule", "static": "reward_model", "cooper": "reward_model", "hybrid": "hybrid"}
 """The kind of reward that the short form `kind` stands for; `function` stands for none. With the preset `cooper`, the
-kind `cooper` stands for `earned`."""
+kind `cooper` stands for `earned` and may have `reward_model` instead."""
 
 
 class RewardModelConfig(ScorerConfig):
@@ -193,21 +193,23 @@ def _without_short_forms(settings: dict[str, Any]) -> tuple[dict[str, Any], Plac
     else:
         kind = kind or "cooper"
         if not rewards:
-            rewards = _rewards_of(_own_reward(kind, settings.get("preset", "cooper")), hybrid, extra, places)
+            rewards = _rewards_of(_own_rewards(kind, settings.get("preset", "cooper")), hybrid, extra, places)
         models = _with_learning(kind, rewards, models)
     kept = {name: settings[name] for name in settings if name not in ("reward_model", "hybrid", "extra_rewards")}
     return {**kept, "kind": kind, "rewards": rewards, "reward_models": models}, places
 
 
-def _own_reward(kind: str, preset: Any) -> str | None:
-    """The kind of reward that a short form stands for."""
-    return "earned" if (kind, preset) == ("cooper", "cooper") else OWN_REWARD.get(kind)
+def _own_rewards(kind: str, preset: Any) -> tuple[str, ...]:
+    """The kinds of reward that a short form may have. It stands for the first."""
+    if (kind, preset) == ("cooper", "cooper"):
+        return "earned", "reward_model"
+    return (OWN_REWARD[kind],) if kind in OWN_REWARD else ()
 
 
-def _rewards_of(own_reward: str | None, hybrid: Any, extra: Sequence[Any], places: Places) -> list[Any]:
-    """The reward that the kind stands for, and the user-written functions. Notes in `places` where they were."""
-    own: list[Any] = [{"kind": own_reward}] if own_reward else []
-    if own_reward == "hybrid" and hybrid is not None:
+def _rewards_of(kinds: Sequence[str], hybrid: Any, extra: Sequence[Any], places: Places) -> list[Any]:
+    """The reward that a short form stands for, and the user-written functions. Notes in `places` where they were."""
+    own: list[Any] = [{"kind": kind} for kind in kinds[:1]]
+    if kinds == ("hybrid",) and hybrid is not None:
         own = [{"kind": "hybrid", **hybrid} if isinstance(hybrid, dict) else hybrid]
         places["rewards", "0"] = ("hybrid",)
     for index in range(len(extra)):
@@ -241,11 +243,11 @@ def _check_kind(config: CooperRewardConfig) -> None:
             'extra_rewards: [{function: "package.module:function"}]'
         )
     given, read = [REWARDS.kind_of(part) for part in config.rewards], read_by(config.rewards)
-    own = _own_reward(config.kind, config.preset)
-    if [kind for kind in given if kind != "function"] != ([own] if own else []):
+    own = _own_rewards(config.kind, config.preset)
+    if [kind for kind in given if kind != "function"] not in ([[kind] for kind in own] or [[]]):
         raise ValueError(
-            f"kind: {config.kind} means {own or 'functions alone'}, but rewards lists {' + '.join(given)}; "
-            "remove kind or rewards"
+            f"kind: {config.kind} means {' or '.join(own) or 'functions alone'}, but rewards lists "
+            f"{' + '.join(given)}; remove kind or rewards"
         )
     if MAIN in read and MAIN not in config.reward_models:
         raise ValueError(
