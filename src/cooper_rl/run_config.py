@@ -140,10 +140,9 @@ class RunConfig(CooperRewardConfig):
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
         """Preset, short forms, and `algorithm.overlong: {kind: penalise}`, which stands for a shaping."""
         settings, places = super().expand(settings)
-        rewards, algorithm = settings.get("rewards"), settings.get("algorithm", {})
-        if settings.get("kind") == "cooper" and isinstance(rewards, list) and isinstance(algorithm, dict):
-            if any(mapping_of(part).get("kind") == "earned" for part in rewards):
-                settings = {**settings, "algorithm": TRUSTED | algorithm}
+        algorithm = settings.get("algorithm", {})
+        if settings.get("kind") == "cooper" and _earns_trust(settings) and isinstance(algorithm, dict):
+            settings = {**settings, "algorithm": TRUSTED | algorithm}
         if isinstance(settings.get("problems"), list):
             raise ValueError("problems: name one set here, and further ones in more_problems: {name: {source: ...}}")
         algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())
@@ -277,3 +276,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
 def build_config(settings: dict[str, Any]) -> RunConfig:
     """Check plain settings against the schema. Raises InputError like `load_config`."""
     return check_settings(RunConfig, Settings(settings))
+
+
+def _earns_trust(settings: dict[str, Any]) -> bool:
+    """Whether a reward model is paid attention to as far as it agrees with the rule (`earned`)."""
+    rewards = settings.get("rewards")
+    return isinstance(rewards, list | tuple) and any(mapping_of(part).get("kind") == "earned" for part in rewards)
