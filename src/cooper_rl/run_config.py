@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,7 +17,11 @@ from cooper_rl.observe.sinks import AnySink
 from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.shaping import check_effect
-from cooper_rl.stage2.reward_config import TRUSTED, CooperRewardConfig, RewardModelConfig
+from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
+
+TRUSTED: dict[str, Any] = {"advantages": {"kind": "grpo", "std_floor": 0.2}}
+"""Of the algorithm, where `kind: cooper` pays the reward model as far as it agrees with the rule (`earned`). Divided by
+a group's own spread, the little that a distrusted model pays would count as much as what a trusted one does."""
 
 
 class RolloutConfig(SamplingParams):
@@ -87,6 +91,8 @@ class CheckpointConfig(Config):
 
 class RunConfig(CooperRewardConfig):
     """Everything `cooper train` needs to know."""
+
+    cooper_pays: ClassVar[str] = "earned"
 
     name: str = "run"
     """Folder of the run inside `output_dir`. Nested folders such as `sweep/first` are allowed."""

@@ -25,8 +25,12 @@ def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
     assert configs["paper"].cooptimization.loss == PairwiseLoss(anchor=0)
     assert configs["cooper"].cooptimization.negatives == ("assistant", "on_policy")
     assert configs["cooper"].cooptimization.replay.labelled is None  # data that the other arms do not get
-    for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation", "algorithm"):
+    for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation", "rule"):
         assert len({getattr(config, name).__repr__() for config in configs.values()}) == 1, name
+    changes = {"std_floor": 0.2}  # a part of how `cooper` weighs its reward model; it binds in no group of the rule
+    for arm, config in configs.items():
+        advantages = configs["rule"].algorithm.advantages.model_copy(update=changes if arm == "cooper" else {})
+        assert config.algorithm == configs["rule"].algorithm.model_copy(update={"advantages": advantages})
 
 
 def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_path):

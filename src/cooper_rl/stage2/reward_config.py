@@ -5,7 +5,7 @@ Presets and short forms are expanded in the settings as they were written, befor
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -60,18 +60,14 @@ PRESETS: dict[str, dict[str, Any]] = {
 """What each preset changes about the defaults, which are the preset `cooper`: the policy's own wrong completions also
 become negatives, scores stay anchored, and past pairs are replayed. Through its reference solution, even a problem
 without a correct completion teaches the reward model. It learns faster than it is exploited: from several pairs a
-problem, in two updates a step, and before the policy's update where the rule contradicts it. It pays as far as it
-agrees with the rule (`earned`), and the rule pays the rest. docs/what-stops-hacking.md: its gain and price."""
-
-TRUSTED: dict[str, Any] = {"advantages": {"kind": "grpo", "std_floor": 0.2}}
-"""What the kind `cooper` changes about the algorithm where it stands for `earned`. Divided by a group's own spread, the
-little that a distrusted reward model pays would count as much as what a trusted one does."""
+problem, in two updates a step, and before the policy's update where the rule contradicts it.
+docs/what-stops-hacking.md has what that gains and costs."""
 
 MAIN = "main"
 """The name of the short form's reward model."""
 OWN_REWARD: dict[str, str] = {"rule": "rule", "static": "reward_model", "cooper": "reward_model", "hybrid": "hybrid"}
-"""The kind of reward that the short form `kind` stands for; `function` stands for none. With the preset `cooper`, the
-kind `cooper` stands for `earned` and may have `reward_model` instead."""
+"""The kind of reward that the short form `kind` stands for; `function` stands for none. In a run with the preset
+`cooper`, the kind `cooper` stands for `earned`."""
 
 
 class RewardModelConfig(ScorerConfig):
@@ -91,8 +87,11 @@ class CooperRewardConfig(Config):
     `reward_models`; of the short forms, only `kind` keeps its value.
     """
 
+    cooper_pays: ClassVar[str] = "reward_model"
+    """The reward that `kind: cooper` stands for with the preset `cooper`."""
+
     preset: Literal["cooper", "cooper_light", "paper"] = "cooper"
-    """Defaults of stage 2 and, in a run, of the algorithm: ours (`cooper`), ours with fewer pairs and updates
+    """Defaults of stage 2 and, in a run, of reward and algorithm: ours (`cooper`), ours with fewer pairs and updates
     (`cooper_light`), or the paper's published behaviour (`paper`). Explicit settings win."""
     kind: RunKind | None = None
     """Short form of `rewards` and of which model learns. The reward comes from the `rule`, a `static` reward model, a
@@ -133,7 +132,7 @@ class CooperRewardConfig(Config):
         preset = settings.get("preset", "cooper")
         defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
         known = {name: value for name, value in defaults.items() if name in cls.model_fields}
-        return _without_short_forms(merge(known, settings))
+        return _without_short_forms(merge(known, settings), cls.cooper_pays)
 
     @model_validator(mode="after")
     def _settings_of_the_reward_agree(self) -> Self:
@@ -168,7 +167,7 @@ class CooperRewardConfig(Config):
         return None
 
 
-def _without_short_forms(settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
+def _without_short_forms(settings: dict[str, Any], cooper_pays: str) -> tuple[dict[str, Any], Places]:
     """The settings with the short forms' content under `rewards` and `reward_models`.
 
     Values of a wrong type stay where they are, for the record to refuse.
@@ -193,23 +192,17 @@ def _without_short_forms(settings: dict[str, Any]) -> tuple[dict[str, Any], Plac
     else:
         kind = kind or "cooper"
         if not rewards:
-            rewards = _rewards_of(_own_rewards(kind, settings.get("preset", "cooper")), hybrid, extra, places)
+            default = (kind, settings.get("preset", "cooper")) == ("cooper", "cooper")
+            rewards = _rewards_of(cooper_pays if default else OWN_REWARD.get(kind), hybrid, extra, places)
         models = _with_learning(kind, rewards, models)
     kept = {name: settings[name] for name in settings if name not in ("reward_model", "hybrid", "extra_rewards")}
     return {**kept, "kind": kind, "rewards": rewards, "reward_models": models}, places
 
 
-def _own_rewards(kind: str, preset: Any) -> tuple[str, ...]:
-    """The kinds of reward that a short form may have. It stands for the first."""
-    if (kind, preset) == ("cooper", "cooper"):
-        return "earned", "reward_model"
-    return (OWN_REWARD[kind],) if kind in OWN_REWARD else ()
-
-
-def _rewards_of(kinds: Sequence[str], hybrid: Any, extra: Sequence[Any], places: Places) -> list[Any]:
+def _rewards_of(own_reward: str | None, hybrid: Any, extra: Sequence[Any], places: Places) -> list[Any]:
     """The reward that a short form stands for, and the user-written functions. Notes in `places` where they were."""
-    own: list[Any] = [{"kind": kind} for kind in kinds[:1]]
-    if kinds == ("hybrid",) and hybrid is not None:
+    own: list[Any] = [{"kind": own_reward}] if own_reward else []
+    if own_reward == "hybrid" and hybrid is not None:
         own = [{"kind": "hybrid", **hybrid} if isinstance(hybrid, dict) else hybrid]
         places["rewards", "0"] = ("hybrid",)
     for index in range(len(extra)):
@@ -243,7 +236,9 @@ def _check_kind(config: CooperRewardConfig) -> None:
             'extra_rewards: [{function: "package.module:function"}]'
         )
     given, read = [REWARDS.kind_of(part) for part in config.rewards], read_by(config.rewards)
-    own = _own_rewards(config.kind, config.preset)
+    own = [OWN_REWARD[config.kind]] if config.kind in OWN_REWARD else []
+    if (config.kind, config.preset) == ("cooper", "cooper"):
+        own = ["earned", *own]
     if [kind for kind in given if kind != "function"] not in ([[kind] for kind in own] or [[]]):
         raise ValueError(
             f"kind: {config.kind} means {' or '.join(own) or 'functions alone'}, but rewards lists "
