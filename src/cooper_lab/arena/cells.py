@@ -12,6 +12,7 @@ from cooper_lab.arena.cache import START_SAMPLES, Planted
 from cooper_lab.arena.designs import Design, fill_in, members, needs_start_samples, twins
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.silence import Silence
+from cooper_lab.arithmetic.calculator import ENVIRONMENT, MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import __version__, build_config, merge
 
@@ -107,9 +108,11 @@ def check_settings(cells: Sequence[Cell]) -> None:
 def _under(
     hole_name: str, hole: Hole, silences: Mapping[str, Silence] | None
 ) -> Iterator[tuple[str, dict[str, Any], bool]]:
-    """The hole under each silence: its name, settings of the rule, and whether it is held out."""
+    """The hole under each silence: its name, settings of the world and the rule, and whether it is held out."""
     own = hole.gold != Hole.gold
-    truth = {name: {"gold": hole.gold} for name in ("problems", "test_problems")} if own else {}
+    truth: dict[str, Any] = {name: {"gold": hole.gold} for name in ("problems", "test_problems")} if own else {}
+    if hole.calculator:
+        truth |= {"rollout": ENVIRONMENT, "reward_model": {"max_input_tokens": MAX_INPUT_TOKENS}}
     rule = truth if hole.rule is None else {**truth, "rule": hole.rule}
     if silences is None:
         yield hole_name, rule, hole.held_out
