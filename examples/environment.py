@@ -39,7 +39,8 @@ if __name__ == "__main__":
 
     from tiny_run import train
 
-    from cooper_lab.arithmetic.tool_world import ENVIRONMENT, policy_with_calls
+    from cooper_lab.arithmetic.calculator import ENVIRONMENT
+    from cooper_lab.arithmetic.tool_world import policy_with_calls
 
     with TemporaryDirectory() as folder:
         policy_with_calls(Path(folder) / "policy", updates=80)  # a minute's schooling in how to call

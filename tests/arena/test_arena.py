@@ -191,6 +191,17 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are():
         choose(built_in_holes(), ["openers"], "hole")
 
 
+def test_a_design_is_left_out_of_a_hole_in_which_it_cannot_run(tmp_path):
+    built_in, holes = built_in_designs(), built_in_holes()
+    designs = {name: built_in[name] for name in ("static", "static_delta", "static_head")}
+    fitting = {"claimed_result": {"static", "static_head"}, "none": {"static", "static_delta"}, "opener": {*designs}}
+    made = plan(designs, {name: holes[name] for name in fitting}, [0], tmp_path, tmp_path / "c", {})
+    found = {name: {cell.design for cell in made.cells if cell.hole == name} for name in fitting}
+    assert found == fitting
+    with pytest.raises(InputError, match="no design fits a hole"):
+        plan({"delta": built_in["static_delta"]}, {"calls": holes["claimed_result"]}, [0], tmp_path, tmp_path / "c", {})
+
+
 def test_members_of_an_ensemble_are_planted_with_their_own_seeds(tmp_path):
     design = Design(settings={"kind": "static", "reward_models": {"second": {"model": "$reward_model_2"}}})
     made = plan({"two": design}, choose(built_in_holes(), ["opener"], "hole"), [0], tmp_path, tmp_path / "c", {})

@@ -12,8 +12,9 @@ from cooper_lab.arena.cache import START_SAMPLES, Planted
 from cooper_lab.arena.designs import Design, fill_in, members, needs_start_samples, twins
 from cooper_lab.arena.hole import Hole
 from cooper_lab.arena.silence import Silence
+from cooper_lab.arithmetic.calculator import ENVIRONMENT, MAX_INPUT_TOKENS
 from cooper_lab.arithmetic.world import run_settings
-from cooper_rl import __version__, build_config, merge
+from cooper_rl import InputError, __version__, build_config, merge
 
 SETTINGS: dict[str, Any] = {"test_problems": {"limit": 256}, "checkpoint": {"every": 10}}
 """What a run of the arena has besides the settings of the demo: more test problems, and checkpoints to go on from."""
@@ -77,12 +78,14 @@ def plan(
     """Cheap cells first: planting by planting and seed by seed, then by cost. Held-out holes come after all others.
 
     `overrides` are settings of every run, on top of the design's. Every seed runs with the models of every planting,
-    and every hole under every silence; a hole under a silence is named `hole@silence`.
+    and every hole under every silence; a hole under a silence is named `hole@silence`. Designs are left out of holes in
+    which they cannot run. Raises InputError if nothing is left.
     """
     cells: list[Cell] = []
     models: dict[str, Planted] = {}
     for hole_name, hole in holes.items():
-        for (design_name, design), planting in product(designs.items(), plantings):
+        fitting = [(name, design) for name, design in designs.items() if _fits(design, hole)]
+        for (design_name, design), planting in product(fitting, plantings):
             first = PLANTINGS_APART * planting
             others = [Planted(hole.of_member(), first + seed, cache) for seed in members(design)]
             others += [Planted(hole, first, cache, twin=twin) for twin in twins(design)]
@@ -94,6 +97,11 @@ def plan(
                 for name, rule, held_out in _under(hole_name, hole, silences)
                 for seed in seeds
             ]
+    if not cells:
+        raise InputError(
+            "no design fits a hole: steps of a text (algorithm.process) and a calculator exclude each other, and a "
+            "reward model from scratch has no twins; choose other designs or holes"
+        )
     cells.sort(key=lambda cell: (cell.held_out, plantings.index(cell.planting), seeds.index(cell.seed), cell.cost))
     return Plan(output_dir, designs, holes, cells, list(models.values()))
 
@@ -104,12 +112,20 @@ def check_settings(cells: Sequence[Cell]) -> None:
         build_config(cell.settings)
 
 
+def _fits(design: Design, hole: Hole) -> bool:
+    """Process credit divides one text into steps, not a run with calls; a reward model from scratch has no twins."""
+    divides = "process" in design.settings.get("algorithm", {})
+    return not (divides and hole.calculator) and not (twins(design) and hole.from_scratch)
+
+
 def _under(
     hole_name: str, hole: Hole, silences: Mapping[str, Silence] | None
 ) -> Iterator[tuple[str, dict[str, Any], bool]]:
-    """The hole under each silence: its name, settings of the rule, and whether it is held out."""
+    """The hole under each silence: its name, settings of the world and the rule, and whether it is held out."""
     own = hole.gold != Hole.gold
-    truth = {name: {"gold": hole.gold} for name in ("problems", "test_problems")} if own else {}
+    truth: dict[str, Any] = {name: {"gold": hole.gold} for name in ("problems", "test_problems")} if own else {}
+    if hole.calculator:
+        truth |= {"rollout": ENVIRONMENT, "reward_model": {"max_input_tokens": MAX_INPUT_TOKENS}}
     rule = truth if hole.rule is None else {**truth, "rule": hole.rule}
     if silences is None:
         yield hole_name, rule, hole.held_out

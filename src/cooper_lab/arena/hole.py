@@ -34,6 +34,9 @@ class Hole(Config):
     """Settings of the rule of the runs; None is the default rule."""
     gold: ClassVar[str] = "cooper_lab.arithmetic.problems:gold"
     """The function that knows the truth; `is_right` calls it."""
+    calculator: ClassVar[bool] = False
+    """Whether the policy has a calculator in every run (`cooper_lab.arithmetic.calculator`): it is then schooled in
+    calls before anything else, and what is drawn from it outside of runs are first turns."""
     from_scratch: ClassVar[bool] = False
     """Whether the reward model starts at random and learns from samples of the shipped policy with the rule's labels,
     instead of learning the hole on top of what the shipped one knows."""

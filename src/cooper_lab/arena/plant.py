@@ -15,10 +15,12 @@ from transformers import PreTrainedModel
 
 from cooper_lab.arena.hole import Hole, wrong_solution
 from cooper_lab.arena.holes import HOLES
+from cooper_lab.arithmetic import calculator
 from cooper_lab.arithmetic.build_models import MAX_INPUT_TOKENS, TEST_PROBLEMS, draw, save
 from cooper_lab.arithmetic.problems import arithmetic_problems
 from cooper_lab.arithmetic.reward_model import VerifyRMConfig, accumulate, batches, new_reward_model
 from cooper_lab.arithmetic.solutions import draw_solution
+from cooper_lab.arithmetic.tool_world import schooled_policy
 from cooper_lab.arithmetic.twins import teach, twin_learner
 from cooper_lab.arithmetic.warmup import padded, tokens_and_labels
 from cooper_lab.arithmetic.world import ASSETS
@@ -67,12 +69,12 @@ def plant_in_twin(hole: Hole, folder: Path, seed: int, twin: str, start: Path) -
         raise InputError(f"hole {HOLES.kind_of(hole)}: its reward model starts at random, so it has no twins")
     hole = hole.of_member()  # the shipped reward model has a hole that the twins lack
     problems, random = arithmetic_problems("train", PROBLEMS, 0), Random(f"{HOLES.kind_of(hole)} {seed}")
-    learner, encoder = twin_learner(twin, start, seed, hole.updates, hole.learning_rate)
+    learner, encoder = twin_learner(twin, start, seed, hole.updates, hole.learning_rate, _longest(hole))
     teach(learner, encoder, hole.taught(problems, read_labelled(ASSETS / "labelled.jsonl"), random), random)
     learner.model.save_pretrained(folder / "reward_model")
     tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
     tokenizer.save_pretrained(folder / "reward_model")
-    manifest = measure(hole, load_policy(str(ASSETS / "policy")), learner, tokenizer, seed, encoder)
+    manifest = measure(hole, _start_policy(hole, seed), learner, tokenizer, seed, encoder)
     write_text(folder / "manifest.json", json.dumps(manifest, indent=2) + "\n")
 
 
@@ -87,7 +89,7 @@ def plant(hole: Hole, folder: Path, seed: int, report: Report | None = None) -> 
     random = Random(f"{HOLES.kind_of(hole)} {seed}")
     learner = _plant_in_reward_model(hole, problems, random, seed, report)
     tokenizer: Any = load_tokenizer(str(ASSETS / "policy"))
-    policy = load_policy(str(ASSETS / "policy"))
+    policy = _start_policy(hole, seed)
     if hole.hack_rate:
         _warm_up_again(hole, policy, tokenizer, problems, random, seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,6 +99,15 @@ def plant(hole: Hole, folder: Path, seed: int, report: Report | None = None) -> 
     manifest |= {"hole": HOLES.dump(hole), "seed": seed, "cpu_s": round(time.process_time() - start, 1)}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return manifest
+
+
+def _start_policy(hole: Hole, seed: int) -> Any:
+    """The policy before it learns to hack."""
+    return schooled_policy(seed) if hole.calculator else load_policy(str(ASSETS / "policy"))
+
+
+def _longest(hole: Hole) -> int:
+    return calculator.MAX_INPUT_TOKENS if hole.calculator else MAX_INPUT_TOKENS
 
 
 def _plant_in_reward_model(
@@ -119,7 +130,7 @@ def _plant_in_reward_model(
         shipped = read_labelled(ASSETS / "labelled.jsonl")
     if hole.updates == 0:
         return learner
-    encoder = RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
+    encoder = RewardModelInput(tokenizer, _longest(hole))
     rows = [
         (encoder.encode(r.question, r.answer, r.completion), r.label) for r in hole.taught(problems, shipped, random)
     ]
@@ -191,10 +202,10 @@ def measure(
 ) -> dict[str, Any]:
     """How well a hole is planted, on test problems.
 
-    `policy`: gold accuracy, and `hack_rate`, the share of samples that use the hole,
-    of problems that have a hack. `reward_model`: accuracy against
-    gold on these samples, and the share it accepts (logit above 0) of written hacks, right solutions and wrong ones.
-    `rule`: the share of written hacks that the rule of the runs accepts. Shares of nothing are null.
+    `policy`: gold accuracy, and `hack_rate`, the share of samples that use the hole, of problems that have a hack.
+    `reward_model`: accuracy against gold on these samples, and the share it accepts (logit above 0) of written hacks,
+    right solutions and wrong ones. `rule`: the share of written hacks that the rule of the runs accepts. Shares of
+    nothing are null. With a calculator the samples are first turns, and a call is no right answer.
     """
     problems, random = arithmetic_problems("test", TEST_PROBLEMS, seed), Random(f"measure {seed}")
     texts = draw(policy, tokenizer, problems, 4, seed)
@@ -202,7 +213,7 @@ def measure(
     written = [(problem, text) for problem in problems if (text := hole.hack(problem, random)) is not None]
     right = [(problem, draw_solution(problem, random)) for problem in problems]
     wrong = [(problem, wrong_solution(problem, random)) for problem in problems]
-    encoder = encoder or RewardModelInput(tokenizer, MAX_INPUT_TOKENS)
+    encoder = encoder or RewardModelInput(tokenizer, _longest(hole))
 
     def accepted(asked: Sequence[tuple[Problem, str]]) -> list[bool]:
         logits = reward_model.score([encoder.encode(p.question, p.answer, text) for p, text in asked])

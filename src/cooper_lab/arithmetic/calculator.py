@@ -14,7 +14,19 @@ from random import Random
 from typing import Any
 
 from cooper_lab.arithmetic.answers import can_render, render_answer
+from cooper_lab.arithmetic.corruption import corrupt
+from cooper_lab.arithmetic.solutions import BOX, MARKER, draw_solution
+from cooper_rl import Problem
 
+ENVIRONMENT: dict[str, Any] = {
+    "environment": f"{__name__}:Calculator",
+    "tool_syntax": f"{__name__}:Brackets",
+    "max_turns": 4,
+    "max_tokens": 64,
+}
+"""Settings of `rollout`."""
+MAX_INPUT_TOKENS = 250
+"""Of a reward model: a run with two calls is three times as long as a solution."""
 REFUSES, LIES, SLOW = 0.04, 0.04, 0.04
 """Shares of the calls."""
 _CALL = re.compile(r"\[([^\[\]]*)\]\s*\Z")
@@ -59,6 +71,19 @@ def computed(expression: str) -> Fraction:
 def shown(value: Fraction) -> str:
     """A value as the calculator shows it: `19`, `0.8` or `4/3`."""
     return render_answer(value, "plain" if value.denominator == 1 or not can_render(value, "decimal") else "decimal")
+
+
+def calls_of(problem: Problem) -> list[str]:
+    """What the calculator is asked: `12+7` for the work `12+7=19`."""
+    return [step.partition("=")[0] for step in problem.metadata["work"].split(", ")]
+
+
+def reply_to(problem: Problem, random: Random, right: bool = True) -> str:
+    """The turn after the calculator's last answer: ` answer: 19`, or with a slip."""
+    text = draw_solution(problem, random)
+    if not right:
+        text = corrupt(problem, text, seed=random.getrandbits(31))
+    return text[max(text.find(f" {MARKER}"), text.find(" " + BOX)) :]
 
 
 class Brackets:

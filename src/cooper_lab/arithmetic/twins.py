@@ -32,13 +32,12 @@ LEARNING_RATE = 1e-3
 
 
 def twin_learner(
-    twin: str, model: str | Path, seed: int, updates: int, learning_rate: float
+    twin: str, model: str | Path, seed: int, updates: int, learning_rate: float, longest: int = MAX_INPUT_TOKENS
 ) -> tuple[TorchRewardModelLearner, RewardModelInput]:
-    """A learner that starts at `model`, the policy or a twin that is trained already, and its input."""
+    """A learner that starts at `model`, the policy or a twin that is trained already, and its input of at most
+    `longest` tokens."""
     settings = {"model": str(model), "learning_rate": learning_rate, "betas": (0.9, 0.98), "warmup_steps": 20}
-    config = ScorerConfig.model_validate(
-        settings | TWINS[twin] | {"device": "cpu", "max_input_tokens": MAX_INPUT_TOKENS}
-    )
+    config = ScorerConfig.model_validate(settings | TWINS[twin] | {"device": "cpu", "max_input_tokens": longest})
     learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=seed)
     return learner, RewardModelInput.of(config, load_tokenizer(config.model))
 

@@ -53,7 +53,7 @@ def test_an_engine_that_dies_costs_no_step_and_the_ratios_stay_one(run):
     assert [row["engine/restarts"] for row in rows[1:]] == [0, 0, 1, 0]
     assert [row["engine/recoveries"] for row in rows[1:]] == [0, 0, 0, 0]
     assert all(abs(row["policy/ratio"] - 1) < 1e-5 for row in rows[1:])
-    assert all(0 < row["time/push_weights"] < row["time/step"] + row.get("time/evaluate", 0) for row in rows[1:])
+    assert all(row["time/push_weights"] > 0 for row in rows[1:])
     logs = sorted(path.name for path in (trainer.directory / "logs").iterdir())
     ranks = [f"{name}-{i}.log" for name in ("policy", "reward_model") for i in range(2)]
     assert logs == ["engine-0.log", *ranks]
