@@ -50,9 +50,10 @@ def draw(output_dir: Path) -> Path:
 def _add_dose(figure: "Figure") -> None:
     """A third panel: mean gold at the end over the share of problems that the rule judges, and the range over seeds."""
     figure.set_size_inches(14, 3.8)
-    axes = figure.add_subplot(1, 3, 3)
-    for part, grid in enumerate(figure.axes[:2]):
-        grid.set_subplotspec(axes.get_gridspec()[0, part])
+    columns = figure.add_gridspec(1, 3)
+    for part, panel in enumerate(figure.axes):
+        panel.set_subplotspec(columns[0, part])
+    axes = figure.add_subplot(columns[0, 2])
     for arm, doses in json.loads(DOSE.read_text(encoding="utf-8")).items():
         heard = [int(share) for share in doses]
         axes.plot(heard, [sum(gold) / len(gold) for gold in doses.values()], "o-", markersize=4, color=COLOURS[arm])
