@@ -72,11 +72,12 @@ def alarm(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def alarm_by_kind(results: Sequence[dict[str, Any]]) -> list[str]:
-    """The alarm on runs without co-training, with the published one, and with the policy's own wrong answers in it."""
+    """The alarm on runs of built-in designs: without co-training, with the published one, and with the policy's own
+    wrong answers in it."""
     kinds = {name: _kind(design.settings) for name, design in built_in_designs().items()}
     lines = []
     for name in ("no reward model learns", "paper", "a reward model learns otherwise"):
-        report = alarm_report([result for result in results if kinds[result["design"]] == name])
+        report = alarm_report([result for result in results if kinds.get(result["design"]) == name])
         now, area = report["today"], "none" if report["auc"] is None else f"{report['auc']:.3f}"
         counted = f"{report['hacked']} of {report['runs']} runs hacked, area {area}"
         lines.append(f"{name}: {counted}, {now['hits']} found, {now['false_alarms']} false")
