@@ -18,9 +18,8 @@ CURVES = {"test/gold_avg": "Gold accuracy on held-out problems", "reward/mean": 
 DOSE = Path(__file__).parent / "dose.json"
 """Gold after 40 steps on seeds 0 to 4, by the share of problems that the rule judges, as README.md beside it says."""
 FIVE_SEEDS = (
-    "This is one seed. Over seeds 0 to 4 Cooper ended at 0.90 on average and the rule at 0.88: Cooper was ahead on "
-    "three of the five, and the difference is within noise. The static reward model and the paper preset ended at "
-    "0.03 or below on average (docs/reward-hacking.md)."
+    "This is one seed. Over seeds 0 to 4 Cooper ended at 0.91 on average and the rule at 0.79, below Cooper on each. "
+    "The static reward model and the paper preset ended at 0.03 or below on average (docs/reward-hacking.md)."
 )
 
 
