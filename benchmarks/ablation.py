@@ -36,7 +36,9 @@ ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def settings_of(row: str, output_dir: Path, seed: int) -> dict[str, Any]:
     preset, cooptimization = ABLATIONS[row]
-    changes = {"preset": preset, "cooptimization": cooptimization}
+    # In every row the rule judges every problem, and the reward model alone pays.
+    shared = {"rule": {"kind": "maths"}, "rewards": [{"kind": "reward_model"}]}
+    changes = {"preset": preset, "cooptimization": cooptimization, **shared}
     settings = arm_settings("cooper", output_dir / f"seed-{seed}", seed, changes)
     return merge(settings, {"name": row.replace(" + ", "+").replace(" - ", "-").replace(" ", "_")})
 

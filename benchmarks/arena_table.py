@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--save", type=Path, help="write the results of all cells here")
     parser.add_argument("--design", action="append", default=[], help="compare these only; repeat for several")
     parser.add_argument("--against", help="compare each design with this one only")
+    parser.add_argument("--by-model", action="store_true", help="the unit is the planted model, not the hole")
     parser.add_argument("--left-out", action="append", default=[], help="a hole that the comparison leaves out")
     arguments = parser.parse_args()
     if arguments.source.is_dir():
@@ -52,7 +53,7 @@ def main() -> None:
     designs = arguments.design or sorted({result["design"] for result in results})
     compared = [result for result in results if result["hole"] not in arguments.left_out]
     found = [*alarm(results), *alarm_by_kind(results), "", *hacked_holes(results)]
-    print("\n".join([*lines, "", *found, "", *told_apart(compared, designs, arguments.against)]))
+    print("\n".join([*lines, "", *found, "", *told_apart(compared, designs, arguments)]))
 
 
 def alarm(results: Sequence[dict[str, Any]]) -> list[str]:
@@ -71,11 +72,12 @@ def alarm(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def alarm_by_kind(results: Sequence[dict[str, Any]]) -> list[str]:
-    """The alarm on runs without co-training, with the published one, and with the policy's own wrong answers in it."""
+    """The alarm on runs of built-in designs: without co-training, with the published one, and with the policy's own
+    wrong answers in it."""
     kinds = {name: _kind(design.settings) for name, design in built_in_designs().items()}
     lines = []
     for name in ("no reward model learns", "paper", "a reward model learns otherwise"):
-        report = alarm_report([result for result in results if kinds[result["design"]] == name])
+        report = alarm_report([result for result in results if kinds.get(result["design"]) == name])
         now, area = report["today"], "none" if report["auc"] is None else f"{report['auc']:.3f}"
         counted = f"{report['hacked']} of {report['runs']} runs hacked, area {area}"
         lines.append(f"{name}: {counted}, {now['hits']} found, {now['false_alarms']} false")
@@ -98,20 +100,21 @@ def hacked_holes(results: Sequence[dict[str, Any]]) -> list[str]:
     return [f"{design}: hacked in {sum(holes.values())} of {len(holes)} holes" for design, holes in found.items()]
 
 
-def told_apart(results: Sequence[dict[str, Any]], designs: Sequence[str], against: str | None) -> list[str]:
+def told_apart(results: Sequence[dict[str, Any]], designs: Sequence[str], options: argparse.Namespace) -> list[str]:
     """Every two of the designs, or each of them and `against`, over the holes that both have run: `comparison.compare`.
 
     First how many are told apart once Holm's method has corrected for all of them, then those with p below 0.05.
     """
+    against, units = options.against, "planted models" if options.by_model else "holes"
     pairs = [(name, against) for name in designs if name != against] if against else list(combinations(designs, 2))
-    rows = sorted(compare(results, pairs), key=lambda row: row["p"])
+    rows = sorted(compare(results, pairs, options.by_model), key=lambda row: row["p"])
     found = sum(row["significant"] for row in rows)
     lines = [f"{len(rows)} pairs of designs; told apart at level {LEVEL} after Holm's correction: {found}"]
     for row in rows:
         if against or row["p"] < LEVEL:
             interval = "" if row["low"] is None else f" ({row['low']:.3f} to {row['high']:.3f})"
             lines.append(
-                f"{row['better']} above {row['worse']}: {row['difference']:.3f}{interval} over {row['holes']} holes, "
+                f"{row['better']} above {row['worse']}: {row['difference']:.3f}{interval} over {row['holes']} {units}, "
                 f"p = {row['p']:.3f}, with Holm {row['p_holm']:.3f}"
             )
     return lines

@@ -69,6 +69,7 @@ def test_a_warm_up_counts_steps_however_many_updates_a_step_has(settings):
 
 
 def test_rewards_of_a_step_come_from_the_reward_model_before_its_update(settings):
+    settings |= {"kind": "cooper", "rewards": [{"kind": "reward_model"}]}
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         model = trainer.parts.reward.learning
         assert model is not None

@@ -42,12 +42,7 @@ ARMS = {
     "rule": ["kind=rule"],
     "static": ["kind=static"],
     "cooper": ["kind=cooper"],
-    "trusted": [
-        "preset=cooper",
-        "rewards=[{kind: earned}]",
-        "reward_model.learns=true",
-        "algorithm.advantages={kind: grpo, std_floor: 0.2}",
-    ],
+    "cooper_model": ["kind=cooper", "rewards=[{kind: reward_model}]"],
 }
 REWARD_MODEL = {
     "robustness": 0,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -18,6 +18,10 @@ from cooper_rl.observe.watch import WatchRule
 from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.shaping import check_effect
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
+
+TRUSTED: dict[str, Any] = {"advantages": {"kind": "grpo", "std_floor": 0.2}}
+"""Of the algorithm, where `kind: cooper` pays the reward model as far as it agrees with the rule (`earned`). Divided by
+a group's own spread, the little that a distrusted model pays would count as much as what a trusted one does."""
 
 
 class RolloutConfig(SamplingParams):
@@ -88,6 +92,8 @@ class CheckpointConfig(Config):
 class RunConfig(CooperRewardConfig):
     """Everything `cooper train` needs to know."""
 
+    cooper_pays: ClassVar[str] = "earned"
+
     name: str = "run"
     """Folder of the run inside `output_dir`. Nested folders such as `sweep/first` are allowed."""
     output_dir: str = "runs"
@@ -140,6 +146,9 @@ class RunConfig(CooperRewardConfig):
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
         """Preset, short forms, and `algorithm.overlong: {kind: penalise}`, which stands for a shaping."""
         settings, places = super().expand(settings)
+        algorithm = settings.get("algorithm", {})
+        if settings.get("kind") == "cooper" and _earns_trust(settings) and isinstance(algorithm, dict):
+            settings = {**settings, "algorithm": TRUSTED | algorithm}
         if isinstance(settings.get("problems"), list):
             raise ValueError("problems: name one set here, and further ones in more_problems: {name: {source: ...}}")
         algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())
@@ -273,3 +282,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
 def build_config(settings: dict[str, Any]) -> RunConfig:
     """Check plain settings against the schema. Raises InputError like `load_config`."""
     return check_settings(RunConfig, Settings(settings))
+
+
+def _earns_trust(settings: dict[str, Any]) -> bool:
+    """Whether a reward model is paid attention to as far as it agrees with the rule (`earned`)."""
+    rewards = settings.get("rewards")
+    return isinstance(rewards, list | tuple) and any(mapping_of(part).get("kind") == "earned" for part in rewards)

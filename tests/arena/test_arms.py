@@ -9,6 +9,7 @@ from cooper_lab.arithmetic.picture import LABELS, draw
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import read_events, read_metrics
+from cooper_rl.policy.advantages import GRPO
 from cooper_rl.run_config import build_config
 from runs.recorded_run import data_of
 
@@ -25,8 +26,12 @@ def test_arms_differ_in_their_reward_and_share_everything_else(tmp_path):
     assert configs["paper"].cooptimization.loss == PairwiseLoss(anchor=0)
     assert configs["cooper"].cooptimization.negatives == ("assistant", "on_policy")
     assert configs["cooper"].cooptimization.replay.labelled is None  # data that the other arms do not get
-    for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation", "algorithm"):
+    for name in ("policy", "problems", "test_problems", "rollout", "steps", "seed", "evaluation", "rule"):
         assert len({getattr(config, name).__repr__() for config in configs.values()}) == 1, name
+    for arm, config in configs.items():
+        # A floor is a part of how `cooper` weighs its reward model; it binds in no group of the rule.
+        advantages = GRPO(std_floor=0.2 if arm == "cooper" else 0.0)
+        assert config.algorithm == configs["rule"].algorithm.model_copy(update={"advantages": advantages})
 
 
 def test_the_summary_reads_gold_from_the_test_set_and_reward_from_training(tmp_path):

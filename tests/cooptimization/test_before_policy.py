@@ -30,6 +30,7 @@ def step(tmp_path):
 
     def step(limit: float | None, name: str):
         overrides = {"steps": 1, "problems_per_step": 12, "name": name, "evaluation": {"every": 0}}
+        overrides |= {"rewards": [{"kind": "reward_model"}]}
         config = build_config(
             arm_settings("cooper", tmp_path, 0, {**overrides, "cooptimization": {"before_policy": limit}})
         )
@@ -86,6 +87,7 @@ def test_state_across_steps_moves_once_a_step_by_the_scores_that_paid(tmp_path):
         "steps": 2,
         "problems_per_step": 12,
         "evaluation": {"every": 0},
+        "rule": {"kind": "maths"},
         "rewards": [{"kind": "earned"}, {"kind": "hybrid"}],
         "shaping": [{"kind": "constraints", "constraints": [{"reward": "rule", "at": 0.9}]}],
         "reward_model": {"model": str(ASSETS / "reward_model"), "learning_rate": 3e-3, "learns": True},

@@ -10,6 +10,7 @@ from cooper_rl import Answer, AnswerGroup, CooperTrainer, InputError, Problem, S
 from cooper_rl.config.explanation import commented_yaml
 from cooper_rl.engines.clock import MEASURED
 from cooper_rl.observe.run_record import read_metrics
+from cooper_rl.policy.advantages import GRPO
 from cooper_rl.rewards.kinds.plain import RuleReward
 from cooper_rl.rules.rule import Asked, Rule, Verdict
 
@@ -40,10 +41,12 @@ def _completions(trainer, step=1):
     [
         ({"kind": "rule"}, ["rule"], None),
         ({"kind": "static"}, ["reward_model"], None),
-        ({}, ["reward_model"], "main"),
+        ({}, ["earned"], "main"),
+        ({"rewards": [{"kind": "reward_model"}], "kind": "cooper"}, ["reward_model"], "main"),
+        ({"preset": "cooper_light"}, ["reward_model"], "main"),
         ({"kind": "hybrid", "hybrid": {"k": 2.0}}, ["hybrid"], "main"),
         ({"kind": "function", "extra_rewards": [{"function": TEST_FUNCTION, "weight": 0.1}]}, ["function"], None),
-        ({"kind": "cooper", "extra_rewards": [{"function": TEST_FUNCTION}]}, ["reward_model", "function"], "main"),
+        ({"kind": "cooper", "extra_rewards": [{"function": TEST_FUNCTION}]}, ["earned", "function"], "main"),
     ],
 )
 def test_a_printed_configuration_shows_the_tree_and_is_the_same_run(settings, tmp_path, short, kinds, learns):
@@ -51,6 +54,7 @@ def test_a_printed_configuration_shows_the_tree_and_is_the_same_run(settings, tm
     (tmp_path / "short.yaml").write_text(yaml.safe_dump(settings))
     config = load_config(tmp_path / "short.yaml")
     assert ([part.kind for part in config.rewards], config.learning_model) == (kinds, learns)
+    assert config.algorithm.advantages == GRPO(std_floor=0.2 if kinds[0] == "earned" else 0.0)
     assert [part.kind for part in config.shaping] == ["overlong"]
     for comments in (True, False):
         (tmp_path / "long.yaml").write_text(commented_yaml(config, comments))

@@ -35,6 +35,11 @@ class Stretched(ShapingConfig):
         return rewards.like(2 * rewards.flat)
 
 
+@pytest.fixture
+def settings(settings):
+    return {**settings, "preset": "cooper_light"}  # whose only reward is the reward model
+
+
 def _fit(settings, **changes):
     with CooperTrainer.from_config(build_config({**settings, "evaluation": {"every": 0}, **changes})) as trainer:
         trainer.fit()

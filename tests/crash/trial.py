@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 MOST_KILLS = 3
 """The most kills in one run."""
 SETTINGS = {
+    "rule": {"kind": "maths"},
     "steps": 5,
     "problems_per_step": 3,
     "problems": {"limit": 32},

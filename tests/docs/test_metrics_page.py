@@ -51,6 +51,8 @@ RUNS: dict[str, dict[str, Any]] = {
         },
     },
     "shaped": {
+        "kind": "cooper",
+        "rewards": [{"kind": "reward_model"}],
         "reward_model": MODEL,
         "problems": {"source": "PROBLEMS", "rule_field": "rule", "gold": None},
         "shaping": [{"kind": "par", "references": "accepted"}, {"kind": "gate"}],

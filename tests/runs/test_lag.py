@@ -40,7 +40,7 @@ def test_lag_without_the_correction_is_refused_with_the_remedy(settings):
 
 
 def test_each_step_learns_from_the_policy_before_and_says_so(lagging):
-    directory = _fit({**lagging, "kind": "cooper"}).directory
+    directory = _fit({**lagging, "kind": "cooper", "rewards": [{"kind": "reward_model"}]}).directory
     rows = read_metrics(directory)[1:]
     assert [row["rollout/lag"] for row in rows] == [0, 1, 1, 1]
     versions = []

@@ -62,7 +62,7 @@ def _timeless(trainer):
 
 
 def test_both_models_learn_and_the_final_ones_are_plain(adapted):
-    trainer = _fit(adapted)
+    trainer = _fit({**adapted, "kind": "cooper", "rewards": [{"kind": "reward_model"}]})
     first, last = (row for row in _timeless(trainer) if row["step"] > 0)
     assert first["policy/reference_kl"] == pytest.approx(0, abs=1e-6)  # the adapter starts as no change
     assert last["policy/reference_kl"] > 1e-6

@@ -130,8 +130,9 @@ def _under(
     if silences is None:
         yield hole_name, rule, hole.held_out
     for name, silence in (silences or {}).items():
-        only = {"rule": {"kind": "partial", "rule": hole.rule or {"kind": "maths"}, "only": silence.only}}
-        yield f"{hole_name}{UNDER}{name}", truth | only, hole.held_out or silence.held_out
+        judging = {"kind": silence.rule} if silence.rule else hole.rule or {"kind": "maths"}
+        partial = {"rule": {"kind": "partial", "rule": judging, "only": silence.only}}
+        yield f"{hole_name}{UNDER}{name}", truth | partial, hole.held_out or silence.held_out
 
 
 def _cell(

@@ -58,8 +58,13 @@ def rank(results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def compare(results: Sequence[Result], pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def compare(
+    results: Sequence[Result], pairs: Sequence[tuple[str, str]], by_model: bool = False
+) -> list[dict[str, Any]]:
     """Each pair of designs over the holes in which both have finished a block, the better one first.
+
+    With `by_model` the unit is not the hole but the planted model: the plantings of a hole are drawn one by one, and
+    the claim is about models with these holes, not about other holes.
 
     `difference`: the mean over the holes of the mean difference of gold at the end over a hole's shared blocks, with
     its 95 % interval by Student's t over the holes. `p`: of the sign-flip permutation test over the holes. `p_holm`:
@@ -68,7 +73,7 @@ def compare(results: Sequence[Result], pairs: Sequence[tuple[str, str]]) -> list
     """
     rows = []
     for one, other in pairs:
-        by_hole = list(differences(results, one, other).values())
+        by_hole = list(differences(results, one, other, by_model).values())
         if not by_hole:
             continue
         mean, low, high = mean_interval(by_hole)
@@ -80,16 +85,17 @@ def compare(results: Sequence[Result], pairs: Sequence[tuple[str, str]]) -> list
     return [row | {"p_holm": p_holm, "significant": p_holm < LEVEL} for row, p_holm in zip(rows, adjusted, strict=True)]
 
 
-def differences(results: Sequence[Result], one: str, other: str) -> dict[str, float]:
+def differences(results: Sequence[Result], one: str, other: str, by_model: bool = False) -> dict[Any, float]:
     """By hole, how much higher gold ends with `one` than with `other`: the mean over the blocks that both finished.
 
-    The silences under which a hole runs share its models, so they are one hole.
+    The silences under which a hole runs share its models, so they are one hole. `by_model`: by hole and planting.
     """
     ends = {(result["design"], block_of(result)): result["gold_end"] for result in results}
-    found: dict[str, list[float]] = {}
+    found: dict[Any, list[float]] = {}
     for (design, block), end in ends.items():
         if design == one and (other, block) in ends:
-            found.setdefault(block[0].partition(UNDER)[0], []).append(end - ends[other, block])
+            hole = block[0].partition(UNDER)[0]
+            found.setdefault((hole, block[1]) if by_model else hole, []).append(end - ends[other, block])
     return {hole: _mean(of_hole) for hole, of_hole in found.items()}
 
 

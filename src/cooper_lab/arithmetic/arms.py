@@ -17,13 +17,15 @@ ARMS: dict[str, dict[str, Any]] = {
     "paper": {"kind": "cooper", "preset": "paper"},
     "cooper": {"kind": "cooper", "preset": "cooper"},
 }
+RULE = {"kind": "partial", "only": {"family": ["sum", "difference", "product", "two_steps"]}}
+"""The rule of every arm judges these families of questions, 35 % of the problems, and is silent on all others."""
 Progress = Callable[[int], None]
 
 
 def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The settings of one arm: those of `run_settings`, overridden by the arm's kind of reward."""
-    recorded = {"record": {"logprobs_every": 1}}  # a small world: its report can shade every token
-    return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm], recorded)), overrides or {})
+    """The settings of one arm: those of `run_settings`, with the demo's rule and the arm's kind of reward."""
+    shared = {"rule": RULE, "record": {"logprobs_every": 1}}  # a small world: its report can shade every token
+    return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm], shared)), overrides or {})
 
 
 def run_arms(

@@ -33,7 +33,9 @@ class Rollout:
     messages: list[Any] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
-    """NaN for what the environment wrote."""
+    """NaN for what the environment wrote, and where the sampler does not know them."""
+    written: list[bool] = field(default_factory=list)
+    """Whether the policy wrote the token."""
     turns: int = 0
     stopped: bool = False
     """Whether the last turn ended by itself and called no tool."""
@@ -44,6 +46,7 @@ class Rollout:
         """What the policy wrote or, without `logprobs`, the environment."""
         self.token_ids += token_ids
         self.logprobs += [float("nan")] * len(token_ids) if logprobs is None else logprobs
+        self.written += [logprobs is not None] * len(token_ids)
         self.messages += messages
         self.room -= len(token_ids)
 
@@ -171,6 +174,7 @@ class Rounds:
         for one in group:
             rest = one.prompt[len(shared) :]
             one.token_ids, one.logprobs = rest + one.token_ids, [float("nan")] * len(rest) + one.logprobs
+            one.written = [False] * len(rest) + one.written
         return shared
 
     def _samples(
@@ -181,13 +185,12 @@ class Rounds:
         for problem, answer, reward in zip(asked, answers, rewards, strict=True):
             verdict = "silent" if reward is None else "correct" if reward >= self._solved_at else "wrong"
             runs.append(Run(answer.messages, verdict if self._needs_verdict(problem) else None))
-        logprobs = Column.of([one.logprobs for one in rollouts], np.float32).values
         return Samples(
             token_ids=Column.of([one.token_ids for one in rollouts]),
-            logprobs=logprobs,
+            logprobs=Column.of([one.logprobs for one in rollouts], np.float32).values,
             stopped=np.array([one.stopped for one in rollouts]),
             texts=[answer.text for answer in answers],
-            trained=~np.isnan(logprobs),
+            trained=Column.of([one.written for one in rollouts], np.bool_).values,
             runs=runs,
         )
 

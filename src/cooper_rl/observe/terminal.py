@@ -42,7 +42,7 @@ PARTS = {
     "reward": "scoring",
     "score_steps": "scoring steps",
     "update_policy": "updating the policy",
-    "wait_for_assistant": "waiting for the assistant",
+    "wait_for_assistant": "gathering pairs and the assistant's replies",
     "update_reward_model": "updating the reward model",
     "probe": "measuring the reward model",
     "evaluate": "evaluating",

@@ -5,7 +5,7 @@ Presets and short forms are expanded in the settings as they were written, befor
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -66,7 +66,8 @@ docs/what-stops-hacking.md has what that gains and costs."""
 MAIN = "main"
 """The name of the short form's reward model."""
 OWN_REWARD: dict[str, str] = {"rule": "rule", "static": "reward_model", "cooper": "reward_model", "hybrid": "hybrid"}
-"""The kind of reward that the short form `kind` stands for; `function` stands for none."""
+"""The kind of reward that the short form `kind` stands for; `function` stands for none. In a run with the preset
+`cooper`, the kind `cooper` stands for `earned`."""
 
 
 class RewardModelConfig(ScorerConfig):
@@ -86,8 +87,11 @@ class CooperRewardConfig(Config):
     `reward_models`; of the short forms, only `kind` keeps its value.
     """
 
+    cooper_pays: ClassVar[str] = "reward_model"
+    """The reward that `kind: cooper` stands for with the preset `cooper`."""
+
     preset: Literal["cooper", "cooper_light", "paper"] = "cooper"
-    """Defaults of stage 2 and, in a run, of the algorithm: ours (`cooper`), ours with fewer pairs and updates
+    """Defaults of stage 2 and, in a run, of reward and algorithm: ours (`cooper`), ours with fewer pairs and updates
     (`cooper_light`), or the paper's published behaviour (`paper`). Explicit settings win."""
     kind: RunKind | None = None
     """Short form of `rewards` and of which model learns. The reward comes from the `rule`, a `static` reward model, a
@@ -128,7 +132,7 @@ class CooperRewardConfig(Config):
         preset = settings.get("preset", "cooper")
         defaults = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
         known = {name: value for name, value in defaults.items() if name in cls.model_fields}
-        return _without_short_forms(merge(known, settings))
+        return _without_short_forms(merge(known, settings), cls.cooper_pays)
 
     @model_validator(mode="after")
     def _settings_of_the_reward_agree(self) -> Self:
@@ -163,7 +167,7 @@ class CooperRewardConfig(Config):
         return None
 
 
-def _without_short_forms(settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
+def _without_short_forms(settings: dict[str, Any], cooper_pays: str) -> tuple[dict[str, Any], Places]:
     """The settings with the short forms' content under `rewards` and `reward_models`.
 
     Values of a wrong type stay where they are, for the record to refuse.
@@ -188,16 +192,17 @@ def _without_short_forms(settings: dict[str, Any]) -> tuple[dict[str, Any], Plac
     else:
         kind = kind or "cooper"
         if not rewards:
-            rewards = _rewards_of(kind, hybrid, extra, places)
+            default = (kind, settings.get("preset", "cooper")) == ("cooper", "cooper")
+            rewards = _rewards_of(cooper_pays if default else OWN_REWARD.get(kind), hybrid, extra, places)
         models = _with_learning(kind, rewards, models)
     kept = {name: settings[name] for name in settings if name not in ("reward_model", "hybrid", "extra_rewards")}
     return {**kept, "kind": kind, "rewards": rewards, "reward_models": models}, places
 
 
-def _rewards_of(kind: str, hybrid: Any, extra: Sequence[Any], places: Places) -> list[Any]:
-    """The rewards that the kind stands for, and the user-written functions. Notes in `places` where they were."""
-    own: list[Any] = [{"kind": OWN_REWARD[kind]}] if kind in OWN_REWARD else []
-    if kind == "hybrid" and hybrid is not None:
+def _rewards_of(own_reward: str | None, hybrid: Any, extra: Sequence[Any], places: Places) -> list[Any]:
+    """The reward that a short form stands for, and the user-written functions. Notes in `places` where they were."""
+    own: list[Any] = [{"kind": own_reward}] if own_reward else []
+    if own_reward == "hybrid" and hybrid is not None:
         own = [{"kind": "hybrid", **hybrid} if isinstance(hybrid, dict) else hybrid]
         places["rewards", "0"] = ("hybrid",)
     for index in range(len(extra)):
@@ -208,7 +213,9 @@ def _rewards_of(kind: str, hybrid: Any, extra: Sequence[Any], places: Places) ->
 def _with_learning(kind: str, rewards: Sequence[Any], models: dict[str, Any]) -> dict[str, Any]:
     """The models with `learns` as the kind implies, where they do not say it themselves."""
     parts = [mapping_of(part) for part in rewards] if kind in ("cooper", "hybrid") else []
-    learning = {str(part.get("model", MAIN)) for part in parts if part.get("kind") in ("reward_model", "hybrid")}
+    learning = {
+        str(part.get("model", MAIN)) for part in parts if part.get("kind") in ("reward_model", "earned", "hybrid")
+    }
     found: dict[str, Any] = {}
     for name, model in models.items():
         if isinstance(model, dict):
@@ -230,10 +237,12 @@ def _check_kind(config: CooperRewardConfig) -> None:
         )
     given, read = [REWARDS.kind_of(part) for part in config.rewards], read_by(config.rewards)
     own = [OWN_REWARD[config.kind]] if config.kind in OWN_REWARD else []
-    if [kind for kind in given if kind != "function"] != own:
+    if (config.kind, config.preset) == ("cooper", "cooper"):
+        own = ["earned", *own]
+    if [kind for kind in given if kind != "function"] not in ([[kind] for kind in own] or [[]]):
         raise ValueError(
-            f"kind: {config.kind} means {own[0] if own else 'functions alone'}, but rewards lists {' + '.join(given)}; "
-            "remove kind or rewards"
+            f"kind: {config.kind} means {' or '.join(own) or 'functions alone'}, but rewards lists "
+            f"{' + '.join(given)}; remove kind or rewards"
         )
     if MAIN in read and MAIN not in config.reward_models:
         raise ValueError(

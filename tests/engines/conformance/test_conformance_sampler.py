@@ -8,8 +8,14 @@ import pytest
 import torch
 from plain import VOCABULARY
 
+from cooper_rl.data.config import PromptConfig
+from cooper_rl.data.problem import Problem
+from cooper_rl.data.prompts import PromptEncoder
 from cooper_rl.engines.base import Sampler
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
+from cooper_rl.engines.local.models import load_tokenizer
+from cooper_rl.environments.environment import Environments
+from cooper_rl.environments.rounds import Rounds
 from cooper_rl.errors import InputError
 from cooper_rl.rollouts import Column
 from drawn import draw
@@ -55,6 +61,27 @@ def test_logprobs_are_the_learners_at_that_temperature_before_filters(engine, sa
     sequences = [[*PROMPTS[i // 8], *row.tolist()] for i, row in enumerate(samples.token_ids)]
     expected = policy.logprobs(Column.of(sequences), samples.token_ids.lengths, temperature)
     np.testing.assert_allclose(samples.logprobs, expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("filters", [{}, {"top_p": 0.95}])
+def test_turns_have_the_learners_logprobs_and_the_rest_is_the_environments(engine, sampler, policy, folders, filters):
+    tokenizer = load_tokenizer(str(folders / "policy"))
+    environments = Environments("environments.worlds:Adder", 20)
+    encoder = PromptEncoder(tokenizer, PromptConfig(template="{question}"))
+    rounds = Rounds(environments, encoder, 3, "environments.worlds:CallsAlways", 1.0, lambda problem: False)
+    problems = [Problem("sum", "12+7?", "19"), Problem("product", "3*4?", "12")]
+    prompts, samples, metrics = rounds.draw(sampler, problems, 8, SamplingParams(max_tokens=60, **filters), 3)
+    assert metrics["environment/calls"] > 3
+    ends = samples.token_ids.offsets[1:-1]
+    for row, written, run in zip(samples.token_ids, np.split(samples.written, ends), samples.answers(), strict=True):
+        results = [turn["content"] for turn in run.messages or () if turn["role"] == "tool"]
+        assert row[~written].tolist() == [token for text in results for token in tokenizer.encode(f"={text};")]
+    if filters and not engine.unfiltered_logprobs:
+        assert np.isnan(samples.logprobs).all()
+        return
+    sequences = [[*prompts[i // 8], *row.tolist()] for i, row in enumerate(samples.token_ids)]
+    expected = policy.logprobs(Column.of(sequences), samples.token_ids.lengths)
+    np.testing.assert_allclose(samples.logprobs[samples.written], expected[samples.written], rtol=0, atol=1e-4)
 
 
 def test_greedy_logprobs_are_at_temperature_one(sampler, policy):

@@ -81,6 +81,25 @@ def test_pairs_in_micro_batches_give_the_gradient_of_the_full_batch(make_reward_
     assert metrics["pair_accuracy"] == outputs.metric_sums["pair_accuracy"].item() / len(LENGTHS)
 
 
+@pytest.mark.parametrize("kind", ["llama", "bert"])
+def test_a_row_of_several_pairs_is_computed_once_and_counts_in_each(make_reward_model, kind):
+    model = make_reward_model(torch.float64) if kind == "llama" else bert().double()
+    right, wrong = rows(1)[:2], rows(2)
+    batch = PairBatch([*right * 3], wrong, [0.1, 0.2, 0.3, 0.15, 0.05, 0.2])
+    logits = plain_logits(model, batch.positives), plain_logits(model, batch.negatives)
+    PairwiseLoss().pair_loss(*logits, torch.tensor(batch.weights, dtype=torch.float64)).loss.backward()
+    expected = gradients(model)
+    model.zero_grad()
+    seen = []
+    embed = model.get_input_embeddings()
+    embed.register_forward_pre_hook(lambda _, given: seen.append(given[0].numel()))
+    learner = TorchRewardModelLearner(model, config(), 10)
+    learner.forward_backward(batch, PairwiseLoss())
+    torch.testing.assert_close(gradients(model), expected, rtol=0, atol=1e-10)
+    packed, padded = sum(map(len, [*right, *wrong])), 8 * max(LENGTHS)
+    assert seen[-1] <= (packed if kind == "llama" else padded)
+
+
 @pytest.mark.parametrize("budget", [1, 40])
 def test_labelled_rows_in_micro_batches_give_the_gradient_of_the_full_batch(make_reward_model, budget):
     model = make_reward_model(torch.float64)

@@ -511,18 +511,24 @@ class TorchRewardModelLearner(TorchLearner):
         return scores
 
     def _logits(self, token_ids: list[np.ndarray]) -> Float[Tensor, " B"]:
+        """Equal rows are computed once: a positive stands in many pairs. Their gradients add up in its logit."""
         check_not_empty(token_ids)
-        lengths_B = torch.tensor([len(row) for row in token_ids], device=self.device)
+        keys = [row.tobytes() for row in token_ids]
+        different = dict(zip(keys, token_ids, strict=True))
+        places = {key: place for place, key in enumerate(different)}
+        token_ids = list(different.values())
+        lengths_U = torch.tensor([len(row) for row in token_ids], device=self.device)
         if self._plain_head or self._yes_no:
-            states, places_BL = self._hidden_states(token_ids)
-            states = states.index_select(0, places_BL.gather(1, lengths_B[:, None] - 1).squeeze(1))
-            logits_B1 = self._asked(states, self._yes_no) if self._yes_no else self.model.get_submodule("score")(states)
+            states, places_UL = self._hidden_states(token_ids)
+            states = states.index_select(0, places_UL.gather(1, lengths_U[:, None] - 1).squeeze(1))
+            logits_U1 = self._asked(states, self._yes_no) if self._yes_no else self.model.get_submodule("score")(states)
         else:
-            tokens_BT = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
-            mask_BT = length_mask(lengths_B, tokens_BT.shape[1])
-            logits_B1 = self.model(tokens_BT, attention_mask=mask_BT.long()).logits
+            tokens_UL = pad_tokens(token_ids, self.model.config.pad_token_id or 0, self.device)
+            mask_UL = length_mask(lengths_U, tokens_UL.shape[1])
+            logits_U1 = self.model(tokens_UL, attention_mask=mask_UL.long()).logits
+        logits_U = logits_U1.squeeze(-1).to(torch.promote_types(logits_U1.dtype, torch.float32))
         # A copy, because FSDP2 hangs its backward pass on what is returned, which a view could lose.
-        return logits_B1.squeeze(-1).to(torch.promote_types(logits_B1.dtype, torch.float32), copy=True)
+        return logits_U.index_select(0, torch.tensor([places[key] for key in keys], device=self.device))
 
     def _asked(self, states: Float[Tensor, "B H"], asked: YesNo) -> Float[Tensor, "B 1"]:
         """Logits from last hidden states (without a plain head, from the logits of all tokens)."""
