@@ -35,6 +35,7 @@ def adapted(settings):
 def test_a_cluster_trains_the_same_adapters(adapted):
     """With the reference and the reward model in the policy's two processes."""
     adapted["reward_model"]["lora"] = {"rank": 4, "alpha": 8}  # dropout is drawn by each process for its rows
+    adapted |= {"kind": "cooper", "rewards": [{"kind": "reward_model"}]}  # untrained models earn no trust
     local = _fit({**adapted, "name": "local"})
     two_ranks()  # Ray itself
     both = _fit({**adapted, "engine": {"kind": "cluster", "policy_ranks": 2, "cpus_per_rank": 0.1}})
