@@ -45,7 +45,7 @@ def main() -> None:
             shutil.rmtree(run.folder)
             told = ", ".join(f"{kill.role} after step {kill.after} ({kill.seconds:.0f} s)" for kill in kills)
             print(f"{told}: {'; '.join(found) or 'equal'}", flush=True)
-    print("| role | kills | runs equal | seconds to the next step, median (most) |\n|---|---|---|---|")
+    print("| role | kills | runs equal | seconds to the second step after it, median (most) |\n|---|---|---|---|")
     for role in ROLES:
         mine = [(kill, equal) for kill, equal in done if kill.role == role]
         if mine:

@@ -40,7 +40,10 @@ ROLES = ("raylet", "reward_model", "policy", "driver", "hanging policy", "policy
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill: whose, after which recorded step, and the seconds until the next step was recorded."""
+    """One kill: whose, after which recorded step, and the seconds until the second step after it was recorded.
+
+    The first may be one that no longer needed the process.
+    """
 
     role: str
     after: int
@@ -70,7 +73,7 @@ class ClusterRun:
         time.sleep(wait_s)
         victim = self._victim(role)
         at = self._step()
-        if victim is None or at >= SETTINGS["steps"] - 1:
+        if victim is None or at >= SETTINGS["steps"] - 2:
             return None
         before = self._ranks("policy")
         self._deaths_to_come += role in ("driver", "raylet")
@@ -78,7 +81,7 @@ class ClusterRun:
         begin = time.monotonic()
         if role == "policy twice":
             os.kill(self._next_victim(before), signal.SIGKILL)
-        self._reaches(at + 1)
+        self._reaches(at + 2)
         return Kill(role, at, time.monotonic() - begin)
 
     def finish(self) -> None:
