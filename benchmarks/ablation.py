@@ -2,7 +2,7 @@
 
     python benchmarks/ablation.py --seeds 0 1 2 3 4 --output-dir runs/ablation
 
-Every run shares the demo's policy, reward model, problems and settings, and differs only in what its row names. Runs
+Every run shares the demo's policy, reward model and problems, and differs only in what its row names. Runs
 that are already on disk are not repeated. Prints gold accuracy on test problems after the last step, by seed.
 """
 
@@ -11,8 +11,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from cooper_lab.arithmetic.arms import ASSETS, arm_settings, run_all
-from cooper_rl.config.base import merge
+from cooper_lab.arithmetic.arms import run_all
+from cooper_lab.arithmetic.world import ASSETS, run_settings
 from cooper_rl.observe.run_record import read_metrics
 
 LABELLED = {"replay": {"labelled": str(ASSETS / "labelled.jsonl")}}
@@ -36,11 +36,11 @@ ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def settings_of(row: str, output_dir: Path, seed: int) -> dict[str, Any]:
     preset, cooptimization = ABLATIONS[row]
+    name = row.replace(" + ", "+").replace(" - ", "-").replace(" ", "_")
     # In every row the rule judges every problem, and the reward model alone pays.
-    shared = {"rule": {"kind": "maths"}, "rewards": [{"kind": "reward_model"}]}
-    changes = {"preset": preset, "cooptimization": cooptimization, **shared}
-    settings = arm_settings("cooper", output_dir / f"seed-{seed}", seed, changes)
-    return merge(settings, {"name": row.replace(" + ", "+").replace(" - ", "-").replace(" ", "_")})
+    pays = {"kind": "cooper", "rewards": [{"kind": "reward_model"}]}
+    chosen = {"preset": preset, "cooptimization": cooptimization, **pays}
+    return run_settings(name, output_dir / f"seed-{seed}", seed, chosen)
 
 
 def gold(settings: dict[str, Any]) -> list[float]:

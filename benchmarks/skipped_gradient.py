@@ -17,13 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cooper_lab.arithmetic.arms import arm_settings
-from cooper_lab.designs.skipped_rows import needed, pulls
+from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import CooperTrainer, build_config
 from cooper_rl.engines.base import Metrics, PairBatch
 from cooper_rl.engines.local.learner import TorchRewardModelLearner
 from cooper_rl.losses.reward_model import RewardLoss
-from cooper_rl.stage2.update import Part
+from cooper_rl.stage2.update_rows import Part, needed, pulls
 from workload import arguments, scratch
 
 STEPS, EVERY = 40, 4
@@ -96,8 +95,9 @@ class Comparing:
 
 def main() -> None:
     options = arguments(__doc__, "cooper", "cooper_light", "paper").parse_args()
-    changes = {"preset": options.engine, "evaluation": {"every": 0}, "threads": options.threads}
-    settings = arm_settings("cooper", scratch(), options.seed, changes)
+    pays = {"kind": "cooper", "preset": options.engine, "rewards": [{"kind": "reward_model"}]}
+    changes = pays | {"evaluation": {"every": 0}, "threads": options.threads}
+    settings = run_settings("cooper", scratch(), options.seed, changes)
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         models = trainer.parts.reward.models
         name, model = next(iter(models.items()))

@@ -9,7 +9,7 @@ step's wall time.
 
 import torch
 
-from cooper_lab.arithmetic.arms import arm_settings
+from cooper_lab.arithmetic.world import run_settings
 from cooper_rl import CooperTrainer, build_config
 from measure import Meter, report
 from workload import arguments, scratch
@@ -23,7 +23,9 @@ def main() -> None:
     parser.add_argument("--pairs-scored-after", type=int)
     options = parser.parse_args()
     changes = {
+        "kind": "cooper",
         "preset": options.engine,
+        "rewards": [{"kind": "reward_model"}],
         "evaluation": {"every": 0},
         "threads": options.threads,
         "cooptimization": {
@@ -31,7 +33,7 @@ def main() -> None:
             "pairs_scored_after": options.pairs_scored_after,
         },
     }
-    settings = arm_settings("cooper", scratch(), options.seed, changes)
+    settings = run_settings("cooper", scratch(), options.seed, changes)
     meter, stage2, whole = Meter(), 0.0, 0.0
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         trainer.step()

@@ -23,10 +23,10 @@ from typing import Any
 
 import yaml
 
-from cooper_lab.arithmetic.arms import arm_settings
+from cooper_lab.arithmetic.world import run_settings
 
 ARMS = {"rule": "rule", "static": "static", "cooper": "cooper", "service": "cooper"}
-"""Arm, and the demo's arm whose reward it has."""
+"""Arm, and the kind of its reward."""
 STEPS, PROBLEMS, GROUP, TEST_PROBLEMS, TEST_SAMPLES = 40, 32, 8, 128, 2
 PORT = 8377
 LABELS = {"rule": "rule", "static": "static reward model", "cooper": "Cooper", "service": "Cooper over HTTP"}
@@ -71,7 +71,7 @@ def run(arm: str, seed: int, steps: int, output_dir: Path) -> None:
 
     torch.set_num_threads(1)
     output_dir.mkdir(parents=True, exist_ok=True)
-    settings = arm_settings(ARMS[arm], output_dir, seed, {"preset": "cooper_light"})
+    settings = run_settings(ARMS[arm], output_dir, seed, {"kind": ARMS[arm], "preset": "cooper_light"})
 
     def data_set(split: Any, count: int) -> Dataset:
         problems = arithmetic_problems(split, count)

@@ -2,6 +2,7 @@ r"""Runs the experiment of silence.md: a language model, a rule that is silent o
 
     python -m benchmarks.real_model.silence OUT --model models/smollm2-135m-instruct --arms rule cooper --seeds 0 1 2
     python -m benchmarks.real_model.silence OUT          # only the table of the runs in OUT, finished or not
+    python -m benchmarks.real_model.silence OUT --picture docs/silence.png
 
 What is finished in OUT is kept, and a run goes on after its newest checkpoint: the same command continues after an
 interruption. Stages: `warm_up.jsonl`, `models/policy` (the start), `samples.jsonl` (its completions), `labelled.jsonl`
@@ -14,6 +15,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import mean
@@ -21,6 +23,8 @@ from typing import Any
 
 import yaml
 
+from cooper_lab.arithmetic.picture import COLOURS as ARM_COLOURS
+from cooper_rl import curves_figure
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import read_problems
 from cooper_rl.data.problem import Problem
@@ -31,7 +35,7 @@ from cooper_rl.observe.run_record import RunRecord, read_record
 
 CONFIG = Path(__file__).with_name("silence.yaml")
 COOPER = ("-c", "from cooper_rl.cli.main import app; app()")
-WARM_UP = 1600
+WARM_UP = 1200
 LABELLED = 400
 """Problems of which the start policy's completions are labelled; those of `UNLABELLED` are left out afterwards."""
 UNLABELLED = ("family_relationships", "syllogism")
@@ -56,6 +60,12 @@ REWARD_MODEL = {
     "tokens_per_microbatch": 2048,
     "threads": 1,
 }
+COLOURS = ARM_COLOURS | {"cooper_model": ARM_COLOURS["paper"]}
+PANELS = {
+    "test/gold_avg_heard": "Gold on tasks that the rule judges",
+    "test/gold_avg_silent": "Gold on tasks on which it is silent",
+    "reward/mean": "Training reward",
+}
 LAST = 5
 """Steps at the end of a run whose completions give its accuracy by task."""
 
@@ -66,6 +76,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="a small instruct model, the base of the policy and of its judge")
     parser.add_argument("--arms", nargs="*", choices=ARMS, default=[])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--picture", type=Path, help="draw the runs' curves into this file")
     given = parser.parse_args()
     if given.arms:
         if given.model is None:
@@ -74,7 +85,10 @@ def main() -> None:
         for seed in given.seeds:
             for arm in given.arms:
                 train(given.out, arm, seed)
-    table([read_record(path) for path in sorted((given.out / "runs").glob("*-*"))])
+    runs = [read_record(path) for path in sorted((given.out / "runs").glob("*-*"))]
+    table(runs)
+    if given.picture is not None:
+        draw(runs, given.picture)
 
 
 def gold(problem: Problem, completion_text: str) -> bool:
@@ -118,7 +132,8 @@ def collection(out: Path, policy: Path, samples: Path) -> Path:
     problems = config["problems"] | {"name": "tasks", "skip": WARM_UP, "limit": LABELLED}
     path = out / "collect.yaml"
     settings = {"output": str(samples), "n": COMPLETIONS, "threads": 1, "rule": config["rule"]}
-    path.write_text(yaml.safe_dump(settings | {"models": [model], "datasets": [problems]}), encoding="utf-8")
+    settings |= {"models": [model], "datasets": [problems]}
+    path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")  # which problems depends on the order
     return path
 
 
@@ -180,6 +195,16 @@ def table(runs: Sequence[RunRecord]) -> None:
     print("|---" * (1 + len(names)) + "|")
     for name, found in by_task.items():
         print(f"| {name} | {' | '.join(found.get(task, '–') for task in names)} |")
+
+
+def draw(runs: Sequence[RunRecord], path: Path) -> None:
+    """Gold on heard and on silent test problems and the training reward: a line a run, a colour an arm."""
+    labelled = [replace(one, label=one.directory.name) for one in runs]
+    colours = [COLOURS[one.label.rsplit("-", 1)[0]] for one in labelled]
+    figure = curves_figure(labelled, list(PANELS), colours)
+    for axes, title in zip(figure.axes, PANELS.values(), strict=True):
+        axes.set_title(title, fontsize=11, loc="left")
+    figure.savefig(path, dpi=150)
 
 
 def accuracy(one: RunRecord, part: str) -> str:

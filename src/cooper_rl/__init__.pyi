@@ -76,7 +76,6 @@ from cooper_rl.evaluation.reward_model import roc_auc as roc_auc
 from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss as BinaryCrossEntropyLoss
 from cooper_rl.losses.reward_model import PairLoss as PairLoss
 from cooper_rl.losses.reward_model import RewardLossOutputs as RewardLossOutputs
-from cooper_rl.losses.reward_model import bce_loss as bce_loss
 from cooper_rl.observe.hacking_alarm import HACKING as HACKING
 from cooper_rl.observe.hacking_alarm import HackingAlarm as HackingAlarm
 from cooper_rl.observe.plots import COLOURS as COLOURS
@@ -140,7 +139,6 @@ from cooper_rl.stage2.pairs import choose_positives as choose_positives
 from cooper_rl.stage2.reward_config import CooperRewardConfig as CooperRewardConfig
 from cooper_rl.stage2.scored import Scored as Scored
 from cooper_rl.stage2.scored import Updated as Updated
-from cooper_rl.stage2.update import Part as Part
 from cooper_rl.stage2.update import encode_pairs as encode_pairs
 from cooper_rl.trainer import CooperTrainer as CooperTrainer
 from cooper_rl.verifyrm.config import JudgeConfig as JudgeConfig

@@ -19,9 +19,13 @@ from cooper_rl.policy.config import AlgorithmConfig
 from cooper_rl.rewards.shaping import check_effect
 from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
-TRUSTED: dict[str, Any] = {"advantages": {"kind": "grpo", "std_floor": 0.2}}
-"""Of the algorithm, where `kind: cooper` pays the reward model as far as it agrees with the rule (`earned`). Divided by
-a group's own spread, the little that a distrusted model pays would count as much as what a trusted one does."""
+TRUSTED: dict[str, dict[str, Any]] = {
+    "algorithm": {"advantages": {"kind": "grpo", "std_floor": 0.2}},
+    "cooptimization": {"epochs": 1, "skip_gradient_share": 0.2},
+}
+"""Defaults where `kind: cooper` pays the reward model as far as it agrees with the rule (`earned`). Divided by a
+group's own spread, the little that a distrusted model pays would count as much as what a trusted one does. Stage 2 is
+shorter: while the reward model learns, the rule pays. Where it alone pays, that is not enough."""
 
 
 class RolloutConfig(SamplingParams):
@@ -146,9 +150,9 @@ class RunConfig(CooperRewardConfig):
     def expand(cls, settings: dict[str, Any]) -> tuple[dict[str, Any], Places]:
         """Preset, short forms, and `algorithm.overlong: {kind: penalise}`, which stands for a shaping."""
         settings, places = super().expand(settings)
-        algorithm = settings.get("algorithm", {})
-        if settings.get("kind") == "cooper" and _earns_trust(settings) and isinstance(algorithm, dict):
-            settings = {**settings, "algorithm": TRUSTED | algorithm}
+        if settings.get("kind") == "cooper" and _earns_trust(settings):
+            given = {name: settings.get(name, {}) for name in TRUSTED}
+            settings = settings | {name: TRUSTED[name] | part for name, part in given.items() if isinstance(part, dict)}
         if isinstance(settings.get("problems"), list):
             raise ValueError("problems: name one set here, and further ones in more_problems: {name: {source: ...}}")
         algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())

@@ -7,7 +7,6 @@ import pytest
 import torch
 from cooptimization_cases import answer_text  # pyright: ignore[reportMissingImports]
 
-from cooper_lab.designs.skipped_rows import needed, pulls, spread_over_origins, without_negligible
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, PairBatch
 from cooper_rl.engines.local.learner import TorchRewardModelLearner
@@ -15,7 +14,8 @@ from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairwiseLoss, 
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair
 from cooper_rl.stage2.reward_config import LIGHT
-from cooper_rl.stage2.update import Part, update_reward_model
+from cooper_rl.stage2.update import update_reward_model
+from cooper_rl.stage2.update_rows import Part, needed, pulls, spread_over_origins, without_negligible
 
 LABELLED = [LabelledCompletion("What is 7 + 0?", "7", answer_text(n), float(n == 7)) for n in range(4, 10)]
 
@@ -110,7 +110,8 @@ def updated(make_learner, encoder, share: float, **settings):
     learner = decided(make_learner(learning_rate=1e-3))
     pairs = some_pairs()
     ties = [replace(pair, label="tie", negative_origin="two_right") for pair in pairs[:4]]
-    config = CooptimizationConfig.model_validate({**LIGHT, "skip_gradient_share": share, **settings})
+    settings = {"skip_gradient_share": share, "pairs_scored_after": None} | settings
+    config = CooptimizationConfig.model_validate(LIGHT | settings)
     scored, metrics = update_reward_model(pairs[4:] + ties, learner, encoder, config, tuple, lambda: LABELLED)
     return learner, scored, metrics
 
@@ -136,7 +137,7 @@ def test_the_losses_reported_are_those_of_all_rows(make_learner, encoder):
 
 def test_every_epoch_chooses_by_the_logits_of_its_own_weights(make_learner, encoder):
     """Two epochs are two updates. With the first one's logits, the second would skip other rows."""
-    config = CooptimizationConfig.model_validate({**LIGHT, "skip_gradient_share": 0.3})
+    config = CooptimizationConfig.model_validate({**LIGHT, "skip_gradient_share": 0.3, "pairs_scored_after": None})
     learner = decided(make_learner(learning_rate=1e-3))
     for _ in range(2):
         scored, _ = update_reward_model(some_pairs(), learner, encoder, config)

@@ -56,7 +56,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "reward_model": MODEL,
         "problems": {"source": "PROBLEMS", "rule_field": "rule", "gold": None},
         "shaping": [{"kind": "par", "references": "accepted"}, {"kind": "gate"}],
-        "cooptimization": {"negatives": ["on_policy"], "assistant": None},
+        "cooptimization": {"negatives": ["on_policy"], "assistant": None, "skip_gradient_share": 0.1},
     },
     "silent": {
         "reward_model": MODEL,

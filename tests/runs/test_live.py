@@ -156,6 +156,17 @@ def test_files_that_are_being_written_are_read_up_to_their_last_whole_line(run):
     assert _shown(run) == before
 
 
+def test_the_last_lines_are_read_without_the_others(run):
+    rows = read_metrics(run)
+    assert read_metrics(run, last=2) == rows[-2:]
+    assert read_metrics(run, last=100) == rows
+    path = run / "metrics.jsonl"
+    path.write_bytes(b"not JSON\n" + path.read_bytes())
+    assert read_metrics(run, last=1) == rows[-1:]
+    with pytest.raises(InputError, match=r"metrics\.jsonl:1: not JSON"):
+        read_metrics(run, last=len(rows) + 1)
+
+
 def test_text_of_a_model_cannot_control_the_terminal(run):
     hostile = "\x1b]0;owned\x07\x1b[2J[bold red]loud[/]\r\u202egnirts\ud800\x9b31m\nnext"
     completion = {"text": hostile, "reward": 9.0, "verdict": hostile, "tokens": 3}

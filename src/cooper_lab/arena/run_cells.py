@@ -43,20 +43,15 @@ def plant_missing(models: Sequence[Planted], workers: int, on_planted: Callable[
 def run_cells(plan: Plan, workers: int, progress: Progress) -> None:
     """Run the cells that are not finished, one process per worker and one thread each."""
     waiting = [cell for cell in plan.cells if not _is_finished(cell)]
-    steps_of: dict[Path, int] = {}
-    finished: set[Path] = set()  # whose metrics are not read again
     told = (-1, 0)
 
     def report() -> None:
         nonlocal told
-        for cell in plan.cells:
-            if cell.directory not in finished:
-                finished.update([cell.directory] if _is_finished(cell) else [])
-                steps_of[cell.directory] = steps_done(cell.directory)
-        now = sum(steps_of.values()), len(finished)
-        if told != now:
-            progress(*now)
-        told = now
+        steps = sum(steps_done(cell.directory) for cell in plan.cells)
+        finished = sum(map(_is_finished, plan.cells))
+        if told != (steps, finished):
+            progress(steps, finished)
+        told = steps, finished
 
     run_in_processes(run_cell, waiting, workers, report)
 

@@ -56,27 +56,25 @@ def _doses() -> dict[str, Silence]:
     return doses
 
 
-def _with_slips() -> dict[str, Silence]:
+_DOSES = _doses()
+
+
+def _slipping() -> dict[str, Silence]:
     """Rules that are wrong about some of what they judge. `paper_rule` judges every problem, the others 35 %."""
-    doses, rules = _doses(), "cooper_lab.arena.slips"
-    found = {"paper_rule": Silence("precision .96 and recall .63", doses["heard_100"].only, rule=f"{rules}:paper_rule")}
+    rules, everything = "cooper_lab.arena.slips", _DOSES["heard_100"].only
+    found = {"paper_rule": Silence("precision .96 and recall .63", everything, rule=f"{rules}:paper_rule")}
     for share in (0, 2, 4):
         about = f"the rule judges 35 % of the problems, and {share} % of its verdicts are wrong"
-        found[f"slips_{share}"] = Silence(about, doses["heard_35"].only, rule=f"{rules}:slips_{share}")
+        found[f"slips_{share}"] = Silence(about, _DOSES["heard_35"].only, rule=f"{rules}:slips_{share}")
     return found
 
 
-SILENCES = (
-    _doses()
-    | _with_slips()
-    | {
-        "one_digit": Silence("the rule judges answers of one digit", f"{__name__}:has_digit_as_answer", held_out=True),
-        "at_random": Silence(
-            "the rule judges two problems in five, by their hash", f"{__name__}:is_drawn", held_out=True
-        ),
-        "by_form": Silence(
-            "the rule judges plain numbers without a unit", {"form": ["plain"], "unit": [None]}, held_out=True
-        ),
-    }
-)
+_HELD_OUT = {
+    "one_digit": Silence("the rule judges answers of one digit", f"{__name__}:has_digit_as_answer", held_out=True),
+    "at_random": Silence("the rule judges two problems in five, by their hash", f"{__name__}:is_drawn", held_out=True),
+    "by_form": Silence(
+        "the rule judges plain numbers without a unit", {"form": ["plain"], "unit": [None]}, held_out=True
+    ),
+}
+SILENCES = _DOSES | _slipping() | _HELD_OUT
 """By name. `heard_100` hears everything."""

@@ -19,12 +19,15 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 RULE = {"kind": "partial", "only": {"family": ["sum", "difference", "product", "two_steps"]}}
 """The rule of every arm judges these families of questions, 35 % of the problems, and is silent on all others."""
+REWARD_MODEL = {"learning_rate": 6e-4}
+"""Of the arms in which it learns, in one update a step."""
 Progress = Callable[[int], None]
 
 
 def arm_settings(arm: str, output_dir: Path, seed: int, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
     """The settings of one arm: those of `run_settings`, with the demo's rule and the arm's kind of reward."""
-    shared = {"rule": RULE, "record": {"logprobs_every": 1}}  # a small world: its report can shade every token
+    record = {"logprobs_every": 1}  # a small world: its report can shade every token
+    shared = {"rule": RULE, "reward_model": REWARD_MODEL, "record": record}
     return merge(run_settings(arm, output_dir, seed, merge(ARMS[arm], shared)), overrides or {})
 
 
@@ -72,8 +75,7 @@ def _run(settings: dict[str, Any]) -> None:
 
 def steps_done(directory: Path) -> int:
     """Steps that a run has recorded."""
-    metrics = read_metrics(directory)
-    return metrics[-1]["step"] if metrics else 0
+    return next((row["step"] for row in read_metrics(directory, last=1)), 0)
 
 
 def summarise(output_dir: Path, seconds: float, seed: int) -> dict[str, Any]:

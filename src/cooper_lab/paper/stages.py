@@ -209,7 +209,7 @@ def _train(stage: Stage) -> dict[str, Any] | None:
         if trainer.interrupted:
             return None
         stopped = None if trainer.stopped_by is None else trainer.stopped_by.message
-    return {"steps": read_metrics(folder)[-1]["step"], "stopped_by": stopped}
+    return {"steps": read_metrics(folder, last=1)[-1]["step"], "stopped_by": stopped}
 
 
 def _evaluate(stage: Stage) -> dict[str, Any]:

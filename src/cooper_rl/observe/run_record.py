@@ -165,22 +165,23 @@ def read_runs(directories: Sequence[Path], labels: Mapping[Path, str] | None = N
     return [replace(run, label="/".join(path[-length:])) for run, path in zip(runs, paths, strict=True)]
 
 
-def read_metrics(directory: Path) -> list[dict[str, Any]]:
-    return read_lines(directory / "metrics.jsonl")
+def read_metrics(directory: Path, last: int | None = None) -> list[dict[str, Any]]:
+    return read_lines(directory / "metrics.jsonl", last)
 
 
 def read_events(directory: Path) -> list[dict[str, Any]]:
     return read_lines(directory / "events.jsonl")
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a JSON Lines file; none without it. Raises InputError at a line that is not JSON."""
+def read_lines(path: Path, last: int | None = None) -> list[dict[str, Any]]:
+    """The whole lines of a JSON Lines file, or the `last` of them; none without it. Raises InputError at a line that
+    is not JSON."""
     try:
         data = path.read_bytes()  # bytes, because a line that is being written may end inside a character
     except FileNotFoundError:  # also if a resumed run deletes it just now
         return []
-    rows = []
-    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
+    rows, lines = [], [*enumerate(data.split(b"\n")[:-1], start=1)]
+    for number, line in lines if last is None else lines[-last:]:
         try:
             rows += [json.loads(line)] if line else []
         except ValueError as error:

@@ -114,12 +114,13 @@ class CooptimizationConfig(Config):
     replay: ReplayConfig = ReplayConfig()
     """Past pairs and VerifyRM's training data in each update."""
     epochs: int = Field(default=2, ge=1)
-    """Updates per step on the step's pairs. Each update draws its own replay."""
+    """Updates per step on the step's pairs. Each update draws its own replay. In a run that pays rule and reward model
+    by their agreement, which is the default, this is 1, and `skip_gradient_share` 0.2."""
     skip_gradient_share: float = Field(default=0.0, ge=0, lt=1)
     """Skip the backward pass of the pairs and labelled rows that pull least at their logits, as many as together have
     at most this share of the sum of |dloss / dlogit| in an update. Where the reward model is already right about most
     pairs, 0.05 skips most of them. 0 skips none and gives the whole gradient."""
-    pairs_scored_after: int | None = Field(default=None, ge=1)
+    pairs_scored_after: int | None = Field(default=16, ge=1)
     """How many of a step's new pairs are scored again after the last update, for `reward_model/pair_accuracy_after` and
     the record: of each origin its share, evenly spaced. It changes no training. Null scores all."""
 

@@ -42,7 +42,7 @@ PAPER: dict[str, Any] = {
 """Cooper as published (arXiv 2508.05613, section 3): the assistant rewrites positives from the rollouts, and the loss
 is pairwise only."""
 
-LIGHT: dict[str, Any] = {"pairs_per_problem": 1, "before_policy": None, "epochs": 1}
+LIGHT: dict[str, Any] = {"pairs_per_problem": 1, "before_policy": None, "epochs": 1, "skip_gradient_share": 0.0}
 """One pair a problem from each source and one update a step, after the policy's: for an assistant that is paid by the
 reply, or a reward model much larger than the policy."""
 

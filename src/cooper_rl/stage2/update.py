@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from random import Random
 from typing import Any
 
@@ -15,10 +15,11 @@ from cooper_rl.config.user_functions import load_added
 from cooper_rl.data.labelled import LabelledCompletion
 from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch, RewardModelLearner
 from cooper_rl.errors import InputError
-from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairLoss, PairwiseLoss, RewardLoss
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairLoss, PairwiseLoss
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair
+from cooper_rl.stage2.update_rows import Part, spread_over_origins, without_negligible
 
 Encoded = tuple[Pair, list[int], list[int]]
 """A pair with the reward model's inputs: token ids of the positive and of the negative."""
@@ -66,9 +67,7 @@ def update_reward_model(
             parts.append(Part("unpaired_", batch, BinaryCrossEntropyLoss()))
         metrics |= _one_update(learner, parts, known, config.skip_gradient_share)
         known = {}
-    measured = list(range(len(pairs)))
-    if (limit := config.pairs_scored_after) is not None:
-        measured = load_added("designs", "pairs_scored_after")([pair.negative_origin for pair in pairs], limit)
+    measured = spread_over_origins([pair.negative_origin for pair in pairs], config.pairs_scored_after)
     inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
     after = _score(learner, inputs, known).reshape(2, len(measured))
     if pairs:
@@ -88,7 +87,6 @@ def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, s
     """
     metrics: Metrics = {}
     if skipped_share and parts:
-        without_negligible = load_added("designs", "skip_gradient_share")
         inputs = [part.batch.inputs for part in parts]
         logits = _score(learner, [row for rows in inputs for row in rows], known).split([len(rows) for rows in inputs])
         parts, metrics = without_negligible(parts, logits, skipped_share)
@@ -156,19 +154,6 @@ def _score(learner: RewardModelLearner, inputs: Sequence[list[int]], known: Logi
     unknown = [row for row in dict.fromkeys(rows) if row not in known]
     known |= zip(unknown, learner.score([list(row) for row in unknown]).tolist(), strict=True)
     return torch.tensor([known[row] for row in rows])
-
-
-@dataclass(frozen=True)
-class Part:
-    """The rows of an update that share a loss. `name` begins the names of their metrics."""
-
-    name: str
-    batch: PairBatch | LabelledBatch
-    loss: RewardLoss
-
-    def named(self, metrics: Metrics) -> Metrics:
-        """Metrics with their full names."""
-        return {f"reward_model/{self.name}{name}": value for name, value in metrics.items()}
 
 
 class PairBuffer:

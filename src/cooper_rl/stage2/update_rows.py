@@ -1,19 +1,29 @@
-"""Work of stage 2 that hardly matters: rows that pull little at their logits, and scores after the update."""
+"""The rows of an update of the reward model: those that share a loss, and those that are worth a pass."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
 
-from cooper_rl import BinaryCrossEntropyLoss, LabelledBatch, Part, bce_loss
+from cooper_rl.engines.base import LabelledBatch, Metrics, PairBatch
+from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, RewardLoss, bce_loss
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-    from torch import Tensor
 
-    Metrics = dict[str, float]
+@dataclass(frozen=True)
+class Part:
+    """The rows of an update that share a loss. `name` begins the names of their metrics."""
+
+    name: str
+    batch: PairBatch | LabelledBatch
+    loss: RewardLoss
+
+    def named(self, metrics: Metrics) -> Metrics:
+        """Metrics with their full names."""
+        return {f"reward_model/{self.name}{name}": value for name, value in metrics.items()}
 
 
 def pulls(part: Part, logits: Float[Tensor, " inputs"]) -> tuple[Float[Tensor, " R"], Metrics]:
