@@ -49,6 +49,7 @@ def test_the_weight_is_youdens_j_to_a_power():
     assert earned_weight([10, 9, 10, 1], 2) == pytest.approx(0.64)
     assert earned_weight([10, 5, 10, 9], 2) == 0  # worse than guessing
     assert earned_weight([0, 0, 10, 0], 2) == earned_weight([10, 10, 0, 0], 2) == 0  # nothing to measure by
+    assert earned_weight([0.9, 0.9, 10, 0], 2) == 0  # what was right is long gone
 
 
 def test_a_model_that_accepts_what_the_rule_rejects_loses_its_weight_in_the_same_step():

@@ -80,12 +80,12 @@ class EarnedReward:
 
 
 def earned_weight(counts: Sequence[float], power: float) -> float:
-    """max(0, J) ^ power, with J = accepted / correct - accepted / wrong; 0 if nothing was correct, or nothing wrong.
+    """max(0, J) ^ power, with J = accepted / correct - accepted / wrong; 0 if less than one was correct, or wrong.
 
     `counts` are rule-correct completions, those of them that the model accepts, rule-wrong ones, and those of them that
-    it accepts.
+    it accepts. Decayed counts below one are of completions long gone: trust is not earned by memory alone.
     """
     correct, accepted_correct, wrong, accepted_wrong = counts
-    if not correct or not wrong:
+    if correct < 1 or wrong < 1:
         return 0.0
     return max(0.0, accepted_correct / correct - accepted_wrong / wrong) ** power
