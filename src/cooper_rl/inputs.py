@@ -3,6 +3,8 @@
 Those two take seconds to import, and a user should not have to wait that long to hear of a mistyped file name.
 """
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cooper_rl.callbacks import load_callback
@@ -19,6 +21,8 @@ from cooper_rl.rewards.kinds.plain import check_problems, check_servers
 from cooper_rl.rules.verifier import Verifier
 from cooper_rl.run_config import RunConfig
 from cooper_rl.stage2.reward_config import RewardInputs, read_reward_inputs
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ def read_inputs(config: RunConfig) -> Inputs:
         more = _problems(data, config, reward.verifier, environments)
         problems += [replace(problem, id=f"{name}/{problem.id}", set=name) for problem in more]
     check_problems((*config.rewards, *config.shaping), problems)
+    _warn_of_silence(config, problems, reward.verifier)
     if environments is not None:
         environments.check(problems[0])
     test_problems = {
@@ -71,6 +76,20 @@ def read_inputs(config: RunConfig) -> Inputs:
         reward.assistant.check()
     check_servers((*config.rewards, *config.shaping))
     return Inputs(reward, problems, test_problems, held_out, environments)
+
+
+def _warn_of_silence(config: RunConfig, problems: Sequence[Problem], verifier: Verifier) -> None:
+    """Say so if the reward model that learns hardly ever sees a wrong completion of what the rule does not judge."""
+    silent = sum(not verifier.judges(problem) for problem in problems)
+    written = {"assistant", "swapped_reference"} & {*config.cooptimization.negatives}
+    if config.learning_model is not None and silent and not written:
+        logger.warning(
+            "the rule is silent on %d of %d problems, and the reward model is shown no wrong answers to them but lists "
+            "and what was cut off: the policy may learn to please it there. Add swapped_reference to "
+            "cooptimization.negatives, or an assistant",
+            silent,
+            len(problems),
+        )
 
 
 def _problems(

@@ -7,10 +7,11 @@ import torch
 
 from cooper_lab.arena.silence import SILENCES
 from cooper_lab.arithmetic.problems import arithmetic_problems
-from cooper_rl import InputError, Problem, Ragged
+from cooper_rl import InputError, Problem, Ragged, build_config
 from cooper_rl.config.base import Config
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import load_problems
+from cooper_rl.inputs import read_inputs
 from cooper_rl.observe.hacking_alarm import HackingAlarm
 from cooper_rl.observe.record import unverified_advantage
 from cooper_rl.rewards.base import Scores
@@ -232,3 +233,10 @@ def test_trust_is_earned_where_the_rule_speaks_unless_it_never_does(subjects, pa
     assert scores.rewards.rows()[1] == pytest.approx(
         [paid * value for value in context.probabilities("main").rows()[1]]
     )
+
+
+@pytest.mark.parametrize(("negatives", "told"), [(["on_policy"], True), (["on_policy", "swapped_reference"], False)])
+def test_a_run_says_that_silent_problems_have_no_wrong_answers(settings, caplog, negatives, told):
+    silent = {"rule": {"kind": "partial", "only": {"family": ["sum"]}}, "cooptimization": {"negatives": negatives}}
+    read_inputs(build_config({**settings, "kind": "cooper", **silent}))
+    assert ("the rule is silent on" in caplog.text) == told
