@@ -9,6 +9,8 @@ from datasets import load_dataset
 from transformers import AutoTokenizer
 from trl import SFTConfig, SFTTrainer
 
+from cooper_rl.engines.cpu.linear import has_bfloat16
+
 PROMPT = "Question: {question}\nAnswer:"
 
 
@@ -31,7 +33,7 @@ def main() -> None:
         completion_only_loss=True,
         max_length=256,
         use_cpu=True,
-        bf16=True,
+        bf16=has_bfloat16(),
         gradient_checkpointing=False,
         logging_steps=5,
         save_strategy="no",

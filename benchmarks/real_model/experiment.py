@@ -1,0 +1,216 @@
+"""An experiment with a small language model, all of it in one folder: start policy, reward model, arms.
+
+What is finished is kept, and a run goes on after its newest checkpoint: the same command continues after an
+interruption. Stages: `warm_up.jsonl`, `models/policy` (the start), `samples.jsonl` (its completions), `labelled.jsonl`
+(with gold), `models/reward_model`, then `runs/ARM-SEED`, each with the file `finished` at its end.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import yaml
+
+from cooper_lab.arithmetic.picture import COLOURS as ARM_COLOURS
+from cooper_rl import curves_figure
+from cooper_rl.data.config import ProblemsConfig
+from cooper_rl.data.loading import read_problems
+from cooper_rl.data.problem import Problem
+from cooper_rl.evaluation.accuracy import wilson_interval
+from cooper_rl.observe.hacking_alarm import HACKING
+from cooper_rl.observe.run_record import RunRecord, read_record
+
+COOPER = ("-c", "from cooper_rl.cli.main import app; app()")
+COMPLETIONS = 4
+"""Completions of a labelled problem. Equal ones count once."""
+REWARD_MODEL = {
+    "robustness": 0,
+    "learning_rate": 1e-4,
+    "epochs": 1,
+    "batch_size": 16,
+    "evaluate_every": 20,
+    "frozen_layers": 12,
+    "max_input_tokens": 256,
+    "tokens_per_microbatch": 2048,
+    "threads": 1,
+}
+LAST = 5
+"""Steps at the beginning and end of a run over which the table's means are."""
+GOLD = {"": "all", "_heard": "heard", "_silent": "silent"}
+"""Ends of a metric's name, for all test problems and for those that the rule judges or not."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What one experiment is. Its arms differ in the settings that they add to `config`."""
+
+    config: Path
+    arms: Mapping[str, Sequence[str]]
+    gold: Callable[[Problem, str], bool]
+    part: Callable[[Problem], str]
+    """The name under which labels are counted."""
+    warm_up: int
+    """Problems of the warm-up. Those of the labelled completions follow them, and then the runs' own (`skip`)."""
+    labelled: int
+    unlabelled: Sequence[str] = ()
+    """Parts of which the reward model's training has no label."""
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        return yaml.safe_load(self.config.read_text(encoding="utf-8"))
+
+    def drawn(self, skip: int, limit: int) -> list[Problem]:
+        """Training problems `skip` to `skip + limit`, of which the runs have later ones."""
+        settings = self.settings["problems"] | {"skip": skip, "limit": limit}
+        return read_problems(ProblemsConfig.model_validate(settings)).problems
+
+    def prepare(self, out: Path, model: Path) -> None:
+        """The start policy, and a reward model from its labelled completions."""
+        rows, policy, samples = out / "warm_up.jsonl", out / "models/policy", out / "samples.jsonl"
+        labelled, reward_model = out / "labelled.jsonl", out / "models/reward_model"
+        if not rows.exists():
+            problems = self.drawn(0, self.warm_up)
+            write(rows, [{"question": one.question, "completion": f" {one.solution}"} for one in problems])
+        if not policy.exists():
+            half = policy.with_name("policy.partial")
+            run("-m", "benchmarks.real_model.warm_up", str(model), str(rows), str(half))
+            half.rename(policy)
+        if not samples.exists():
+            run(*COOPER, "verifyrm", "collect", str(self._collection(out, policy, samples)))
+        if not labelled.exists():
+            write(labelled, self._labels(samples))
+        if not reward_model.exists():
+            settings = [word for name, value in REWARD_MODEL.items() for word in ("--setting", f"{name}={value}")]
+            base = ["--model", str(model), "--out", str(reward_model)]
+            run(*COOPER, "verifyrm", "train", str(labelled), *base, *settings)
+
+    def train(self, out: Path, arm: str, seed: int) -> None:
+        """Start or continue one run."""
+        name = f"{arm}-{seed}"
+        if (out / "runs" / name / "finished").exists():
+            return
+        models = [f"{role}.model={out / 'models' / role}" for role in ("policy", "reward_model")]
+        places = [f"name={name}", f"output_dir={out / 'runs'}", f"seed={seed}", "threads=1"]
+        resume = ["--resume"] if (out / "runs" / name / "metrics.jsonl").exists() else []
+        run(*COOPER, "train", str(self.config), *self.arms[arm], *models, *places, *resume)
+        (out / "runs" / name / "finished").touch()
+
+    def table(self, runs: Sequence[RunRecord]) -> None:
+        """Gold on test problems: first, best, last with its 95 % interval; and what the run itself saw."""
+        print(f"\n| run | steps | {' | '.join(f'gold, {part}' for part in GOLD.values())} |", end="")
+        print(" reward | agreement where heard | alarm | s a step |")
+        print("|---" * 9 + "|")
+        for one in runs:
+            ends = [self._accuracy(one, part) for part in GOLD]
+            means = [first_and_last(one, name) for name in ("reward/mean", "reward_model/rule_agreement")]
+            alarm = next((str(event["step"]) for event in one.events if event["metric"] == HACKING), "none")
+            seconds = mean(value for _, value in one.series("time/step")) if one.step else 0.0
+            print(f"| {one.directory.name} | {one.step} | {' | '.join([*ends, *means, alarm])} | {seconds:.0f} |")
+
+    def _collection(self, out: Path, policy: Path, samples: Path) -> Path:
+        """The settings of `cooper verifyrm collect`: the start policy's completions, drawn as in a run."""
+        sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": self.settings["rollout"]["max_tokens"]}
+        model = {"name": "start", "kind": "local", "model": str(policy), "sampling": sampling}
+        problems = self.settings["problems"] | {"name": "tasks", "skip": self.warm_up, "limit": self.labelled}
+        path = out / "collect.yaml"
+        settings = {"output": str(samples), "n": COMPLETIONS, "threads": 1, "rule": self.settings["rule"]}
+        settings |= {"models": [model], "datasets": [problems]}
+        path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")  # the order decides the problems
+        return path
+
+    def _labels(self, samples: Path) -> list[dict[str, Any]]:
+        """The completions of all parts but the unlabelled ones, with gold as the label. Prints how many of each."""
+        problems = {one.question: one for one in self.drawn(self.warm_up, self.labelled)}
+        rows, right = [], defaultdict(list)
+        for line in samples.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            problem = problems[row["question"]]
+            right[part := self.part(problem)].append(label := self.gold(problem, row["completion"]))
+            if part not in self.unlabelled:
+                rows.append(row | {"label": int(label)})
+        for part, found in right.items():
+            note = ", not in the reward model's training" if part in self.unlabelled else ""
+            print(f"{part}: {sum(found)} of {len(found)} different completions of the start are right{note}")
+        return rows
+
+    def _accuracy(self, one: RunRecord, part: str) -> str:
+        values = [value for _, value in one.series(f"test/gold_avg{part}")]
+        if not values:
+            return "–"
+        low, high = wilson_interval(values[-1], self._test_problems[part])
+        return f"{values[0]:.2f}, {max(values):.2f}, **{values[-1]:.2f}** ({low:.2f} to {high:.2f})"
+
+    @cached_property
+    def _test_problems(self) -> dict[str, int]:
+        """How many test problems there are, by the end of a metric's name."""
+        found = read_problems(ProblemsConfig.model_validate(self.settings["test_problems"])).problems
+        ((field, heard),) = self.settings["rule"]["only"].items()
+        judged = sum(problem.metadata[field] in heard for problem in found)
+        return {"": len(found), "_heard": judged, "_silent": len(found) - judged}
+
+
+def command(experiment: Experiment, description: str | None, panels: Mapping[str, str]) -> list[RunRecord]:
+    """The experiment's command line: stages and arms, the table, the picture. Returns the runs in the folder."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--model", type=Path, help="a small instruct model, the base of the policy and of its judge")
+    parser.add_argument("--arms", nargs="*", choices=experiment.arms, default=[])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--picture", type=Path, help="draw the runs' curves into this file")
+    given = parser.parse_args()
+    if given.arms:
+        if given.model is None:
+            parser.error("--model: name the folder of the model")
+        given.out.mkdir(parents=True, exist_ok=True)
+        experiment.prepare(given.out, given.model.resolve())
+        for seed in given.seeds:
+            for arm in given.arms:
+                experiment.train(given.out, arm, seed)
+    runs = [read_record(path) for path in sorted((given.out / "runs").glob("*-*"))]
+    experiment.table(runs)
+    if given.picture is not None:
+        draw(runs, panels, given.picture)
+    return runs
+
+
+def draw(runs: Sequence[RunRecord], panels: Mapping[str, str], path: Path) -> None:
+    """A panel a metric, a line a run, a colour an arm."""
+    labelled = [replace(one, label=one.directory.name) for one in runs]
+    arms = [one.label.rsplit("-", 1)[0] for one in labelled]
+    spare = [ARM_COLOURS["paper"], "#7f7f7f"]
+    others = dict(zip(sorted(set(arms) - set(ARM_COLOURS)), spare, strict=False))
+    figure = curves_figure(labelled, list(panels), [(ARM_COLOURS | others)[arm] for arm in arms])
+    for axes, title in zip(figure.axes, panels.values(), strict=True):
+        axes.set_title(title, fontsize=11, loc="left")
+    figure.savefig(path, dpi=150)
+
+
+def ends(one: RunRecord) -> tuple[range, range]:
+    """The first and the last steps of a run."""
+    return range(1, LAST + 1), range(max(1, one.step - LAST + 1), one.step + 1)
+
+
+def first_and_last(one: RunRecord, name: str) -> str:
+    values = [value for _, value in one.series(name)]
+    return f"{mean(values[:LAST]):.2f} → {mean(values[-LAST:]):.2f}" if values else "–"
+
+
+def run(*arguments: str) -> None:
+    """Run this Python with these arguments. Raises CalledProcessError if it fails."""
+    print("$ python", *arguments, flush=True)
+    subprocess.run([sys.executable, *arguments], check=True)
+
+
+def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """JSON Lines that are there whole or not at all."""
+    half = path.with_suffix(".partial")
+    half.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    half.rename(path)
