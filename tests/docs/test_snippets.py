@@ -238,8 +238,14 @@ def _is_ours(arguments: list[str]) -> bool:
     return arguments[:1] != ["-m"] or arguments[1].startswith("benchmarks.")
 
 
+def _path_of(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
 def _check_python(arguments: list[str]) -> None:
-    script = _page(f"{arguments[1].replace('.', '/')}.py" if arguments[0] == "-m" else arguments[0])
+    """An option is written in the script, or in a module of `benchmarks` from which the script takes its names."""
+    script = _page(_path_of(arguments[1]) if arguments[0] == "-m" else arguments[0])
+    script += "".join(_page(_path_of(name)) for name in re.findall(r"^from (benchmarks\.\S+)", script, re.MULTILINE))
     unknown = [word for word in arguments[1:] if word.startswith("--") and f'"{word.split("=")[0]}"' not in script]
     assert not unknown, f"{arguments[0]} has no option {unknown}"
 
