@@ -11,8 +11,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -44,6 +43,7 @@ REWARD_MODEL = {
 }
 LAST = 5
 """Steps at the beginning and end of a run over which the table's means are."""
+SETS = ("problems", "test_problems")
 GOLD = {"": "all", "_heard": "heard", "_silent": "silent"}
 """Ends of a metric's name, for all test problems and for those that the rule judges or not."""
 
@@ -60,25 +60,36 @@ class Experiment:
     warm_up: int
     """Problems of the warm-up. Those of the labelled completions follow them, and then the runs' own (`skip`)."""
     labelled: int
+    shown: Callable[[Problem], str | None] = lambda problem: problem.solution
+    """What the warm-up shows after the question."""
     unlabelled: Sequence[str] = ()
     """Parts of which the reward model's training has no label."""
+    data: Mapping[str, Callable[[], Sequence[Mapping[str, Any]]]] = field(default_factory=dict)
+    """Rows of the files that `config` has as sources. They are written into the experiment's folder."""
 
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        return yaml.safe_load(self.config.read_text(encoding="utf-8"))
+    def settings(self, out: Path) -> dict[str, Any]:
+        """Those of `config`, with the sources that are in the folder."""
+        settings = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        for name in SETS:
+            if settings[name]["source"] in self.data:
+                settings[name]["source"] = str(out / settings[name]["source"])
+        return settings
 
-    def drawn(self, skip: int, limit: int) -> list[Problem]:
+    def drawn(self, out: Path, skip: int, limit: int) -> list[Problem]:
         """Training problems `skip` to `skip + limit`, of which the runs have later ones."""
-        settings = self.settings["problems"] | {"skip": skip, "limit": limit}
+        settings = self.settings(out)["problems"] | {"skip": skip, "limit": limit}
         return read_problems(ProblemsConfig.model_validate(settings)).problems
 
     def prepare(self, out: Path, model: Path) -> None:
         """The start policy, and a reward model from its labelled completions."""
         rows, policy, samples = out / "warm_up.jsonl", out / "models/policy", out / "samples.jsonl"
         labelled, reward_model = out / "labelled.jsonl", out / "models/reward_model"
+        for name, make in self.data.items():
+            if not (out / name).exists():
+                write(out / name, make())
         if not rows.exists():
-            problems = self.drawn(0, self.warm_up)
-            write(rows, [{"question": one.question, "completion": f" {one.solution}"} for one in problems])
+            problems = self.drawn(out, 0, self.warm_up)
+            write(rows, [{"question": one.question, "completion": f" {self.shown(one)}"} for one in problems])
         if not policy.exists():
             half = policy.with_name("policy.partial")
             run("-m", "benchmarks.real_model.warm_up", str(model), str(rows), str(half))
@@ -86,7 +97,7 @@ class Experiment:
         if not samples.exists():
             run(*COOPER, "verifyrm", "collect", str(self._collection(out, policy, samples)))
         if not labelled.exists():
-            write(labelled, self._labels(samples))
+            write(labelled, self._labels(out, samples))
         if not reward_model.exists():
             settings = [word for name, value in REWARD_MODEL.items() for word in ("--setting", f"{name}={value}")]
             base = ["--model", str(model), "--out", str(reward_model)]
@@ -97,19 +108,22 @@ class Experiment:
         name = f"{arm}-{seed}"
         if (out / "runs" / name / "finished").exists():
             return
+        settings = self.settings(out)
         models = [f"{role}.model={out / 'models' / role}" for role in ("policy", "reward_model")]
         places = [f"name={name}", f"output_dir={out / 'runs'}", f"seed={seed}", "threads=1"]
+        places += [f"{name}.source={settings[name]['source']}" for name in SETS]
         resume = ["--resume"] if (out / "runs" / name / "metrics.jsonl").exists() else []
         run(*COOPER, "train", str(self.config), *self.arms[arm], *models, *places, *resume)
         (out / "runs" / name / "finished").touch()
 
-    def table(self, runs: Sequence[RunRecord]) -> None:
+    def table(self, out: Path, runs: Sequence[RunRecord]) -> None:
         """Gold on test problems: first, best, last with its 95 % interval; and what the run itself saw."""
         print(f"\n| run | steps | {' | '.join(f'gold, {part}' for part in GOLD.values())} |", end="")
         print(" reward | agreement where heard | alarm | s a step |")
         print("|---" * 9 + "|")
+        tested = self._test_problems(out)
         for one in runs:
-            ends = [self._accuracy(one, part) for part in GOLD]
+            ends = [_accuracy(one, part, number) for part, number in tested.items()]
             means = [first_and_last(one, name) for name in ("reward/mean", "reward_model/rule_agreement")]
             alarm = next((str(event["step"]) for event in one.events if event["metric"] == HACKING), "none")
             seconds = mean(value for _, value in one.series("time/step")) if one.step else 0.0
@@ -117,18 +131,19 @@ class Experiment:
 
     def _collection(self, out: Path, policy: Path, samples: Path) -> Path:
         """The settings of `cooper verifyrm collect`: the start policy's completions, drawn as in a run."""
-        sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": self.settings["rollout"]["max_tokens"]}
+        given = self.settings(out)
+        sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": given["rollout"]["max_tokens"]}
         model = {"name": "start", "kind": "local", "model": str(policy), "sampling": sampling}
-        problems = self.settings["problems"] | {"name": "tasks", "skip": self.warm_up, "limit": self.labelled}
+        problems = given["problems"] | {"name": "tasks", "skip": self.warm_up, "limit": self.labelled}
         path = out / "collect.yaml"
-        settings = {"output": str(samples), "n": COMPLETIONS, "threads": 1, "rule": self.settings["rule"]}
+        settings = {"output": str(samples), "n": COMPLETIONS, "threads": 1, "rule": given["rule"]}
         settings |= {"models": [model], "datasets": [problems]}
         path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")  # the order decides the problems
         return path
 
-    def _labels(self, samples: Path) -> list[dict[str, Any]]:
+    def _labels(self, out: Path, samples: Path) -> list[dict[str, Any]]:
         """The completions of all parts but the unlabelled ones, with gold as the label. Prints how many of each."""
-        problems = {one.question: one for one in self.drawn(self.warm_up, self.labelled)}
+        problems = {one.question: one for one in self.drawn(out, self.warm_up, self.labelled)}
         rows, right = [], defaultdict(list)
         for line in samples.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
@@ -141,20 +156,25 @@ class Experiment:
             print(f"{part}: {sum(found)} of {len(found)} different completions of the start are right{note}")
         return rows
 
-    def _accuracy(self, one: RunRecord, part: str) -> str:
-        values = [value for _, value in one.series(f"test/gold_avg{part}")]
-        if not values:
-            return "–"
-        low, high = wilson_interval(values[-1], self._test_problems[part])
-        return f"{values[0]:.2f}, {max(values):.2f}, **{values[-1]:.2f}** ({low:.2f} to {high:.2f})"
-
-    @cached_property
-    def _test_problems(self) -> dict[str, int]:
+    def _test_problems(self, out: Path) -> dict[str, int]:
         """How many test problems there are, by the end of a metric's name."""
-        found = read_problems(ProblemsConfig.model_validate(self.settings["test_problems"])).problems
-        ((field, heard),) = self.settings["rule"]["only"].items()
-        judged = sum(problem.metadata[field] in heard for problem in found)
+        given = self.settings(out)
+        found = read_problems(ProblemsConfig.model_validate(given["test_problems"])).problems
+        rule = given["rule"]
+        judged = len(found)
+        if "only" in rule:
+            ((name, heard),) = rule["only"].items()
+            judged = sum(problem.metadata[name] in heard for problem in found)
         return {"": len(found), "_heard": judged, "_silent": len(found) - judged}
+
+
+def _accuracy(one: RunRecord, part: str, problems: int) -> str:
+    """Gold on `problems` test problems: first, best, last with its interval."""
+    values = [value for _, value in one.series(f"test/gold_avg{part}")]
+    if not values:
+        return "–"
+    low, high = wilson_interval(values[-1], problems)
+    return f"{values[0]:.2f}, {max(values):.2f}, **{values[-1]:.2f}** ({low:.2f} to {high:.2f})"
 
 
 def command(experiment: Experiment, description: str | None, panels: Mapping[str, str]) -> list[RunRecord]:
@@ -175,7 +195,7 @@ def command(experiment: Experiment, description: str | None, panels: Mapping[str
             for arm in given.arms:
                 experiment.train(given.out, arm, seed)
     runs = [read_record(path) for path in sorted((given.out / "runs").glob("*-*"))]
-    experiment.table(runs)
+    experiment.table(given.out, runs)
     if given.picture is not None:
         draw(runs, panels, given.picture)
     return runs
