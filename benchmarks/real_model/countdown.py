@@ -144,7 +144,7 @@ EXPERIMENT = Experiment(
         "cooper": ["kind=cooper", *JUDGED],
     },
     gold=gold,
-    part=lambda problem: "countdown",
+    part=lambda problem_id: "countdown",
     warm_up=1600,
     labelled=600,
     shown=lambda problem: problem.metadata["shown"],

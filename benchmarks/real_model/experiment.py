@@ -41,6 +41,8 @@ REWARD_MODEL = {
     "tokens_per_microbatch": 2048,
     "threads": 1,
 }
+NEAR_THE_START = 10
+"""Steps of which `--rows` writes the completions."""
 LAST = 5
 """Steps at the beginning and end of a run over which the table's means are."""
 SETS = ("problems", "test_problems")
@@ -55,8 +57,8 @@ class Experiment:
     config: Path
     arms: Mapping[str, Sequence[str]]
     gold: Callable[[Problem, str], bool]
-    part: Callable[[Problem], str]
-    """The name under which labels are counted."""
+    part: Callable[[str], str]
+    """The name under which the labels of a problem, given by its id, are counted."""
     warm_up: int
     """Problems of the warm-up. Those of the labelled completions follow them, and then the runs' own (`skip`)."""
     labelled: int
@@ -148,7 +150,7 @@ class Experiment:
         for line in samples.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             problem = problems[row["question"]]
-            right[part := self.part(problem)].append(label := self.gold(problem, row["completion"]))
+            right[part := self.part(problem.id)].append(label := self.gold(problem, row["completion"]))
             if part not in self.unlabelled:
                 rows.append(row | {"label": int(label)})
         for part, found in right.items():
@@ -185,6 +187,7 @@ def command(experiment: Experiment, description: str | None, panels: Mapping[str
     parser.add_argument("--arms", nargs="*", choices=experiment.arms, default=[])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--picture", type=Path, help="draw the runs' curves into this file")
+    parser.add_argument("--rows", type=Path, help="write labelled completions of near the start, to compare verifiers")
     given = parser.parse_args()
     if given.arms:
         if given.model is None:
@@ -198,6 +201,8 @@ def command(experiment: Experiment, description: str | None, panels: Mapping[str
     experiment.table(given.out, runs)
     if given.picture is not None:
         draw(runs, panels, given.picture)
+    if given.rows is not None:
+        write(given.rows, near_the_start(experiment, runs))
     return runs
 
 
@@ -211,6 +216,22 @@ def draw(runs: Sequence[RunRecord], panels: Mapping[str, str], path: Path) -> No
     for axes, title in zip(figure.axes, panels.values(), strict=True):
         axes.set_title(title, fontsize=11, loc="left")
     figure.savefig(path, dpi=150)
+
+
+def near_the_start(experiment: Experiment, runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """The different completions of the first steps of the arm `rule`, labelled by gold, for `verifyrm bench`. Their
+    problems are not those of the reward model's training."""
+    found = {}
+    for one in (one for one in runs if one.directory.name.startswith("rule-")):
+        for row in one.rollouts(range(1, NEAR_THE_START + 1)):
+            found[row["question"], row["text"]] = {
+                "question": row["question"],
+                "reference_answer": row["answer"],
+                "completion": row["text"],
+                "label": int(row["gold"]),
+                "category": experiment.part(row["problem"]),
+            }
+    return list(found.values())
 
 
 def ends(one: RunRecord) -> tuple[range, range]:

@@ -38,7 +38,7 @@ EXPERIMENT = Experiment(
         "cooper_model": ["kind=cooper", "rewards=[{kind: reward_model}]"],
     },
     gold=gold,
-    part=lambda problem: problem.metadata["task"],
+    part=lambda problem_id: problem_id.split("-")[0],
     warm_up=1600,
     labelled=400,
     unlabelled=("family_relationships", "syllogism"),
@@ -59,7 +59,7 @@ def tasks_at_the_ends(one: RunRecord) -> dict[str, str]:
     right: dict[str, tuple[list[bool], list[bool]]] = defaultdict(lambda: ([], []))
     for place, steps in enumerate(ends(one)):
         for row in one.rollouts(steps):
-            right[row["problem"].split("-")[0]][place].append(row["gold"])
+            right[EXPERIMENT.part(row["problem"])][place].append(row["gold"])
     return {task: " → ".join(f"{mean(part):.2f}" if part else "–" for part in both) for task, both in right.items()}
 
 
