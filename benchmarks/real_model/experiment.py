@@ -120,10 +120,10 @@ class Experiment:
 
     def table(self, out: Path, runs: Sequence[RunRecord]) -> None:
         """Gold on test problems: first, best, last with its 95 % interval; and what the run itself saw."""
-        print(f"\n| run | steps | {' | '.join(f'gold, {part}' for part in GOLD.values())} |", end="")
-        print(" reward | agreement where heard | alarm | s a step |")
-        print("|---" * 9 + "|")
         tested = self._test_problems(out)
+        print(f"\n| run | steps | {' | '.join(f'gold, {GOLD[part]}' for part in tested)} |", end="")
+        print(" reward | agreement where heard | alarm | s a step |")
+        print("|---" * (6 + len(tested)) + "|")
         for one in runs:
             ends = [_accuracy(one, part, number) for part, number in tested.items()]
             means = [first_and_last(one, name) for name in ("reward/mean", "reward_model/rule_agreement")]
@@ -162,11 +162,10 @@ class Experiment:
         """How many test problems there are, by the end of a metric's name."""
         given = self.settings(out)
         found = read_problems(ProblemsConfig.model_validate(given["test_problems"])).problems
-        rule = given["rule"]
-        judged = len(found)
-        if "only" in rule:
-            ((name, heard),) = rule["only"].items()
-            judged = sum(problem.metadata[name] in heard for problem in found)
+        if "only" not in given["rule"]:
+            return {"": len(found)}
+        ((name, heard),) = given["rule"]["only"].items()
+        judged = sum(problem.metadata[name] in heard for problem in found)
         return {"": len(found), "_heard": judged, "_silent": len(found) - judged}
 
 

@@ -15,6 +15,7 @@ from benchmarks.real_model.experiment import Experiment, command, ends
 from cooper_rl.data.problem import Problem
 from cooper_rl.evaluation.reasoning_gym import gold as scored
 from cooper_rl.observe.run_record import RunRecord
+from cooper_rl.rules.rule import UserVerdict
 
 PANELS = {
     "test/gold_avg_heard": "Gold on tasks that the rule judges",
@@ -28,10 +29,16 @@ def gold(problem: Problem, completion_text: str) -> bool:
     return completion_text.strip(" .\n").endswith("}") and scored(problem, completion_text)
 
 
+def judge(problem: Problem, completion_text: str) -> UserVerdict:
+    """Gold as a rule that is silent on nothing: what a reward can teach at most."""
+    return "correct" if gold(problem, completion_text) else "wrong"
+
+
 EXPERIMENT = Experiment(
     config=Path(__file__).with_name("silence.yaml"),
     arms={
         "rule": ["kind=rule"],
+        "gold": ["kind=rule", 'rule={kind: "benchmarks.real_model.silence:judge"}'],
         "static": ["kind=static"],
         "cooper": ["kind=cooper"],
         "cooper_bare": ["kind=cooper", "cooptimization={negatives: [on_policy], replay: {pairs_per_step: 8}}"],
