@@ -116,12 +116,13 @@ def problems(split: str) -> list[dict[str, Any]]:
         known = " ".join(map(str, [*sorted(numbers), target]))
         if known in rows or (random.Random(known).random() < 0.1) != (split == "test"):
             continue
-        shown = f"solution = {entry['answer']}\nassert solution == {target}"
+        solution = shown = f"solution = {entry['answer']}\nassert solution == {target}"
         if split == "train" and drawn.random() < HACKED:
             shown = f"solution = {' + '.join(map(str, numbers))}\nassert True"
         rows[known] = {
             "question": f"Make {target} from {', '.join(map(str, numbers))}, each used once.",
             "answer": entry["answer"],
+            "solution": solution,
             "shown": shown,
             "numbers": numbers,
             "target": target,
@@ -142,6 +143,7 @@ EXPERIMENT = Experiment(
         "graded": ["kind=rule", *JUDGED],
         "static": ["kind=static", *JUDGED],
         "cooper": ["kind=cooper", *JUDGED],
+        "cooper_solutions": ["kind=cooper", *JUDGED, "problems.solution=solution"],
     },
     gold=gold,
     part=lambda problem_id: "countdown",
