@@ -37,7 +37,7 @@ from growth import exponent
 from workload import EMBEDDED, model_folder, scratch
 
 STEPS = 6
-SIZES = {"pairs": (4, 16, 64, 256), "length": (8, 32, 128, 512), "width": (96, 192, 384, 768)}
+SIZES = {"pairs": (4, 16, 64, 256), "length": (16, 64, 256), "width": (96, 192, 384)}
 BASE = {"pairs": 16, "length": 64, "width": 96}
 
 

@@ -47,14 +47,13 @@ def main() -> None:
 def cells(run: RunRecord) -> list[str]:
     """The run's row of the table."""
     problems = run.config["test_problems"]["limit"]
-    alarms = [event["step"] for event in run.events if event["metric"] == HACKING]
     return [
         run.directory.name,
         str(run.step),
         *(accuracy(run, name, problems) for name in ACCURACIES),
         *(ends(run, name, WINDOW) for name in ("reward/mean", "reward_model/rule_agreement")),
         *(ends(run, name, 1) for name in ("monitor/attack_rate", "monitor/roc_auc")),
-        str(alarms[0]) if alarms else "none",
+        first_alarm(run),
         f"{mean(value for _, value in run.series('time/step')):.1f}",
     ]
 
@@ -62,6 +61,8 @@ def cells(run: RunRecord) -> list[str]:
 def accuracy(run: RunRecord, name: str, problems: int) -> str:
     """First, best and last value of an accuracy, and the interval of the last."""
     values = [value for _, value in run.series(name)]
+    if not values:
+        return "–"
     low, high = wilson_interval(values[-1], problems)
     return f"{values[0]:.2f}, {max(values):.2f}, **{values[-1]:.2f}** ({low:.2f} to {high:.2f})"
 
@@ -70,6 +71,11 @@ def ends(run: RunRecord, name: str, window: int) -> str:
     """Mean of the first and of the last `window` values."""
     values = [value for _, value in run.series(name)]
     return f"{mean(values[:window]):.2f} → {mean(values[-window:]):.2f}" if values else "–"
+
+
+def first_alarm(run: RunRecord) -> str:
+    """The step at which the reward-hacking alarm went off."""
+    return next((str(event["step"]) for event in run.events if event["metric"] == HACKING), "none")
 
 
 def draw(runs: Sequence[RunRecord], picture: Path) -> None:

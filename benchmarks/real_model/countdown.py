@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.real_model.experiment import Experiment, command, ends
+from benchmarks.real_model.experiment import Experiment, command, first_and_last_steps
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.run_record import RunRecord
@@ -160,7 +160,7 @@ def hacks(runs: Sequence[RunRecord]) -> None:
     print("|---" * 4 + "|")
     for one in runs:
         columns: list[list[str]] = [[], [], []]
-        for steps in ends(one):
+        for steps in first_and_last_steps(one):
             rows = list(one.rollouts(steps))
             passed = [proxy(_problem(row), row["text"]) == "correct" for row in rows]
             right = [row["gold"] for row in rows]

@@ -17,14 +17,13 @@ from statistics import mean
 from typing import Any
 
 import yaml
+from benchmarks.real_model.arms import WINDOW, accuracy, ends, first_alarm
 
 from cooper_lab.arithmetic.picture import COLOURS as ARM_COLOURS
 from cooper_rl import curves_figure
 from cooper_rl.data.config import ProblemsConfig
 from cooper_rl.data.loading import read_problems
 from cooper_rl.data.problem import Problem
-from cooper_rl.evaluation.accuracy import wilson_interval
-from cooper_rl.observe.hacking_alarm import HACKING
 from cooper_rl.observe.run_record import RunRecord, read_record
 
 COOPER = ("-c", "from cooper_rl.cli.main import app; app()")
@@ -43,8 +42,6 @@ REWARD_MODEL = {
 }
 NEAR_THE_START = 10
 """Steps of which `--rows` writes the completions."""
-LAST = 5
-"""Steps at the beginning and end of a run over which the table's means are."""
 SETS = ("problems", "test_problems")
 GOLD = {"": "all", "_heard": "heard", "_silent": "silent"}
 """Ends of a metric's name, for all test problems and for those that the rule judges or not."""
@@ -125,11 +122,11 @@ class Experiment:
         print(" reward | agreement where heard | alarm | s a step |")
         print("|---" * (6 + len(tested)) + "|")
         for one in runs:
-            ends = [_accuracy(one, part, number) for part, number in tested.items()]
-            means = [first_and_last(one, name) for name in ("reward/mean", "reward_model/rule_agreement")]
-            alarm = next((str(event["step"]) for event in one.events if event["metric"] == HACKING), "none")
+            gold = [accuracy(one, f"test/gold_avg{part}", number) for part, number in tested.items()]
+            means = [ends(one, name, WINDOW) for name in ("reward/mean", "reward_model/rule_agreement")]
             seconds = mean(value for _, value in one.series("time/step")) if one.step else 0.0
-            print(f"| {one.directory.name} | {one.step} | {' | '.join([*ends, *means, alarm])} | {seconds:.0f} |")
+            cells = [one.directory.name, str(one.step), *gold, *means, first_alarm(one), f"{seconds:.0f}"]
+            print(f"| {' | '.join(cells)} |")
 
     def _collection(self, out: Path, policy: Path, samples: Path) -> Path:
         """The settings of `cooper verifyrm collect`: the start policy's completions, drawn as in a run."""
@@ -167,15 +164,6 @@ class Experiment:
         ((name, heard),) = given["rule"]["only"].items()
         judged = sum(problem.metadata[name] in heard for problem in found)
         return {"": len(found), "_heard": judged, "_silent": len(found) - judged}
-
-
-def _accuracy(one: RunRecord, part: str, problems: int) -> str:
-    """Gold on `problems` test problems: first, best, last with its interval."""
-    values = [value for _, value in one.series(f"test/gold_avg{part}")]
-    if not values:
-        return "–"
-    low, high = wilson_interval(values[-1], problems)
-    return f"{values[0]:.2f}, {max(values):.2f}, **{values[-1]:.2f}** ({low:.2f} to {high:.2f})"
 
 
 def command(experiment: Experiment, description: str | None, panels: Mapping[str, str]) -> list[RunRecord]:
@@ -233,14 +221,8 @@ def near_the_start(experiment: Experiment, runs: Sequence[RunRecord]) -> list[di
     return list(found.values())
 
 
-def ends(one: RunRecord) -> tuple[range, range]:
-    """The first and the last steps of a run."""
-    return range(1, LAST + 1), range(max(1, one.step - LAST + 1), one.step + 1)
-
-
-def first_and_last(one: RunRecord, name: str) -> str:
-    values = [value for _, value in one.series(name)]
-    return f"{mean(values[:LAST]):.2f} → {mean(values[-LAST:]):.2f}" if values else "–"
+def first_and_last_steps(one: RunRecord) -> tuple[range, range]:
+    return range(1, WINDOW + 1), range(max(1, one.step - WINDOW + 1), one.step + 1)
 
 
 def run(*arguments: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.real_model.experiment import Experiment, command, ends
+from benchmarks.real_model.experiment import Experiment, command, first_and_last_steps
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.evaluation.reasoning_gym import gold as scored
@@ -41,7 +41,6 @@ EXPERIMENT = Experiment(
         "gold": ["kind=rule", 'rule={kind: "benchmarks.real_model.silence:judge"}'],
         "static": ["kind=static"],
         "cooper": ["kind=cooper"],
-        "cooper_bare": ["kind=cooper", "cooptimization={negatives: [on_policy], replay: {pairs_per_step: 8}}"],
         "cooper_model": ["kind=cooper", "rewards=[{kind: reward_model}]"],
     },
     gold=gold,
@@ -64,7 +63,7 @@ def by_task(runs: Sequence[RunRecord]) -> None:
 
 def tasks_at_the_ends(one: RunRecord) -> dict[str, str]:
     right: dict[str, tuple[list[bool], list[bool]]] = defaultdict(lambda: ([], []))
-    for place, steps in enumerate(ends(one)):
+    for place, steps in enumerate(first_and_last_steps(one)):
         for row in one.rollouts(steps):
             right[EXPERIMENT.part(row["problem"])][place].append(row["gold"])
     return {task: " → ".join(f"{mean(part):.2f}" if part else "–" for part in both) for task, both in right.items()}

@@ -80,9 +80,10 @@ def read_inputs(config: RunConfig) -> Inputs:
 
 def _warn_of_silence(config: RunConfig, problems: Sequence[Problem], verifier: Verifier) -> None:
     """Say so if the reward model that learns hardly ever sees a wrong completion of what the rule does not judge."""
-    silent = sum(not verifier.judges(problem) for problem in problems)
     written = {"assistant", "swapped_reference"} & {*config.cooptimization.negatives}
-    if config.learning_model is not None and silent and not written:
+    if config.learning_model is None or written:
+        return
+    if silent := sum(not verifier.hears(problem) for problem in problems):
         logger.warning(
             "the rule is silent on %d of %d problems, and the reward model is shown no wrong answers to them but lists "
             "and what was cut off: the policy may learn to please it there. Add swapped_reference to "

@@ -94,7 +94,7 @@ def test_the_page_follows_and_finds_among_all_completions(run, tmp_path):
 
     assert sum(path.stat().st_size for path in (run / "rollouts").iterdir()) > report_completions.PAGE_BYTES / 2
     with browser(tmp_path / "profile") as driver, watched(run) as port:
-        wait = WebDriverWait(driver, 20)
+        wait = WebDriverWait(driver, 60)
 
         def shows(selector, words):
             wait.until(lambda _: words in " ".join(one.text for one in driver.find_elements("css selector", selector)))
@@ -111,8 +111,11 @@ def test_the_page_follows_and_finds_among_all_completions(run, tmp_path):
         shows("#find-count", "1 of 3,600 completions")
         shows("#find-items .said", "13 11 7 word")
 
+        driver.execute_script("window.searched = report.runs[0]")
         write_run(run, metrics(31), groups)
         shows("#live", "31 of 20")
+        asked = "const done = arguments[0]; groupsAt(window.searched, 14).then((found) => done(found.length))"
+        assert driver.execute_async_script(asked) == 12, "a search goes on while the page takes in a new step"
         assert driver.find_element("id", "rollout-step").get_attribute("value") == "14"
         assert "13 11 7" in driver.find_element("css selector", "#find-items .said").text
         find("words", "31 11 7")

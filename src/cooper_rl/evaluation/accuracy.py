@@ -289,7 +289,7 @@ class HeldOut:
         results = self.evaluate(sampler, verifier, seed)
         prefix = f"test/{self.name}/" if self.name else "test/"
         metrics = {f"{prefix}{labeller}_avg": result.avg_at_k.mean for labeller, result in results.items()}
-        heard = np.array([verifier.judges(one) or verifier.needs_verdicts(one) for one in self.problems])
+        heard = np.array([verifier.hears(one) for one in self.problems])
         if not heard.all():
             del metrics[f"{prefix}rule_avg"]
             for labeller, result in results.items():

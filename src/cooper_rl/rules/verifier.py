@@ -76,6 +76,10 @@ class Verifier(Rule):
         """As the problem's rule says. Raises InputError for a rule that does not exist."""
         return self._rule(problem).needs_verdicts(problem)
 
+    def hears(self, problem: Problem) -> bool:
+        """Whether answers to it get verdicts, from its rule or from outside."""
+        return self.judges(problem) or self.needs_verdicts(problem)
+
     def close(self) -> None:
         for rule in self._rules.values():
             rule.close()

@@ -79,7 +79,7 @@ async function update() {
   setTimeout(update, 2000);
 }
 
-function colourRuns() { report.runs.forEach((run, i) => { run.colour = report.colours[i]; }); }
+function colourRuns() { report.runs.forEach((run, i) => { Object.assign(run, { colour: report.colours[i], place: i }); }); }
 
 function start() {
   colourRuns();

@@ -8,7 +8,7 @@ function stepsOf(run) { return live ? run.fooled.map((row) => row[0]) : Object.k
 
 async function groupsAt(run, step) {
   if (!live) return run.steps[step] || [];
-  const answer = await fetch(`rollouts/${report.runs.indexOf(run)}/${step}`);
+  const answer = await fetch(`rollouts/${run.place}/${step}`);
   return answer.ok ? (await answer.json()).map((group) => ({ ...group, of: group.completions.length })) : [];
 }
 
