@@ -245,6 +245,7 @@ def test_two_designs_in_one_hole_run_to_a_table_and_a_page(tmp_path):
     assert linked == {"answer_lists/report.html"}
 
 
+@pytest.mark.slow
 def test_finished_cells_stay_as_they_are_and_a_killed_one_goes_on_from_its_checkpoint(tmp_path):
     chosen = _plan(tmp_path, overrides=TINY | {"steps": 4})
     finished, killed = chosen.cells

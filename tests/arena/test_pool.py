@@ -95,7 +95,8 @@ def test_workers_end_with_their_parent_whatever_ends_it(start, tmp_path, number)
     check_that_all_end(process, number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_demo_has_its_folder_alone_and_leaves_nobody_in_it(start, tmp_path, number):
     process = start([*COOPER, "demo", "--output-dir", "runs/demo"], tmp_path)
     assert wait_for((tmp_path / "runs/demo/rule/metrics.jsonl").exists, 200)

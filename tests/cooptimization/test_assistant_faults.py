@@ -42,7 +42,7 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(faults=st.lists(FAULTS, min_size=1, max_size=12), max_retries=st.integers(0, 1), tries=st.integers(1, 3))
 def test_any_sequence_of_faults(
     server, verifier: RuleVerifier, make_learner, encoder, faults: list[str | None], max_retries: int, tries: int

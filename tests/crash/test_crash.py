@@ -6,6 +6,7 @@ from crash.comparison import differences
 from crash.trial import CrashTest
 
 
+@pytest.mark.slow
 def test_a_killed_run_comes_out_equal_and_a_difference_would_be_seen(tmp_path):
     result = CrashTest(tmp_path, seed=1).run(kills=2)
     assert (result.kills, result.equal, result.failures) == (2, 2, [])

@@ -36,6 +36,7 @@ def pids(engine: ClusterEngine) -> list[int]:
     return ray.get(calls)
 
 
+@pytest.mark.slow
 @together
 def test_a_killed_process_costs_no_step_and_changes_no_number(settings, tmp_path):
     """Both updates run at once, in processes of their own; one of them dies in the middle of the run."""

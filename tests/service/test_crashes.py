@@ -31,6 +31,7 @@ def expected(server_in):
     return undisturbed(server_in("undisturbed"), STEPS)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_at_random_ends_where_an_undisturbed_one_does(server_in, expected):
     outcome, kills = disturbed(server_in("random"), STEPS, 3, expected[1], Random(0))
     assert differences(outcome, expected[0]) == []
