@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -57,12 +58,22 @@ def weights(reward: CooperReward) -> list[torch.Tensor]:
     return [parameter.detach().clone() for parameter in model_of(reward.learning.learner).parameters()]
 
 
+def assert_equal_but_for_last_bits(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    """The same pairs, with nearly the same logits."""
+    for one, other in zip(found, expected, strict=True):
+        for name in ("positive_logit_before", "negative_logit_before"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-5)
+        logits = {name: getattr(other, name) for name in ("positive_logit_before", "negative_logit_before")}
+        assert replace(one, **logits) == other
+
+
 def same(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
     return all(map(torch.equal, one, other))
 
 
 @pytest.mark.parametrize("kind", ["cooper", "hybrid"])
 def test_the_order_of_groups_and_a_second_scoring_change_nothing(make, kind):
+    """All but the last bits of scores and logits, which on some processors differ by the order in a batch."""
     one, other = make(kind=kind), make(kind=kind)
     sizes = (4, 2, 3, 5, 4)
     for step in (1, 2):
@@ -75,11 +86,14 @@ def test_the_order_of_groups_and_a_second_scoring_change_nothing(make, kind):
             backwards.logits,
             backwards.verdicts,
         )
-        assert forwards.rewards == backwards.rewards[::-1]
+        for ours, theirs in zip(forwards.rewards, backwards.rewards[::-1], strict=True):
+            assert ours == pytest.approx(theirs, abs=1e-5)
         assert [len(row) for row in forwards.rewards] == list(sizes)
-        ours, theirs = one.update(step), other.update(step)
-        assert ours.pairs == theirs.pairs != []
-        assert same(weights(one), weights(other))
+        found, expected = one.update(step).pairs, other.update(step).pairs
+        assert found
+        assert_equal_but_for_last_bits(found, expected)
+        for ours, theirs in zip(weights(one), weights(other), strict=True):
+            torch.testing.assert_close(ours, theirs)
         other.score(groups(70), train=False)
 
 
@@ -90,12 +104,7 @@ def test_calls_of_one_step_add_up(make):
     whole.score(given, step=1)
     for one in (given[2:], given[:1], given[1:3]):
         parts.score(one, step=1)
-    found, expected = parts.update(1).pairs, whole.update(1).pairs
-    for one, other in zip(found, expected, strict=True):
-        assert one.positive_logit_before == pytest.approx(other.positive_logit_before)
-        assert one.negative_logit_before == pytest.approx(other.negative_logit_before)
-        logits = {name: getattr(other, name) for name in ("positive_logit_before", "negative_logit_before")}
-        assert replace(one, **logits) == other
+    assert_equal_but_for_last_bits(parts.update(1).pairs, whole.update(1).pairs)
     assert same(weights(parts), weights(whole))
 
 
