@@ -106,9 +106,8 @@ class PackedLinear:
         biases = [layer.bias.detach() for layer in layers if layer.bias is not None]
         self._bias = torch.cat(biases).to(dtype) if biases else None
         self._dtype, self._work = dtype, weight.numel()
-        faster = all(isinstance(layer, FastLinear) for layer in layers)
-        if dtype == torch.bfloat16:
-            faster = has_bfloat16() and all(isinstance(layer, BFloat16Linear) for layer in layers)
+        kind, can_multiply = (BFloat16Linear, has_bfloat16()) if dtype == torch.bfloat16 else (FastLinear, True)
+        faster = can_multiply and all(isinstance(layer, kind) for layer in layers)
         self._packed = packed(weight.contiguous()) if faster else None
         # One row is enough work for the packed copy of a large weight, so that the other copy is not needed.
         self._plain = None if self._packed is not None and self._work >= _WORTHWHILE else weight
