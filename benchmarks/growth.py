@@ -18,8 +18,8 @@ from workload import EMBEDDED, model_folder
 
 BASE = {"--problems": 8, "--n": 8, "--new-tokens": 32}
 SERIES = {
-    "completions": [("--problems", count) for count in (4, 8, 16, 32)],
-    "length": [("--new-tokens", tokens) for tokens in (16, 32, 64, 128)],
+    "completions": [("--problems", count) for count in (1, 4, 16, 64)],
+    "length": [("--new-tokens", tokens) for tokens in (4, 16, 64, 256)],
 }
 WIDTHS = (96, 192, 384, 768)
 

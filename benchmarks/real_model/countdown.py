@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.real_model.experiment import Experiment, command, first_and_last_steps
+from benchmarks.real_model.experiment import YES_NO, Experiment, command, first_and_last_steps
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.observe.run_record import RunRecord
@@ -145,6 +145,8 @@ EXPERIMENT = Experiment(
         "static": ["kind=static", *JUDGED],
         "cooper": ["kind=cooper", *JUDGED],
         "cooper_solutions": ["kind=cooper", *JUDGED, "problems.solution=solution"],
+        "static_yes_no": ["kind=static", *JUDGED, YES_NO],
+        "cooper_solutions_yes_no": ["kind=cooper", *JUDGED, "problems.solution=solution", YES_NO],
     },
     gold=gold,
     part=lambda problem_id: "countdown",

@@ -2,7 +2,7 @@
 
 What is finished is kept, and a run goes on after its newest checkpoint: the same command continues after an
 interruption. Stages: `warm_up.jsonl`, `models/policy` (the start), `samples.jsonl` (its completions), `labelled.jsonl`
-(with gold), `models/reward_model`, then `runs/ARM-SEED`, each with the file `finished` at its end.
+(with gold), `models/reward_model` or `models/yes_no`, then `runs/ARM-SEED`, each with the file `finished` at its end.
 """
 
 import argparse
@@ -40,6 +40,8 @@ REWARD_MODEL = {
     "tokens_per_microbatch": 2048,
     "threads": 1,
 }
+YES_NO = "reward_model.kind=yes_no"
+"""The setting of an arm whose reward model is asked for yes or no. It learns from the same labels as the other."""
 NEAR_THE_START = 10
 """Steps of which `--rows` writes the completions."""
 SETS = ("problems", "test_problems")
@@ -79,10 +81,10 @@ class Experiment:
         settings = self.settings(out)["problems"] | {"skip": skip, "limit": limit}
         return read_problems(ProblemsConfig.model_validate(settings)).problems
 
-    def prepare(self, out: Path, model: Path) -> None:
-        """The start policy, and a reward model from its labelled completions."""
+    def prepare(self, out: Path, model: Path, arms: Sequence[str]) -> None:
+        """The start policy, and the arms' reward models from its labelled completions."""
         rows, policy, samples = out / "warm_up.jsonl", out / "models/policy", out / "samples.jsonl"
-        labelled, reward_model = out / "labelled.jsonl", out / "models/reward_model"
+        labelled = out / "labelled.jsonl"
         for name, make in self.data.items():
             if not (out / name).exists():
                 write(out / name, make())
@@ -97,10 +99,16 @@ class Experiment:
             run(*COOPER, "verifyrm", "collect", str(self._collection(out, policy, samples)))
         if not labelled.exists():
             write(labelled, self._labels(out, samples))
-        if not reward_model.exists():
-            settings = [word for name, value in REWARD_MODEL.items() for word in ("--setting", f"{name}={value}")]
-            base = ["--model", str(model), "--out", str(reward_model)]
-            run(*COOPER, "verifyrm", "train", str(labelled), *base, *settings)
+        for name in sorted({self.judge(arm) for arm in arms}):
+            if not (reward_model := out / "models" / name).exists():
+                given = REWARD_MODEL | ({"kind": "yes_no"} if name == "yes_no" else {})
+                settings = [word for key, value in given.items() for word in ("--setting", f"{key}={value}")]
+                base = ["--model", str(model), "--out", str(reward_model)]
+                run(*COOPER, "verifyrm", "train", str(labelled), *base, *settings)
+
+    def judge(self, arm: str) -> str:
+        """The folder of the arm's reward model, below `models`."""
+        return "yes_no" if YES_NO in self.arms[arm] else "reward_model"
 
     def train(self, out: Path, arm: str, seed: int) -> None:
         """Start or continue one run."""
@@ -108,7 +116,7 @@ class Experiment:
         if (out / "runs" / name / "finished").exists():
             return
         settings = self.settings(out)
-        models = [f"{role}.model={out / 'models' / role}" for role in ("policy", "reward_model")]
+        models = [f"policy.model={out / 'models/policy'}", f"reward_model.model={out / 'models' / self.judge(arm)}"]
         places = [f"name={name}", f"output_dir={out / 'runs'}", f"seed={seed}", "threads=1"]
         places += [f"{name}.source={settings[name]['source']}" for name in SETS]
         resume = ["--resume"] if (out / "runs" / name / "metrics.jsonl").exists() else []
@@ -180,7 +188,7 @@ def command(experiment: Experiment, description: str | None, panels: Mapping[str
         if given.model is None:
             parser.error("--model: name the folder of the model")
         given.out.mkdir(parents=True, exist_ok=True)
-        experiment.prepare(given.out, given.model.resolve())
+        experiment.prepare(given.out, given.model.resolve(), given.arms)
         for seed in given.seeds:
             for arm in given.arms:
                 experiment.train(given.out, arm, seed)

@@ -30,8 +30,12 @@ def has_onednn() -> bool:
 
 @cache
 def has_bfloat16() -> bool:
-    """Whether the processor multiplies in bfloat16 (AVX-512-BF16 or AMX), and PyTorch's oneDNN can use it."""
-    return has_onednn() and ("avx512_bf16" in _CPU_INFO or "amx_bf16" in _CPU_INFO)
+    """Whether bfloat16 products were measured to be faster than float32 here: with AMX, or AMD's AVX-512-BF16.
+
+    Intel's AVX-512-BF16 without AMX takes 1.9 times as long (benchmarks/README.md).
+    """
+    amd = "avx512_bf16" in _CPU_INFO and "AuthenticAMD" in _CPU_INFO
+    return has_onednn() and (amd or "amx_bf16" in _CPU_INFO)
 
 
 def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
