@@ -19,7 +19,7 @@ from workload import EMBEDDED, model_folder
 BASE = {"--problems": 8, "--n": 8, "--new-tokens": 32}
 SERIES = {
     "completions": [("--problems", count) for count in (1, 4, 16, 64)],
-    "length": [("--new-tokens", tokens) for tokens in (4, 16, 64, 256)],
+    "length": [("--new-tokens", tokens) for tokens in (3, 12, 48, 192)],
 }
 WIDTHS = (96, 192, 384, 768)
 

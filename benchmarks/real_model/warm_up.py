@@ -9,7 +9,7 @@ from datasets import load_dataset
 from transformers import AutoTokenizer
 from trl import SFTConfig, SFTTrainer
 
-from cooper_rl.engines.cpu.linear import has_bfloat16
+from cooper_rl.engines.cpu import bfloat16_pays
 
 PROMPT = "Question: {question}\nAnswer:"
 
@@ -33,7 +33,7 @@ def main() -> None:
         completion_only_loss=True,
         max_length=256,
         use_cpu=True,
-        bf16=has_bfloat16(),
+        bf16=bfloat16_pays(),
         gradient_checkpointing=False,
         logging_steps=5,
         save_strategy="no",

@@ -11,7 +11,9 @@ from torch import nn
 from cooper_rl import InputError
 from cooper_rl.config_checking import Settings, check_settings, with_overrides
 from cooper_rl.engines.config import LearnerConfig, LoraConfig
+from cooper_rl.engines.cpu import linear
 from cooper_rl.engines.local import learner as learner_module
+from cooper_rl.engines.local import numerics
 from cooper_rl.engines.local.adapter import add_adapter
 from cooper_rl.engines.local.learner import TorchPolicyLearner, fused_logprobs, token_logprobs
 from cooper_rl.engines.local.numerics import allow_tf32, exact_float32, halve_frozen, in_bfloat16, largest_chunk
@@ -46,6 +48,30 @@ def test_a_cpu_computes_in_float32_unless_it_is_told_otherwise(make_policy):
         for autocast in ("auto", "off")
     ]
     assert np.array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize(
+    ("processor", "pays"),
+    [
+        ("AuthenticAMD avx512_bf16", True),
+        ("GenuineIntel avx512_bf16", False),
+        ("GenuineIntel amx_bf16", True),
+        ("", False),
+    ],
+)
+def test_a_processor_that_is_slower_in_bfloat16_is_told_once(monkeypatch, caplog, processor, pays):
+    monkeypatch.setattr(linear, "_CPU_INFO", processor)
+    for known in (linear.has_bfloat16, linear.bfloat16_pays, numerics._warn_of_slow_bfloat16):
+        known.cache_clear()
+    try:
+        for value in ("auto", "bfloat16", "bfloat16"):
+            in_bfloat16(value, CPU)
+        assert [record.message for record in caplog.records] == [
+            "autocast: this processor multiplies in bfloat16 more slowly than in float32; set autocast: off"
+        ] * (not pays)
+    finally:
+        for known in (linear.has_bfloat16, linear.bfloat16_pays, numerics._warn_of_slow_bfloat16):
+            known.cache_clear()
 
 
 def test_tf32_is_for_gpus_and_off_in_comparisons():

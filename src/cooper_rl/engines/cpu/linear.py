@@ -30,12 +30,17 @@ def has_onednn() -> bool:
 
 @cache
 def has_bfloat16() -> bool:
-    """Whether bfloat16 products were measured to be faster than float32 here: with AMX, or AMD's AVX-512-BF16.
+    """Whether the processor multiplies in bfloat16 (AVX-512-BF16 or AMX), and PyTorch's oneDNN can use it."""
+    return has_onednn() and ("avx512_bf16" in _CPU_INFO or "amx_bf16" in _CPU_INFO)
 
-    Intel's AVX-512-BF16 without AMX takes 1.9 times as long (benchmarks/README.md).
+
+@cache
+def bfloat16_pays() -> bool:
+    """Whether bfloat16 products were measured to be faster than float32 here: on AMD, or with AMX.
+
+    Intel's AVX-512-BF16 without AMX multiplies at half of float32's rate (benchmarks/README.md).
     """
-    amd = "avx512_bf16" in _CPU_INFO and "AuthenticAMD" in _CPU_INFO
-    return has_onednn() and (amd or "amx_bf16" in _CPU_INFO)
+    return has_bfloat16() and ("AuthenticAMD" in _CPU_INFO or "amx_bf16" in _CPU_INFO)
 
 
 def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -1,20 +1,32 @@
 """What a device decides about numbers: the precision of products and of frozen weights, and the size of chunks."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
 from torch import nn
 
 from cooper_rl.engines.config import Autocast
+from cooper_rl.engines.cpu import bfloat16_pays
+
+logger = logging.getLogger(__name__)
 
 
 def in_bfloat16(autocast: Autocast, device: torch.device) -> bool:
     """Whether products on the device are in bfloat16. Without tensor cores for it (`auto`) float32 is faster."""
     if autocast == "auto":
         return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    if autocast == "bfloat16" and device.type == "cpu" and not bfloat16_pays():
+        _warn_of_slow_bfloat16()
     return autocast == "bfloat16"
+
+
+@cache
+def _warn_of_slow_bfloat16() -> None:
+    logger.warning("autocast: this processor multiplies in bfloat16 more slowly than in float32; set autocast: off")
 
 
 def allow_tf32(device: torch.device) -> None:
