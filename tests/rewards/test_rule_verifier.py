@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,7 @@ from cooper_rl.rules.kinds.maths import RuleVerifier
 from cooper_rl.stage2.scored import verdict_metrics
 
 STALLS = [r"\boxed{9^{9^{9^9}}}", r"answer: " + "(" * 3000 + "1" + ")" * 3000]
+DEEP = ("x+7", r"\boxed{x+" + "{" * 30 + "7" + "}" * 31)
 SLOW_BUT_RIGHT = ("2x+2", r"\boxed{2(x+1)}")
 SLOWER_BUT_RIGHT = ("400", r"\boxed{" + "+".join(["1"] * 400) + "}")
 """About half a second of CPU time."""
@@ -49,8 +51,7 @@ def test_inputs_that_stall_math_verify_time_out_and_the_next_one_is_answered():
 def test_answers_that_stall_or_eat_memory_cost_their_neighbours_nothing():
     """They share a process, which dies with them."""
     right = [(f"x+{n}", rf"\boxed{{{n}+x}}") for n in range(1, 5)]
-    deep = ("x+7", r"\boxed{x+" + "{" * 30 + "7" + "}" * 31)
-    pairs = [right[0], ("12", STALLS[0]), right[1], ("12", STALLS[1]), right[2], deep, right[3]]
+    pairs = [right[0], ("12", STALLS[0]), right[1], ("12", STALLS[1]), right[2], DEEP, right[3]]
     with RuleVerifier(timeout_s=1) as verifier:
         alone = [verifier.verify(*pair) for pair in pairs]
         verifier.close()
@@ -59,6 +60,17 @@ def test_answers_that_stall_or_eat_memory_cost_their_neighbours_nothing():
         assert alone == ["correct", "timeout", "correct", "timeout", "correct", "correct", "correct"]
         assert verifier.counts["killed"] == 4
         assert verifier.counts["answered"] == 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_a_deep_answer_spares_the_fork_that_has_learned():
+    with RuleVerifier() as verifier:
+        verifier.verify(*SLOW_BUT_RIGHT)
+        pid = _worker_pid(verifier)
+        forks = Path(f"/proc/{pid}/task/{pid}/children")
+        before = forks.read_text()
+        assert verifier.verify(*DEEP) == verifier.verify("y+1", r"\boxed{1+y}") == "correct"
+        assert forks.read_text() == before != ""
 
 
 def test_a_right_answer_that_is_slow_on_a_busy_machine_is_right():

@@ -5,8 +5,9 @@ from functools import lru_cache, partial
 
 from antlr4.atn.PredictionMode import PredictionMode
 from latex2sympy2_extended import latex2sympy2
-from math_verify import parse, verify
+from math_verify import grader, parse, verify
 
+from cooper_rl.rules.enclosure import are_different
 from cooper_rl.rules.fast_path import MATH_SEGMENT, formula, in_box, verdict_by
 from cooper_rl.rules.number import any_number, as_decimal, plain_number
 from cooper_rl.rules.rule import Verdict
@@ -32,6 +33,9 @@ class TwoStageParser(latex2sympy2.PSParser):
 
 
 latex2sympy2.PSParser = TwoStageParser
+by_simplify = grader.sympy_symbolic_eq
+"""Whether Math-Verify sees that two formulas are equal. If they are not, it transforms their difference to the end."""
+grader.sympy_symbolic_eq = lambda gold, found: not are_different(gold, found) and by_simplify(gold, found)
 
 
 def _symbolic_verdict(reference: str, text: str, form: str) -> Verdict:

@@ -133,8 +133,8 @@ def _kill(process: subprocess.Popen[str]) -> None:
 # What follows runs in the process itself.
 _MIB = 2**20
 _STATUS = Path("/proc/self/status")
-_QUESTIONS_A_FORK = 1000
-"""So that what a fork has learned does not grow for ever."""
+_QUESTIONS_A_FORK = 4000
+"""So that what a fork has learned does not grow for ever: 10 MiB in 1000 questions."""
 _SHARE_OF_TIME = 0.2
 """Of the CPU time that an answer may take, what it may take in a fork with a past."""
 _DEEP = 20
@@ -168,6 +168,7 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
         maths_verdict(answer, completion)
     gc.collect()
     gc.freeze()  # a collection in a fork would copy all of this
+    gc.set_threshold(20_000, 50, 100)  # a parser leaves so little garbage that to look for it often is a loss
     _reply({"ready": True})
     fork: _Fork | None = None
     for line in sys.stdin:
@@ -175,8 +176,14 @@ def main(memory_mib: int, cpu_seconds: float) -> None:
         if not hasattr(os, "fork"):
             _reply(_answered(question))
             continue
+        if _is_deep(**question):
+            alone = _Fork(memory_mib)  # the one with a past goes on with what it has learned
+            _reply(reply := alone.ask(question, cpu_seconds))
+            if reply["outcome"] == "answered":
+                alone.close()
+            continue
         spent = 0.0
-        if fork is not None and fork.answered < _QUESTIONS_A_FORK and not _is_deep(**question):
+        if fork is not None and fork.answered < _QUESTIONS_A_FORK:
             reply = fork.ask(question, cpu_seconds * _SHARE_OF_TIME)
             if reply["outcome"] in ("answered", "lost"):
                 _reply(reply)
