@@ -44,7 +44,7 @@ NOT_READ = [
 
 
 def formulas(*texts):
-    return [parse(f"${text}$", parsing_timeout=None)[0] for text in texts]
+    return [parse(f"${text}$", parsing_timeout=None)[0] for text in texts]  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(("one", "other"), EQUAL + NOT_READ)
