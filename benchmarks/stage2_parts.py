@@ -3,10 +3,12 @@
     python benchmarks/stage2_parts.py cooper
     python benchmarks/stage2_parts.py cooper --width 384                # a reward model with random weights
     python benchmarks/stage2_parts.py cooper --set cooptimization.epochs=1
+    python benchmarks/stage2_parts.py cooper --config benchmarks/real_model/silence.yaml --steps 1 --frozen 0 12 20
     python benchmarks/stage2_parts.py growth
 
 A part's seconds are those of this process and of the rule's, without those of parts inside it. `growth` updates a
-reward model with random weights on random pairs, and fits exponents as growth.py does.
+reward model with random weights on random pairs, and fits exponents as growth.py does. `--frozen` makes the last
+update again, with so many layers frozen (`frozen_layers`), in rising order.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +27,10 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForSequenceClassificat
 
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
+from cooper_rl.config.base import merge
 from cooper_rl.engines.base import PairBatch
 from cooper_rl.engines.config import LearnerConfig
-from cooper_rl.engines.local.learner import TorchRewardModelLearner
+from cooper_rl.engines.local.learner import TorchRewardModelLearner, freeze_layers
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.reward_model import PairwiseLoss
 from cooper_rl.rules.verifier import Verifier
@@ -36,7 +40,6 @@ from cooper_rl.stage2.stage2 import Cooptimizer
 from growth import exponent
 from workload import EMBEDDED, model_folder, scratch
 
-STEPS = 6
 SIZES = {"pairs": (4, 16, 64, 256), "length": (16, 64, 256), "width": (96, 192, 384)}
 BASE = {"pairs": 16, "length": 64, "width": 96}
 
@@ -75,13 +78,14 @@ class Parts:
         setattr(owner, function, timed)
 
 
-def watch(parts: Parts) -> None:
-    """Time the parts of every step from now on."""
+def watch(parts: Parts, batches: list[Any]) -> None:
+    """Time the parts of every step from now on. `batches` holds what the last update learned from, with its losses."""
     updated = [False]
 
     def scored_for(around: str) -> str:
         return ("pairs: scores after" if updated[0] else "pairs: scores before") if around == "pairs" else around
 
+    forward_backward = TorchRewardModelLearner.forward_backward
     one_update, train = update._one_update, cooper_reward.CooperReward._train
 
     def noted(*args: Any, **kwargs: Any) -> Any:
@@ -91,8 +95,14 @@ def watch(parts: Parts) -> None:
 
     def begun(*args: Any, **kwargs: Any) -> Any:
         updated[0] = False
+        batches.clear()
         return train(*args, **kwargs)
 
+    def kept(learner: TorchRewardModelLearner, batch: Any, loss: Any) -> Any:
+        batches.append((batch, loss))
+        return forward_backward(learner, batch, loss)
+
+    TorchRewardModelLearner.forward_backward = kept  # type: ignore[method-assign]
     update._one_update, cooper_reward.CooperReward._train = noted, begun  # type: ignore[method-assign]
     parts.time(NativeSampler, "sample", "sampling")
     parts.time(Verifier, "verify_problems", "verdicts, this process")
@@ -142,19 +152,48 @@ def step_parts(options: argparse.Namespace) -> None:
     if arm != "cooper":
         del changes["preset"]
     parts = Parts()
-    with CooperTrainer.from_config(build_config(arm_settings(arm, scratch(), options.seed, changes))) as trainer:
-        trainer.step()
+    if options.config:
+        given = yaml.safe_load(options.config.read_text(encoding="utf-8"))
+        run = {"kind": arm, "checkpoint": {"every": 0}, "output_dir": str(scratch()), "seed": options.seed}
+        settings = merge(given, run | changes)
+    else:
+        settings = arm_settings(arm, scratch(), options.seed, changes)
+    batches: list[Any] = []
+    with CooperTrainer.from_config(build_config(settings)) as trainer:
+        if options.steps > 1:
+            trainer.step()
         trainer.parts.reward.verifier.metrics()
-        watch(parts)
+        watch(parts, batches)
         parts.seconds.clear()
-        for _ in range(STEPS):
+        for _ in range(options.steps):
             trainer.step()
         rules = trainer.parts.reward.verifier.metrics()["time/verify_cpu"]
+        learner: Any = trainer.parts.reward.learning and trainer.parts.reward.learning.learner
     parts.seconds["verdicts, the rule's process"] = rules
     whole = sum(parts.seconds.values())
-    print(f"{options.preset} {' '.join(options.set)}: {whole / STEPS:.3f} CPU s a step")
+    print(f"{options.preset} {' '.join(options.set)}: {whole / options.steps:.3f} CPU s a step")
     for name, seconds in sorted(parts.seconds.items(), key=lambda part: -part[1]):
-        print(f"| {name} | {seconds / STEPS:.3f} | {seconds / whole:.2f} |")
+        print(f"| {name} | {seconds / options.steps:.3f} | {seconds / whole:.2f} |")
+    last = list(batches)
+    for layers in options.frozen:
+        freeze_layers(learner.model, layers)
+        print(f"{layers} frozen: {again(learner, last)}", flush=True)
+
+
+def again(learner: TorchRewardModelLearner, batches: list[Any]) -> str:
+    """CPU seconds of an update on these batches, and of what it is made of."""
+    clock = [time.process_time()]
+    for batch, _ in batches:
+        learner.score(batch.inputs)
+    clock.append(time.process_time())
+    for batch, loss in batches:
+        learner.forward_backward(batch, loss)
+    clock.append(time.process_time())
+    learner.optim_step()
+    clock.append(time.process_time())
+    spent = [after - before for before, after in pairwise(clock)]
+    rows = sum(len(batch.weights) for batch, _ in batches)
+    return "scores {:.2f}, passes {:.2f}, optimizer {:.2f} CPU s; {} rows".format(*spent, rows)
 
 
 def growth(_: argparse.Namespace) -> None:
@@ -189,6 +228,9 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--frozen", type=int, nargs="*", default=[])
+    parser.add_argument("--config", type=Path, help="another run than the demo's")
     options = parser.parse_args()
     (growth if options.preset == "growth" else step_parts)(options)
 

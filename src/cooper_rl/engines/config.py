@@ -62,6 +62,10 @@ class LearnerConfig(Config):
     """A model folder, or a name on the Hugging Face hub. The adapter in a folder is merged into its base."""
     lora: LoraConfig | None = None
     """Train a low-rank adapter beside frozen weights; null trains every weight. A frozen model has none."""
+    frozen_layers: int = Field(default=0, ge=0)
+    """Do not train the embeddings and this many of the lowest layers (nor a language model's head that shares the
+    embeddings' weights). The backward pass ends above them, and they have neither gradients nor running means. With
+    `lora`, their adapters stay at zero."""
     learning_rate: float = Field(default=1e-6, ge=0)
     """Peak learning rate, reached after the warm-up."""
     weight_decay: float = Field(default=0.01, ge=0)

@@ -178,8 +178,6 @@ class VerifyRMConfig(ScorerConfig):
     calibrate: bool = True
     """Scale the logits by a temperature fitted on the held-out rows, so that sigmoid(logit) is a probability. The
     temperature is applied only if it lowers the calibration error, both on those rows and across their two halves."""
-    frozen_layers: int = Field(default=0, ge=0)
-    """Do not train the embeddings and this many of the lowest layers. Updates are then cheaper on a slow machine."""
     seed: int = Field(default=0, ge=0)
     """Seed for the choice of rows, the split and the order of training."""
     threads: int | None = Field(default=None, ge=1)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from transformers import PreTrainedModel
+from torch import Tensor
 
 from cooper_rl.data.labelled import LabelledCompletion, problem_folds, split_by_problem
 from cooper_rl.engines.base import LabelledBatch, Metrics
@@ -115,7 +114,6 @@ def train_verifyrm(
         *(updates, config.batch_size, config.evaluate_every),
     )
     learner = TorchRewardModelLearner.from_config(config, updates, new_head_seed=0)
-    freeze_layers(learner.model, config.frozen_layers)
     encoder = RewardModelInput.of(config, learner.tokenizer)
     honest, robustness = encode_rows(encoder, train_rows), encode_rows(encoder, extra)
     class_weights([row.label for row in honest])  # robustness rows do not make up for a missing class
@@ -244,18 +242,6 @@ def _calibrate(
             *(calibration.ece_before, calibration.ece_after, calibration.ece_cross_fitted),
         )
     return classification_metrics(logits / calibration.temperature, labels), calibration.figures()
-
-
-def freeze_layers(model: PreTrainedModel, layers: int) -> None:
-    """Exclude the embeddings and the lowest `layers` layers from training. Raises InputError if there are fewer."""
-    if not layers:
-        return
-    stack = getattr(model.base_model, "layers", None)
-    if not isinstance(stack, nn.ModuleList) or layers > len(stack):
-        found = f"{len(stack)} layers" if isinstance(stack, nn.ModuleList) else "no list of layers"
-        raise InputError(f"frozen_layers: {layers}, but this model has {found}; use frozen_layers: 0")
-    model.get_input_embeddings().requires_grad_(False)
-    stack[:layers].requires_grad_(False)
 
 
 def _right_share(rows: Sequence[EncodedRow]) -> float:

@@ -43,10 +43,10 @@ def pair_batch() -> PairBatch:
     return PairBatch(positives, negatives, [1 / 7] * 7)
 
 
-def one_update(kind: str, dtype: torch.dtype, lora: bool, sharded: bool) -> dict[str, Any]:
+def one_update(kind: str, dtype: torch.dtype, lora: bool, sharded: bool, frozen: int = 0) -> dict[str, Any]:
     """Metrics, the whole gradient before clipping, the weights after the update, and what the model then says."""
     torch.manual_seed(0)
-    settings = CONFIG.model_copy(update={"lora": LoraConfig(rank=3) if lora else None})
+    settings = CONFIG.model_copy(update={"lora": LoraConfig(rank=3) if lora else None, "frozen_layers": frozen})
     policy, config = kind == "policy", tiny_config(vocab_size=UNEVEN, num_labels=1, pad_token_id=0)
     model = in_precision((LlamaForCausalLM if policy else LlamaForSequenceClassification)(config), dtype)
     local = (TorchPolicyLearner if policy else TorchRewardModelLearner)(model, settings, 10)

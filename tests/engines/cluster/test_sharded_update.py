@@ -16,8 +16,8 @@ CASES = [
 ]
 
 
-def compare(found: dict, kind: str, dtype: torch.dtype, lora: bool) -> None:
-    expected = one_update(kind, dtype, lora, sharded=False)
+def compare(found: dict, kind: str, dtype: torch.dtype, lora: bool, frozen: int = 0) -> None:
+    expected = one_update(kind, dtype, lora, sharded=False, frozen=frozen)
     close = 1e-12 if dtype == torch.float64 else 2e-6
     assert found["metrics"] == pytest.approx(expected["metrics"], rel=close, abs=close)
     assert expected["metrics"]["grad_norm"] > 0.2  # clipped
@@ -38,6 +38,16 @@ def test_two_processes(kind, dtype, lora):
     two_ranks()
     for found in on_ranks(lambda _, *case: one_update(*case, sharded=True), kind, dtype, lora):
         compare(found, kind, dtype, lora)
+
+
+@together
+@pytest.mark.parametrize("kind", ["policy", "reward_model"])
+def test_two_processes_with_frozen_layers(kind):
+    two_ranks()
+    case = (kind, torch.float64, False)
+    for found in on_ranks(lambda _, *case: one_update(*case, sharded=True, frozen=1), *case):
+        assert not [name for name in found["gradient"] if ".layers.0." in name or ".embed" in name]
+        compare(found, *case, frozen=1)
 
 
 @pytest.mark.slow

@@ -98,6 +98,8 @@ class TorchLearner:
         self.settle(config, self.device)
         if self.bfloat16 and self.device.type == "cuda":
             halve_frozen(self.model, keep=self.model.get_output_embeddings() if self.scores else None)
+        if trainable:
+            freeze_layers(self.model, config.frozen_layers)  # after `halve_frozen`: their weights are saved too
 
     def settle(self, config: LearnerConfig, device: torch.device) -> None:
         """Choose for this device what `config` leaves open. Raises InputError for attention that cannot run here."""
@@ -549,6 +551,22 @@ def check_not_empty(token_ids: Sequence[Sequence[int] | np.ndarray]) -> None:
         raise ValueError("a reward-model input is empty")
 
 
+def freeze_layers(model: PreTrainedModel, layers: int) -> None:
+    """Exclude the embeddings and the lowest `layers` layers from training, and their passes from the backward pass.
+    Raises InputError if there are fewer.
+    """
+    if not layers:
+        return
+    stack = getattr(model.base_model, "layers", None)
+    if not isinstance(stack, nn.ModuleList) or layers > len(stack):
+        found = f"{len(stack)} layers" if isinstance(stack, nn.ModuleList) else "no list of layers"
+        raise InputError(f"frozen_layers: {layers}, but this model has {found}; use frozen_layers: 0")
+    model.get_input_embeddings().requires_grad_(False)
+    stack[:layers].requires_grad_(False)
+    if hasattr(model, "_require_grads_hook"):  # transformers' for checkpoints; it would take the backward pass down
+        model.disable_input_require_grads()
+
+
 def _enable_checkpointing(model: PreTrainedModel) -> None:
     # The first name is transformers 5.x's later spelling of the second.
     enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
@@ -617,6 +635,8 @@ def _restore_moments(paths: list[Path], model: nn.Module, optimizer: Optimizer) 
             parameter = parameters.get(name)
             if parameter is None or (shape and shape != tuple(parameter.shape)):
                 raise InputError(f"{paths[0]}: optimizer state for {name!r} {shape} does not fit this model")
+            if not parameter.requires_grad:
+                continue  # it was trained when this was written
             # A number is AdamW's count of steps, the same in every part.
             values = (_rows(slices, adapter.own_rows(parameter)) if shape else slices[0][...]).to(parameter.device)
             optimizer.state[parameter][key] = adapter.like(parameter, values) if shape else values
