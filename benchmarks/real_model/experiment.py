@@ -205,7 +205,7 @@ def draw(runs: Sequence[RunRecord], panels: Mapping[str, str], path: Path) -> No
     """A panel a metric, a line a run, a colour an arm."""
     labelled = [replace(one, label=one.directory.name) for one in runs]
     arms = [one.label.rsplit("-", 1)[0] for one in labelled]
-    spare = [ARM_COLOURS["paper"], "#7f7f7f"]
+    spare = ["#2ca02c", ARM_COLOURS["paper"], "#7f7f7f"]
     others = dict(zip(sorted(set(arms) - set(ARM_COLOURS)), spare, strict=False))
     figure = curves_figure(labelled, list(panels), [(ARM_COLOURS | others)[arm] for arm in arms])
     for axes, title in zip(figure.axes, panels.values(), strict=True):
