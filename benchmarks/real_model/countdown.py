@@ -145,7 +145,6 @@ EXPERIMENT = Experiment(
         "static": ["kind=static", *JUDGED],
         "cooper": ["kind=cooper", *JUDGED],
         "cooper_solutions": ["kind=cooper", *JUDGED, "problems.solution=solution"],
-        "static_yes_no": ["kind=static", *JUDGED, YES_NO],
         "cooper_solutions_yes_no": ["kind=cooper", *JUDGED, "problems.solution=solution", YES_NO],
     },
     gold=gold,

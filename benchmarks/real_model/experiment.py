@@ -99,14 +99,14 @@ class Experiment:
             run(*COOPER, "verifyrm", "collect", str(self._collection(out, policy, samples)))
         if not labelled.exists():
             write(labelled, self._labels(out, samples))
-        for name in sorted({self.judge(arm) for arm in arms}):
-            if not (reward_model := out / "models" / name).exists():
+        for name in sorted({self.reward_model(arm) for arm in arms}):
+            if not (folder := out / "models" / name).exists():
                 given = REWARD_MODEL | ({"kind": "yes_no"} if name == "yes_no" else {})
                 settings = [word for key, value in given.items() for word in ("--setting", f"{key}={value}")]
-                base = ["--model", str(model), "--out", str(reward_model)]
+                base = ["--model", str(model), "--out", str(folder)]
                 run(*COOPER, "verifyrm", "train", str(labelled), *base, *settings)
 
-    def judge(self, arm: str) -> str:
+    def reward_model(self, arm: str) -> str:
         """The folder of the arm's reward model, below `models`."""
         return "yes_no" if YES_NO in self.arms[arm] else "reward_model"
 
@@ -116,7 +116,8 @@ class Experiment:
         if (out / "runs" / name / "finished").exists():
             return
         settings = self.settings(out)
-        models = [f"policy.model={out / 'models/policy'}", f"reward_model.model={out / 'models' / self.judge(arm)}"]
+        folders = {"policy": "policy", "reward_model": self.reward_model(arm)}
+        models = [f"{role}.model={out / 'models' / folder}" for role, folder in folders.items()]
         places = [f"name={name}", f"output_dir={out / 'runs'}", f"seed={seed}", "threads=1"]
         places += [f"{name}.source={settings[name]['source']}" for name in SETS]
         resume = ["--resume"] if (out / "runs" / name / "metrics.jsonl").exists() else []
@@ -205,7 +206,7 @@ def draw(runs: Sequence[RunRecord], panels: Mapping[str, str], path: Path) -> No
     """A panel a metric, a line a run, a colour an arm."""
     labelled = [replace(one, label=one.directory.name) for one in runs]
     arms = [one.label.rsplit("-", 1)[0] for one in labelled]
-    spare = ["#2ca02c", ARM_COLOURS["paper"], "#7f7f7f"]
+    spare = ["#9c36b5", ARM_COLOURS["paper"], "#7f7f7f", "#d4a017"]  # as many as an experiment has other arms
     others = dict(zip(sorted(set(arms) - set(ARM_COLOURS)), spare, strict=False))
     figure = curves_figure(labelled, list(panels), [(ARM_COLOURS | others)[arm] for arm in arms])
     for axes, title in zip(figure.axes, panels.values(), strict=True):

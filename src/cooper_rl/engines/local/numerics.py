@@ -16,7 +16,10 @@ logger = logging.getLogger(__name__)
 
 
 def in_bfloat16(autocast: Autocast, device: torch.device) -> bool:
-    """Whether products on the device are in bfloat16. Without tensor cores for it (`auto`) float32 is faster."""
+    """Whether products on the device are in bfloat16. Without tensor cores for it (`auto`) float32 is faster.
+
+    Warns once where the settings ask a CPU for it that is slower in it.
+    """
     if autocast == "auto":
         return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if autocast == "bfloat16" and device.type == "cpu" and not bfloat16_pays():
