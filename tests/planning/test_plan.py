@@ -22,13 +22,14 @@ from cooper_lab.plan.devices import (
     Pace,
     device_called,
 )
-from cooper_lab.plan.memory import fits, frozen, kv_room, logits, shares
+from cooper_lab.plan.memory import fits, frozen, kv_room, logits, shares, states, trained
 from cooper_lab.plan.setup import Layout, Learning, Setup, Work, layout_of, setup_of
 from cooper_lab.plan.shapes import known_models, shape_of
 from cooper_lab.plan.timing import parts, pushed_bytes, rate, training_flops
 from cooper_lab.plan.whole_run import disk, hours, whole_run_of
 from cooper_rl.cli.main import commands
 from cooper_rl.engines.config import LoraConfig
+from cooper_rl.engines.local.learner import freeze_layers
 from cooper_rl.engines.local.models import load_policy, load_reward_model
 from cooper_rl.engines.local.numerics import halve_frozen, largest_chunk
 from cooper_rl.engines.ray import ClusterEngine
@@ -320,3 +321,16 @@ def test_the_whole_run_has_its_evaluations_disk_and_assistant():
 
 
 OWN_DATA = ("policy.model=Qwen/Qwen2.5-1.5B", "--device", "h100", "--reward-model-like", "Qwen/Qwen2.5-1.5B")
+
+
+@pytest.mark.parametrize("reward_model", [False, True])
+def test_frozen_layers_are_held_without_states_and_passed_forward_only(tiny_models, reward_model):
+    folder = tiny_models / ("reward_model" if reward_model else "policy")
+    whole, upper = (shape_of(str(folder), reward_model, frozen_layers=layers) for layers in (0, 1))
+    model = (load_reward_model if reward_model else load_policy)(str(folder))
+    freeze_layers(model, 1)
+    learning = Learning(upper, 2048, checkpointing=False, bfloat16=False)
+    assert trained(learning) == sum(one.numel() for one in model.parameters() if one.requires_grad)
+    assert states(learning, 1, H100, sharded=False) == 4 * upper.params + 12 * trained(learning)
+    rest = training_flops(replace(learning, shape=whole), 10, 5) - training_flops(learning, 10, 5)
+    assert rest == 10 * (4 * upper.frozen_params + 2 * 2 * upper.attention * 5)

@@ -51,13 +51,15 @@ def trained(learning: Learning) -> int:
     """Parameters."""
     if not learning.trains:
         return 0
-    return learning.shape.adapter_params if learning.adapted else learning.shape.params
+    shape = learning.shape
+    return shape.adapter_params if learning.adapted else shape.params - shape.frozen_params
 
 
 def states(learning: Learning, devices: int, device: Device, sharded: bool) -> float:
     """Weights, gradients and moments on each of `devices`; moments that are elsewhere are in `activations`."""
     each = STATES - MOMENTS if learning.offload else STATES
-    beside = frozen(learning, device, sharded) if learning.adapted or not learning.trains else 0
+    whole = learning.adapted or not learning.trains
+    beside = frozen(learning, device, sharded) if whole else SINGLE * learning.shape.frozen_params
     return (beside + each * trained(learning)) / devices
 
 
@@ -69,14 +71,15 @@ def activations(learning: Learning, devices: int, device: Device, sharded: bool)
     between layers in float32, and a bfloat16 copy of the weights that are trained while a pass runs.
     """
     shape, tokens = learning.shape, learning.tokens_per_microbatch
+    passed = shape.layers - shape.frozen_layers  # backward
     size = HALF if learning.bfloat16 else SINGLE
     layer = tokens * shape.hidden * LAYER_TENSORS * size
     if not learning.trains:
         kept = layer
     elif learning.checkpointing:
-        kept = shape.layers * tokens * shape.hidden * (size if sharded else 4) + layer
+        kept = passed * tokens * shape.hidden * (size if sharded else 4) + layer
     else:
-        kept = shape.layers * layer
+        kept = max(1, passed) * layer
     copied = shape.params if device.cpu else trained(learning)
     copies = 2 * size * shape.params / shape.layers if sharded else (HALF * copied if learning.bfloat16 else 0)
     return max(kept + copies, MOMENTS * trained(learning) / devices if learning.offload else 0)

@@ -34,6 +34,8 @@ def _subject(setup: Setup, device: Device) -> Iterator[str]:
 def _model(learning: Learning) -> str:
     shape = learning.shape
     how = "" if learning.trains else ", frozen"
+    if shape.frozen_layers:
+        how = f", {shape.frozen_layers} of {shape.layers} layers frozen"
     if learning.adapted:
         how = f", LoRA: {shape.adapter_params / 1e6:.1f} M trained"
     return f"{shape.name}, {shape.params / 1e9:.2f} B parameters{how}"

@@ -169,7 +169,9 @@ def learning(
     trains = not reward_model or bool(getattr(config, "learns", True))
     reward_model = reward_model and getattr(config, "kind", None) != "yes_no"  # that one is as large as a policy
     return Learning(
-        shape=shape_of(config.model, reward_model, config.lora if trains else None, stands_for),
+        shape=shape_of(
+            config.model, reward_model, config.lora if trains else None, stands_for, config.frozen_layers * trains
+        ),
         tokens_per_microbatch=config.tokens_per_microbatch,
         checkpointing=config.gradient_checkpointing,
         bfloat16=config.autocast == "bfloat16" or (config.autocast == "auto" and not cpu),

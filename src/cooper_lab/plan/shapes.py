@@ -12,7 +12,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification, PretrainedConfig
 from transformers.pytorch_utils import Conv1D
 
-from cooper_rl import InputError, LoraConfig, adapter_base, local_folder, parse_json, target_names
+from cooper_rl import InputError, LoraConfig, adapter_base, freeze_layers, local_folder, parse_json, target_names
 
 _INSTRUCT = "-Instruct"
 
@@ -35,13 +35,19 @@ class Shape:
     """Of the low-rank adapter; 0 without one."""
     linear_params: int = 0
     """Of linear layers that share no weight: those that a GPU in bfloat16 holds in it where they are not trained."""
+    frozen_layers: int = 0
+    frozen_params: int = 0
+    """Of the embeddings and the lowest layers, where those are not trained (`frozen_layers`)."""
 
 
-def shape_of(model: str, reward_model: bool = False, lora: LoraConfig | None = None, stands_for: str = "") -> Shape:
+def shape_of(
+    model: str, reward_model: bool = False, lora: LoraConfig | None = None, stands_for: str = "", frozen_layers: int = 0
+) -> Shape:
     """The shape of a model folder or name. A known name (`known_models.json`) needs no hub.
 
     `stands_for` names the model to take instead where `model` does not exist yet. Raises InputError for a folder
-    without config.json, for a name that is neither known nor on the hub, and for target modules that do not exist.
+    without config.json, for a name that is neither known nor on the hub, for target modules that do not exist, and for
+    more frozen layers than there are.
     """
     config = _config(stands_for or model)
     config.num_labels = 1
@@ -51,6 +57,7 @@ def shape_of(model: str, reward_model: bool = False, lora: LoraConfig | None = N
             built = auto.from_config(config, trust_remote_code=False)
     except ValueError as error:
         raise InputError(f"{model}: transformers cannot build this model: {error}") from error
+    freeze_layers(built, frozen_layers)
     text: Any = config.get_text_config()
     head_size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     kv_heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
@@ -64,6 +71,8 @@ def shape_of(model: str, reward_model: bool = False, lora: LoraConfig | None = N
         attention=text.num_attention_heads * head_size,
         adapter_params=_adapter_params(built, lora, model),
         linear_params=_linear_params(built),
+        frozen_layers=frozen_layers,
+        frozen_params=sum(parameter.numel() for parameter in built.parameters() if not parameter.requires_grad),
     )
 
 

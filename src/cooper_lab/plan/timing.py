@@ -29,10 +29,13 @@ def forward_flops(shape: Shape, tokens: float, length: float) -> float:
 
 
 def training_flops(learning: Learning, tokens: float, length: float) -> float:
-    """FLOP of forward and backward passes. As in the published shares, what checkpointing repeats is not counted."""
+    """FLOP of forward passes, and of backward passes down to the frozen layers. As in the published shares, what
+    checkpointing repeats is not counted."""
     shape = learning.shape
     weights = FROZEN_BACKWARD if learning.adapted else FORWARD_AND_BACKWARD
-    return tokens * (weights * shape.params + 3 * FORWARD * shape.layers * shape.attention * length)
+    computed = weights * shape.params - (weights - FORWARD) * shape.frozen_params
+    attention = 3 * shape.layers - 2 * shape.frozen_layers
+    return tokens * (computed + FORWARD * attention * shape.attention * length)
 
 
 @dataclass(frozen=True)
