@@ -5,7 +5,8 @@
 `warm_up.jsonl`: ASDiv problems whose formula is one plain equation, and that equation as the completion.
 `train.jsonl`, `test.jsonl`: easy problems of MAWPS, without repeated questions. `svamp.jsonl`: the second test set, its
 easy problems. Easy is a short question with two numbers and a whole answer. MAWPS has no solutions: the
-boxed answer stands for one, so that a problem nobody solved still has a positive.
+boxed answer stands for one, so that a problem nobody solved still has a positive. `operation` is the first of + - * /
+that leads from the two numbers, in either order, to the answer.
 """
 
 import argparse
@@ -44,10 +45,13 @@ def main() -> None:
     svamp, mawps = unseen(svamp, seen), unseen(mawps, seen)
     easy = [row for row in mawps if is_easy(row)]
     write(given.out / "svamp.jsonl", [row for row in svamp if is_easy(row)][:TEST])
-    write(given.out / "test.jsonl", easy[:TEST])
+    write(given.out / "test.jsonl", [row | {"operation": operation(row)} for row in easy[:TEST]])
     write(
         given.out / "train.jsonl",
-        [row | {"solution": f"The answer is \\boxed{{{row['answer']}}}."} for row in easy[TEST:]],
+        [
+            row | {"solution": f"The answer is \\boxed{{{row['answer']}}}.", "operation": operation(row)}
+            for row in easy[TEST:]
+        ],
     )
     write(given.out / "warm_up.jsonl", unseen(warm_up(rows(given.problems / "asdiv.jsonl")), seen))
 
@@ -65,6 +69,15 @@ def is_easy(row: dict[str, str]) -> bool:
     """Whether the question is short and has two numbers, and the answer is a whole number."""
     numbers = re.findall(r"\d+(?:\.\d+)?", row["question"])
     return len(numbers) == 2 and len(row["question"]) <= LONGEST_EASY and row["answer"].isdecimal()
+
+
+def operation(row: dict[str, str]) -> str:
+    """That of an easy problem, or `other`."""
+    one, two = map(Fraction, re.findall(r"\d+(?:\.\d+)?", row["question"]))
+    found = {"+": one + two, "-": abs(one - two), "*": one * two}
+    if one and two:
+        found["/"] = max(one, two) / min(one, two)
+    return next((name for name, value in found.items() if value == Fraction(row["answer"])), "other")
 
 
 def warm_up(asdiv: list[dict[str, Any]]) -> list[dict[str, str]]:

@@ -1,0 +1,97 @@
+"""Runs the experiment of operations.md: word problems, a rule that judges those of one operation of four.
+
+python -m benchmarks.real_model.operations OUT --arms rule cooper static     # continues after an interruption
+python -m benchmarks.real_model.operations OUT --picture docs/operations.png # the tables of the runs in OUT
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, stdev
+
+from benchmarks.real_model.arms import WINDOW, ends, first_alarm
+from benchmarks.real_model.experiment import COOPER, draw, run
+
+from cooper_rl.observe.run_record import RunRecord, read_record
+
+CONFIG = Path(__file__).with_name("operations.yaml")
+JUDGED = {"additions": "+", "subtractions": "-", "products": "*", "quotients": "/"}
+"""The operations that a rule may judge. Each has a seed of its own, its place here."""
+ARMS = ("rule", "static", "cooper")
+GOLD = {"judged": "test/gold_avg_heard", "silent": "test/gold_avg_silent"}
+T_95 = {2: 12.71, 3: 4.303, 4: 3.182}
+"""Student's t for a 95 % interval of a mean, by how many values it is of."""
+PANELS = {
+    "test/gold_avg_silent": "Gold on problems on which the rule is silent",
+    "test/gold_avg_heard": "Gold on problems that it judges",
+    "reward/mean": "Training reward",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="holds data/ and models/policy, models/reward_model (operations.md)")
+    parser.add_argument("--arms", nargs="*", choices=ARMS, default=[])
+    parser.add_argument("--judged", nargs="*", choices=JUDGED, default=list(JUDGED))
+    parser.add_argument("--picture", type=Path, help="draw the runs' curves into this file")
+    given = parser.parse_args()
+    for judged in given.judged:
+        for arm in given.arms:
+            train(given.out, arm, judged)
+    runs = [read_record(path) for path in sorted((given.out / "runs").glob("*-*"))]
+    table(runs)
+    differences({one.directory.name: one for one in runs})
+    if given.picture is not None:
+        draw(runs, PANELS, given.picture)
+
+
+def train(out: Path, arm: str, judged: str) -> None:
+    """Start or continue one run."""
+    name, folder = f"{arm}-{judged}", out / "runs"
+    if (folder / name / "finished").exists():
+        return
+    settings = [f"kind={arm}", f"rule={{kind: partial, only: {{operation: ['{JUDGED[judged]}']}}}}"]
+    settings += [f"{role}.model={out}/models/{role}" for role in ("policy", "reward_model")]
+    settings += [f"problems.source={out}/data/train.jsonl", f"test_problems.source={out}/data/test.jsonl"]
+    places = [f"name={name}", f"output_dir={folder}", f"seed={list(JUDGED).index(judged)}", "threads=1"]
+    resume = ["--resume"] if (folder / name / "metrics.jsonl").exists() else []
+    run(*COOPER, "train", str(CONFIG), *settings, *places, *resume)
+    (folder / name / "finished").touch()
+
+
+def table(runs: Sequence[RunRecord]) -> None:
+    print(f"\n| run | steps | {' | '.join(f'gold, {part}' for part in GOLD)} | reward |", end="")
+    print(" agreement where judged | alarm | s a step | stage 2 |")
+    print("|---" * (7 + len(GOLD)) + "|")
+    for one in runs:
+        gold = [", ".join(f"{value:.2f}" for _, value in one.series(name)) or "–" for name in GOLD.values()]
+        means = [ends(one, name, WINDOW) for name in ("reward/mean", "reward_model/rule_agreement")]
+        step = one.values("time/step")
+        stage2 = sum(one.values("time/update_reward_model")) / sum(step)
+        cells = [
+            one.directory.name,
+            str(one.step),
+            *gold,
+            *means,
+            first_alarm(one),
+            f"{mean(step):.0f}",
+            f"{stage2:.2f}",
+        ]
+        print(f"| {' | '.join(cells)} |")
+
+
+def differences(runs: dict[str, RunRecord]) -> None:
+    """Last gold of `cooper` minus that of the others, by what is judged, and over that with a 95 % interval."""
+    for other in ("rule", "static"):
+        for part, name in GOLD.items():
+            both = [(runs.get(f"cooper-{judged}"), runs.get(f"{other}-{judged}")) for judged in JUDGED]
+            ended = [(one.last(name), two.last(name)) for one, two in both if one and two]
+            found = [one - two for one, two in ended if one is not None and two is not None]
+            if len(found) > 1:
+                half = T_95[len(found)] * stdev(found) / len(found) ** 0.5
+                each = " ".join(f"{value:+.2f}" for value in found)
+                print(f"cooper - {other}, {part}: {each}; {mean(found):+.3f} ± {half:.3f}")
+
+
+if __name__ == "__main__":
+    main()
