@@ -120,6 +120,10 @@ class CooptimizationConfig(Config):
     """Skip the backward pass of the pairs and labelled rows that pull least at their logits, as many as together have
     at most this share of the sum of |dloss / dlogit| in an update. Where the reward model is already right about most
     pairs, 0.05 skips most of them. 0 skips none and gives the whole gradient."""
+    settled_below: float = Field(default=0.0, ge=0)
+    """Skip as well the backward pass of each pair and row at whose logits its own loss pulls less than this, by
+    |dloss / dlogit| without the row's weight (for a pair, the sum over both sides: 1.25 where the logits are 0). In an
+    update without any other row the weights stay as they are. 0 skips none."""
     pairs_scored_after: int | None = Field(default=16, ge=1)
     """How many of a step's new pairs are scored again after the last update, for `reward_model/pair_accuracy_after` and
     the record: of each origin its share, evenly spaced. It changes no training. Null scores all."""

@@ -65,8 +65,7 @@ def update_reward_model(
             weight = config.loss.anchor / 2 / (len(encoded) + len(replayed) + len(unpaired))
             batch = LabelledBatch(unpaired_ids, [row.label for row in unpaired], [weight] * len(unpaired))
             parts.append(Part("unpaired_", batch, BinaryCrossEntropyLoss()))
-        metrics |= _one_update(learner, parts, known, config.skip_gradient_share)
-        known = {}
+        metrics |= _one_update(learner, parts, known, config)
     measured = spread_over_origins([pair.negative_origin for pair in pairs], config.pairs_scored_after)
     inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
     after = _score(learner, inputs, known).reshape(2, len(measured))
@@ -79,17 +78,21 @@ def update_reward_model(
     return scored, metrics
 
 
-def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, skipped_share: float) -> Metrics:
-    """Gradients of all parts, then one optimizer step.
+def _one_update(
+    learner: RewardModelLearner, parts: list[Part], known: Logits, config: CooptimizationConfig
+) -> Metrics:
+    """Gradients of all parts, then one optimizer step, after which nothing is `known`.
 
     Without data, no weight changes but the schedule moves on. A step's learning rate thus does not depend on how much
     data earlier steps had.
     """
     metrics: Metrics = {}
-    if skipped_share and parts:
+    if (config.skip_gradient_share or config.settled_below) and parts:
         inputs = [part.batch.inputs for part in parts]
         logits = _score(learner, [row for rows in inputs for row in rows], known).split([len(rows) for rows in inputs])
-        parts, metrics = without_negligible(parts, logits, skipped_share)
+        parts, metrics = without_negligible(parts, logits, config.skip_gradient_share, config.settled_below)
+    if parts:
+        known.clear()
     for part in parts:
         metrics = part.named(learner.forward_backward(part.batch, part.loss)) | metrics
     return metrics | {f"reward_model/{name}": value for name, value in learner.optim_step().items()}

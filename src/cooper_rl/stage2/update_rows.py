@@ -58,12 +58,13 @@ def needed(pull: Float[Tensor, " R"], skipped_share: float) -> Bool[Tensor, " R"
 
 
 def without_negligible(
-    parts: Sequence[Part], logits: Sequence[Float[Tensor, " inputs"]], skipped_share: float
+    parts: Sequence[Part], logits: Sequence[Float[Tensor, " inputs"]], skipped_share: float, settled_below: float = 0.0
 ) -> tuple[list[Part], Metrics]:
     """The parts with the rows that need a backward pass, and the metrics of all rows.
 
     `logits[i]` are those of `parts[i].batch.inputs`, with the weights as they are. The rows of all parts are compared
-    with each other. `skipped` is the number of rows left out.
+    with each other. `skipped` is the number of rows left out, also those that pull
+    less than `settled_below` by their own loss.
 
     The loss reaches the weights through the logits: its gradient is sum_r g_r dlogit_r / dweights, with g_r = dloss /
     dlogit_r, which the logits alone determine. A row with a small g_r costs as much as any other and moves the weights
@@ -75,7 +76,8 @@ def without_negligible(
     chosen = needed(torch.cat([pull for pull, _ in found]), skipped_share).split([len(pull) for pull, _ in found])
     kept: list[Part] = []
     metrics: Metrics = {}
-    for part, (_, known), needs in zip(parts, found, chosen, strict=True):
+    for part, (pull, known), needs in zip(parts, found, chosen, strict=True):
+        needs = needs & ~(pull < settled_below * pull.new_tensor(part.batch.weights))  # one that is not a number stays
         metrics |= part.named(known | {"skipped": float((~needs).sum())})
         if needs.any():
             kept.append(Part(part.name, part.batch.take(needs.nonzero().flatten().tolist()), part.loss))
