@@ -21,7 +21,7 @@ from cooper_rl.stage2.reward_config import CooperRewardConfig, RewardModelConfig
 
 TRUSTED: dict[str, dict[str, Any]] = {
     "algorithm": {"advantages": {"kind": "grpo", "std_floor": 0.2}},
-    "cooptimization": {"epochs": 1, "skip_gradient_share": 0.2},
+    "cooptimization": {"epochs": 1, "skip_gradient_share": 0.2, "settled_below": 0.05},
 }
 """Defaults where `kind: cooper` pays the reward model as far as it agrees with the rule (`earned`). Divided by a
 group's own spread, the little that a distrusted model pays would count as much as what a trusted one does. Stage 2 is

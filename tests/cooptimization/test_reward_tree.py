@@ -56,6 +56,7 @@ def test_a_printed_configuration_shows_the_tree_and_is_the_same_run(settings, tm
     assert ([part.kind for part in config.rewards], config.learning_model) == (kinds, learns)
     assert config.algorithm.advantages == GRPO(std_floor=0.2 if kinds[0] == "earned" else 0.0)
     assert config.cooptimization.skip_gradient_share == (0.2 if kinds[0] == "earned" else 0.0)
+    assert config.cooptimization.settled_below == (0.05 if kinds[0] == "earned" else 0.0)
     assert [part.kind for part in config.shaping] == ["overlong"]
     for comments in (True, False):
         (tmp_path / "long.yaml").write_text(commented_yaml(config, comments))

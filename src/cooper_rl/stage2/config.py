@@ -115,7 +115,7 @@ class CooptimizationConfig(Config):
     """Past pairs and VerifyRM's training data in each update."""
     epochs: int = Field(default=2, ge=1)
     """Updates per step on the step's pairs. Each update draws its own replay. In a run that pays rule and reward model
-    by their agreement, which is the default, this is 1, and `skip_gradient_share` 0.2."""
+    by their agreement, which is the default, this is 1, `skip_gradient_share` 0.2, and `settled_below` 0.05."""
     skip_gradient_share: float = Field(default=0.0, ge=0, lt=1)
     """Skip the backward pass of the pairs and labelled rows that pull least at their logits, as many as together have
     at most this share of the sum of |dloss / dlogit| in an update. Where the reward model is already right about most
