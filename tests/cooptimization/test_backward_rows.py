@@ -105,6 +105,28 @@ def test_the_smallest_pulls_are_skipped_as_long_as_their_sum_is_at_most_the_shar
     assert needed(torch.tensor(pull, dtype=torch.float64), share).nonzero().flatten().tolist() == kept
 
 
+def test_settled_pairs_are_those_whose_own_loss_hardly_pulls_whatever_they_weigh():
+    logits = torch.tensor([3.0, 4.0, 0.0, math.nan, -3.0, -4.0, 0.0, 0.0])
+    for weight in (1.0, 1e-6):
+        pairs = Part("", PairBatch([[1]] * 4, [[2]] * 4, [weight] * 4), PairwiseLoss())
+        pull = (pulls(pairs, logits)[0] / weight).tolist()
+        assert pull[2] == pytest.approx(1.25)
+        kept, metrics = without_negligible([pairs], [logits], 0.0, settled_below=pull[0] * 0.999)
+        assert metrics["reward_model/skipped"] == 1
+        assert len(kept[0].batch.weights) == 3
+
+
+def test_an_update_without_an_unsettled_row_leaves_the_weights_and_scores_nothing_again(make_learner, encoder):
+    learner = decided(make_learner(learning_rate=1e-3))
+    before = [parameter.clone() for parameter in learner.model.parameters()]
+    config = CooptimizationConfig.model_validate(LIGHT | {"settled_below": 3, "pairs_scored_after": None})
+    pairs, metrics = update_reward_model(some_pairs(), learner, encoder, config)
+    assert metrics["reward_model/skipped"] == len(pairs)
+    assert learner.steps == 1
+    assert all(torch.equal(one, two) for one, two in zip(before, learner.model.parameters(), strict=True))
+    assert all(pair.positive_logit_after == pair.positive_logit_before for pair in pairs)
+
+
 def updated(make_learner, encoder, share: float, **settings):
     """The weights, the pairs and the metrics after an update on pairs, ties and labelled rows."""
     learner = decided(make_learner(learning_rate=1e-3))
