@@ -120,11 +120,19 @@ def test_an_update_without_an_unsettled_row_leaves_the_weights_and_scores_nothin
     learner = decided(make_learner(learning_rate=1e-3))
     before = [parameter.clone() for parameter in learner.model.parameters()]
     config = CooptimizationConfig.model_validate(LIGHT | {"settled_below": 3, "pairs_scored_after": None})
-    pairs, metrics = update_reward_model(some_pairs(), learner, encoder, config)
+    pairs, metrics = update_reward_model(some_pairs(), learner, encoder, config, some_pairs, lambda: LABELLED)
     assert metrics["reward_model/skipped"] == len(pairs)
+    assert metrics["pairs/replayed"] == 0
     assert learner.steps == 1
     assert all(torch.equal(one, two) for one, two in zip(before, learner.model.parameters(), strict=True))
     assert all(pair.positive_logit_after == pair.positive_logit_before for pair in pairs)
+
+
+def test_past_pairs_are_drawn_where_a_new_one_pulls_or_there_is_none(make_learner, encoder):
+    config = CooptimizationConfig.model_validate(LIGHT | {"settled_below": 0.01})
+    for new in (some_pairs(), []):
+        _, metrics = update_reward_model(new, decided(make_learner(learning_rate=1e-3)), encoder, config, some_pairs)
+        assert metrics["pairs/replayed"] == len(some_pairs())
 
 
 def updated(make_learner, encoder, share: float, **settings):

@@ -122,8 +122,8 @@ class CooptimizationConfig(Config):
     pairs, 0.05 skips most of them. 0 skips none and gives the whole gradient."""
     settled_below: float = Field(default=0.0, ge=0)
     """Skip as well the backward pass of each pair and row at whose logits its own loss pulls less than this, by
-    |dloss / dlogit| without the row's weight (for a pair, the sum over both sides: 1.25 where the logits are 0). In an
-    update without any other row the weights stay as they are. 0 skips none."""
+    |dloss / dlogit| without the row's weight (for a pair, the sum over both sides: 1.25 where the logits are 0). Where
+    that is all of a step's new pairs, past ones are not drawn and the weights stay as they are. 0 skips none."""
     pairs_scored_after: int | None = Field(default=16, ge=1)
     """How many of a step's new pairs are scored again after the last update, for `reward_model/pair_accuracy_after` and
     the record: of each origin its share, evenly spaced. It changes no training. Null scores all."""

@@ -19,7 +19,7 @@ from cooper_rl.losses.reward_model import BinaryCrossEntropyLoss, PairLoss, Pair
 from cooper_rl.rewards.input import RewardModelInput
 from cooper_rl.stage2.config import CooptimizationConfig
 from cooper_rl.stage2.pairs import Pair
-from cooper_rl.stage2.update_rows import Part, spread_over_origins, without_negligible
+from cooper_rl.stage2.update_rows import Part, pulls, spread_over_origins, unsettled, without_negligible
 
 Encoded = tuple[Pair, list[int], list[int]]
 """A pair with the reward model's inputs: token ids of the positive and of the negative."""
@@ -44,7 +44,9 @@ def update_reward_model(
     anchor. Ties have a mean of their own. Returns metrics and the pairs with their logits before and after; a logit
     before the update is computed only if the pair does not have it yet. Loss and optimizer metrics are those of the
     last update, and its loss metrics are those of all its rows, whether or not `config.skip_gradient_share` left some
-    out of the backward pass. With `config.pairs_scored_after`, the other pairs have no logits after the update.
+    out of the backward pass. Past rows are there so that an update undoes nothing: where all new ones are settled
+    (`config.settled_below`), none are drawn, and the weights stay as they are. With `config.pairs_scored_after`, the
+    other pairs have no logits after the update.
     """
     positives, negatives = encode_pairs(pairs, encoder)
     computed = [pair.positive_logit_before for pair in pairs] + [pair.negative_logit_before for pair in pairs]
@@ -56,15 +58,21 @@ def update_reward_model(
     encoded = list(zip(pairs, positives, negatives, strict=True))
     unpaired_ids = _encode_labelled(unpaired, encoder)
     metrics: Metrics = {}
-    for _ in range(config.epochs):
-        past = sample_pairs()
-        metrics |= {"pairs/replayed": float(len(past))}
-        replayed = list(zip(past, *encode_pairs(past, encoder), strict=True))
-        parts = _parts(encoded + replayed, sample_labelled(), encoder, config)
+
+    def parts_with(replayed: Sequence[Encoded], labelled: Sequence[LabelledCompletion]) -> list[Part]:
+        parts = _parts([*encoded, *replayed], labelled, encoder, config)
         if unpaired and isinstance(config.loss, PairwiseLoss):
             weight = config.loss.anchor / 2 / (len(encoded) + len(replayed) + len(unpaired))
             batch = LabelledBatch(unpaired_ids, [row.label for row in unpaired], [weight] * len(unpaired))
             parts.append(Part("unpaired_", batch, BinaryCrossEntropyLoss()))
+        return parts
+
+    for _ in range(config.epochs):
+        past, labelled = (), ()
+        if not (pairs and _settled(learner, parts_with((), ()), known, config.settled_below)):
+            past, labelled = sample_pairs(), sample_labelled()
+        metrics |= {"pairs/replayed": float(len(past))}
+        parts = parts_with(list(zip(past, *encode_pairs(past, encoder), strict=True)), labelled)
         metrics |= _one_update(learner, parts, known, config)
     measured = spread_over_origins([pair.negative_origin for pair in pairs], config.pairs_scored_after)
     inputs = [positives[i] for i in measured] + [negatives[i] for i in measured]
@@ -78,9 +86,7 @@ def update_reward_model(
     return scored, metrics
 
 
-def _one_update(
-    learner: RewardModelLearner, parts: list[Part], known: Logits, config: CooptimizationConfig
-) -> Metrics:
+def _one_update(learner: RewardModelLearner, parts: list[Part], known: Logits, config: CooptimizationConfig) -> Metrics:
     """Gradients of all parts, then one optimizer step, after which nothing is `known`.
 
     Without data, no weight changes but the schedule moves on. A step's learning rate thus does not depend on how much
@@ -88,8 +94,7 @@ def _one_update(
     """
     metrics: Metrics = {}
     if (config.skip_gradient_share or config.settled_below) and parts:
-        inputs = [part.batch.inputs for part in parts]
-        logits = _score(learner, [row for rows in inputs for row in rows], known).split([len(rows) for rows in inputs])
+        logits = _logits(learner, parts, known)
         parts, metrics = without_negligible(parts, logits, config.skip_gradient_share, config.settled_below)
     if parts:
         known.clear()
@@ -157,6 +162,18 @@ def _score(learner: RewardModelLearner, inputs: Sequence[list[int]], known: Logi
     unknown = [row for row in dict.fromkeys(rows) if row not in known]
     known |= zip(unknown, learner.score([list(row) for row in unknown]).tolist(), strict=True)
     return torch.tensor([known[row] for row in rows])
+
+
+def _logits(learner: RewardModelLearner, parts: Sequence[Part], known: Logits) -> Sequence[Float[Tensor, " inputs"]]:
+    """Those of each part's inputs."""
+    inputs = [part.batch.inputs for part in parts]
+    return _score(learner, [row for rows in inputs for row in rows], known).split([len(rows) for rows in inputs])
+
+
+def _settled(learner: RewardModelLearner, parts: Sequence[Part], known: Logits, below: float) -> bool:
+    """Whether no row pulls as much."""
+    found = zip(parts, _logits(learner, parts, known), strict=True) if below else ()
+    return bool(below) and not any(unsettled(part, pulls(part, row)[0], below).any() for part, row in found)
 
 
 class PairBuffer:

@@ -57,6 +57,11 @@ def needed(pull: Float[Tensor, " R"], skipped_share: float) -> Bool[Tensor, " R"
     return found
 
 
+def unsettled(part: Part, pull: Float[Tensor, " R"], below: float) -> Bool[Tensor, " R"]:
+    """The rows whose own loss, without their weight, pulls at least that much; and those whose pull is no number."""
+    return ~(pull < below * pull.new_tensor(part.batch.weights))
+
+
 def without_negligible(
     parts: Sequence[Part], logits: Sequence[Float[Tensor, " inputs"]], skipped_share: float, settled_below: float = 0.0
 ) -> tuple[list[Part], Metrics]:
@@ -77,7 +82,7 @@ def without_negligible(
     kept: list[Part] = []
     metrics: Metrics = {}
     for part, (pull, known), needs in zip(parts, found, chosen, strict=True):
-        needs = needs & ~(pull < settled_below * pull.new_tensor(part.batch.weights))  # one that is not a number stays
+        needs = needs & unsettled(part, pull, settled_below)
         metrics |= part.named(known | {"skipped": float((~needs).sum())})
         if needs.any():
             kept.append(Part(part.name, part.batch.take(needs.nonzero().flatten().tolist()), part.loss))
