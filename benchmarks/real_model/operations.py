@@ -21,11 +21,7 @@ ARMS = ("rule", "static", "cooper")
 GOLD = {"judged": "test/gold_avg_heard", "silent": "test/gold_avg_silent"}
 T_95 = {2: 12.71, 3: 4.303, 4: 3.182}
 """Student's t for a 95 % interval of a mean, by how many values it is of."""
-PANELS = {
-    "test/gold_avg_silent": "Gold on problems on which the rule is silent",
-    "test/gold_avg_heard": "Gold on problems that it judges",
-    "reward/mean": "Training reward",
-}
+PANELS = {"test/gold_avg_silent": "Gold where the rule is silent", "test/gold_avg_heard": "Gold where it judges"}
 
 
 def main() -> None:
