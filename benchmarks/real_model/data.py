@@ -22,6 +22,7 @@ LONGEST = 300
 """Characters of the longest warm-up question that is kept. Longer ones cost more than they add."""
 LONGEST_EASY = 160
 """Characters of the longest question of a problem that counts as easy."""
+NUMBER = r"\d+(?:\.\d+)?"
 PLAIN = re.compile(r"(?P<left>[\d+\-*/(). ]+)=(?P<right>\d+(\.\d+)?)")
 
 
@@ -67,13 +68,13 @@ def number(value: float) -> str:
 
 def is_easy(row: dict[str, str]) -> bool:
     """Whether the question is short and has two numbers, and the answer is a whole number."""
-    numbers = re.findall(r"\d+(?:\.\d+)?", row["question"])
+    numbers = re.findall(NUMBER, row["question"])
     return len(numbers) == 2 and len(row["question"]) <= LONGEST_EASY and row["answer"].isdecimal()
 
 
 def operation(row: dict[str, str]) -> str:
     """That of an easy problem, or `other`."""
-    one, two = map(Fraction, re.findall(r"\d+(?:\.\d+)?", row["question"]))
+    one, two = map(Fraction, re.findall(NUMBER, row["question"]))
     found = {"+": one + two, "-": abs(one - two), "*": one * two}
     if one and two:
         found["/"] = max(one, two) / min(one, two)

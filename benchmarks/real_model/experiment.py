@@ -112,17 +112,11 @@ class Experiment:
 
     def train(self, out: Path, arm: str, seed: int) -> None:
         """Start or continue one run."""
-        name = f"{arm}-{seed}"
-        if (out / "runs" / name / "finished").exists():
-            return
         settings = self.settings(out)
         folders = {"policy": "policy", "reward_model": self.reward_model(arm)}
         models = [f"{role}.model={out / 'models' / folder}" for role, folder in folders.items()]
-        places = [f"name={name}", f"output_dir={out / 'runs'}", f"seed={seed}", "threads=1"]
-        places += [f"{name}.source={settings[name]['source']}" for name in SETS]
-        resume = ["--resume"] if (out / "runs" / name / "metrics.jsonl").exists() else []
-        run(*COOPER, "train", str(self.config), *self.arms[arm], *models, *places, *resume)
-        (out / "runs" / name / "finished").touch()
+        sources = [f"{name}.source={settings[name]['source']}" for name in SETS]
+        train_once(out, f"{arm}-{seed}", self.config, [*self.arms[arm], *models, *sources, f"seed={seed}"])
 
     def table(self, out: Path, runs: Sequence[RunRecord]) -> None:
         """Gold on test problems: first, best, last with its 95 % interval; and what the run itself saw."""
@@ -232,6 +226,17 @@ def near_the_start(experiment: Experiment, runs: Sequence[RunRecord]) -> list[di
 
 def first_and_last_steps(one: RunRecord) -> tuple[range, range]:
     return range(1, WINDOW + 1), range(max(1, one.step - WINDOW + 1), one.step + 1)
+
+
+def train_once(out: Path, name: str, config: Path, settings: Sequence[str]) -> None:
+    """Start or continue one run in `out`/runs, unless it is finished."""
+    folder = out / "runs" / name
+    if (folder / "finished").exists():
+        return
+    places = [f"name={name}", f"output_dir={folder.parent}", "threads=1"]
+    resume = ["--resume"] if (folder / "metrics.jsonl").exists() else []
+    run(*COOPER, "train", str(config), *settings, *places, *resume)
+    (folder / "finished").touch()
 
 
 def run(*arguments: str) -> None:

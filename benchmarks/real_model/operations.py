@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from benchmarks.real_model.arms import WINDOW, ends, first_alarm
-from benchmarks.real_model.experiment import COOPER, draw, run
+from benchmarks.real_model.experiment import draw, train_once
 
 from cooper_rl.observe.run_record import RunRecord, read_record
 
@@ -43,16 +43,10 @@ def main() -> None:
 
 def train(out: Path, arm: str, judged: str) -> None:
     """Start or continue one run."""
-    name, folder = f"{arm}-{judged}", out / "runs"
-    if (folder / name / "finished").exists():
-        return
     settings = [f"kind={arm}", f"rule={{kind: partial, only: {{operation: ['{JUDGED[judged]}']}}}}"]
     settings += [f"{role}.model={out}/models/{role}" for role in ("policy", "reward_model")]
     settings += [f"problems.source={out}/data/train.jsonl", f"test_problems.source={out}/data/test.jsonl"]
-    places = [f"name={name}", f"output_dir={folder}", f"seed={list(JUDGED).index(judged)}", "threads=1"]
-    resume = ["--resume"] if (folder / name / "metrics.jsonl").exists() else []
-    run(*COOPER, "train", str(CONFIG), *settings, *places, *resume)
-    (folder / name / "finished").touch()
+    train_once(out, f"{arm}-{judged}", CONFIG, [*settings, f"seed={list(JUDGED).index(judged)}"])
 
 
 def table(runs: Sequence[RunRecord]) -> None:

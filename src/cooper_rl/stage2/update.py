@@ -69,7 +69,8 @@ def update_reward_model(
 
     for _ in range(config.epochs):
         past, labelled = (), ()
-        if not (pairs and _settled(learner, parts_with((), ()), known, config.settled_below)):
+        settles = pairs and config.settled_below
+        if not (settles and _settled(learner, parts_with((), ()), known, config.settled_below)):
             past, labelled = sample_pairs(), sample_labelled()
         metrics |= {"pairs/replayed": float(len(past))}
         parts = parts_with(list(zip(past, *encode_pairs(past, encoder), strict=True)), labelled)
@@ -172,8 +173,8 @@ def _logits(learner: RewardModelLearner, parts: Sequence[Part], known: Logits) -
 
 def _settled(learner: RewardModelLearner, parts: Sequence[Part], known: Logits, below: float) -> bool:
     """Whether no row pulls as much."""
-    found = zip(parts, _logits(learner, parts, known), strict=True) if below else ()
-    return bool(below) and not any(unsettled(part, pulls(part, row)[0], below).any() for part, row in found)
+    found = zip(parts, _logits(learner, parts, known), strict=True)
+    return not any(unsettled(part, pulls(part, logits)[0], below).any() for part, logits in found)
 
 
 class PairBuffer:
