@@ -399,7 +399,8 @@ def token_logprobs(
     logits_per_chunk: int | None = None,
 ) -> Float[Tensor, " N"]:
     """log softmax(head(hidden) / temperature)[target] in nats, at least in float32. With more than `logits_per_chunk`
-    (None: `largest_chunk` of the device) in total, those of each chunk are recomputed in the backward pass.
+    (None: `largest_chunk` of the device) in total, those of all chunks but the last are recomputed in the backward
+    pass. It begins with the last, so the memory for one chunk is enough.
     """
 
     def logprobs(hidden: Tensor, targets: Tensor) -> Tensor:
@@ -408,8 +409,10 @@ def token_logprobs(
     rows = max(1, (logits_per_chunk or largest_chunk(hidden.device)) // head.weight.shape[0])
     if len(hidden) <= rows:
         return logprobs(hidden, targets)
-    chunks = zip(hidden.split(rows), targets.split(rows), strict=True)
-    return torch.cat([checkpoint(logprobs, *chunk, use_reentrant=False) for chunk in chunks])  # pyright: ignore[reportArgumentType]
+    count = -(-len(hidden) // rows)
+    *chunks, last = zip(hidden.tensor_split(count), targets.tensor_split(count), strict=True)
+    recomputed: list[Any] = [checkpoint(logprobs, *chunk, use_reentrant=False) for chunk in chunks]
+    return torch.cat([*recomputed, logprobs(*last)])
 
 
 def fused_logprobs(
