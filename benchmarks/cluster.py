@@ -1,8 +1,11 @@
-"""Sharded learners beside the in-process ones: how far their numbers are apart, and what a call to the processes costs.
+"""Sharded learners beside the in-process ones: how far their numbers are apart, what a call to the processes costs, and
+how the cost of one update grows with them.
 
-Usage: python -m benchmarks.cluster [RANKS ...]   (by default 1 2 4; about a minute on two free cores)
+Usage: python -m benchmarks.cluster [RANKS ...]          (by default 1 2 4; about a minute on two free cores)
+       python -m benchmarks.cluster growth [RANKS ...]   (by default 1 2 4 8 16)
 """
 
+import resource
 import sys
 import tempfile
 import time
@@ -12,6 +15,7 @@ from typing import Any
 import numpy as np
 import ray
 import torch
+from benchmarks.workload import random_model
 
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl.engines.base import PairBatch, PolicyBatch
@@ -91,16 +95,52 @@ def call_ms(engine: ClusterEngine, *arguments: Any) -> float:
     return (time.perf_counter() - start) / CALLS * 1e3
 
 
+def update_cost(engine: ClusterEngine, model: Path) -> tuple[float, float, float]:
+    """CPU seconds of all processes and wall seconds of an update from 256 completions, the mean of three after one, and
+    the largest resident memory of a process in MiB.
+    """
+    random = np.random.default_rng(0)
+    prompts = [random.integers(3, 107, 32) for _ in range(32)]
+    rows = Column.of([np.concatenate([prompts[i // 8], random.integers(3, 107, 96)]) for i in range(256)])
+    lengths = np.full(256, 96)
+    numbers = [np.full(lengths.sum(), value) for value in (1.0, 1 / lengths.sum(), -4.0, -4.0, -4.0)]
+    learner: Any = engine.policy(LearnerConfig(model=str(model), device="cpu", tokens_per_microbatch=1024), 10)
+
+    def spent() -> list[tuple[float, float]]:
+        def own(_: Any) -> tuple[float, float]:
+            return time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+        return ray.get([actor.__ray_call__.remote(own) for actor in learner.group.actors])
+
+    for step in range(4):
+        if step == 1:
+            before, start = spent(), time.perf_counter()
+        learner.forward_backward(PolicyBatch(rows, lengths, *numbers), OBJECTIVES["policy"])
+        learner.optim_step()
+    wall, after = time.perf_counter() - start, spent()
+    cpu = sum(cpu for cpu, _ in after) - sum(cpu for cpu, _ in before)
+    return cpu / 3, wall / 3, max(memory for _, memory in after)
+
+
 def main() -> None:
     torch.set_num_threads(1)
-    for ranks in map(int, sys.argv[1:] or ["1", "2", "4"]):
+    grows = sys.argv[1:2] == ["growth"]
+    for ranks in map(int, sys.argv[1 + grows :] or (["1", "2", "4", "8", "16"] if grows else ["1", "2", "4"])):
         engine = ClusterEngine(policy_ranks=ranks, cpus_per_rank=0.1)
-        with tempfile.TemporaryDirectory() as folder:
-            engine.open(Path(folder))
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            engine.open(folder)
             print(f"{ranks} ranks")
-            for name, gap in (gaps(engine, None) | gaps(engine, LoraConfig(rank=8))).items():
-                print(f"  {name:<44} {gap:.1e}")
-            print(f"  empty call {call_ms(engine):.1f} ms, with 8 MiB {call_ms(engine, np.zeros(2**20)):.1f} ms")
+            if grows:
+                cpu, wall, memory = update_cost(engine, random_model(folder, 384)[0])
+                print(
+                    f"  an update: {cpu:.2f} CPU s in all, {wall:.2f} s of wall time, {memory:.0f} MiB a process",
+                    flush=True,
+                )
+            else:
+                for what, gap in (gaps(engine, None) | gaps(engine, LoraConfig(rank=8))).items():
+                    print(f"  {what:<44} {gap:.1e}")
+                print(f"  empty call {call_ms(engine):.1f} ms, with 8 MiB {call_ms(engine, np.zeros(2**20)):.1f} ms")
             engine.close()
 
 

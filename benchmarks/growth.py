@@ -11,10 +11,8 @@ import math
 import tempfile
 from pathlib import Path
 
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
-
 from run import RESULTS, Candidate
-from workload import EMBEDDED, model_folder
+from workload import random_model
 
 BASE = {"--problems": 8, "--n": 8, "--new-tokens": 32}
 SERIES = {
@@ -22,20 +20,6 @@ SERIES = {
     "length": [("--new-tokens", tokens) for tokens in (3, 12, 48, 192)],
 }
 WIDTHS = (96, 192, 384, 768)
-
-
-def random_model(folder: Path, width: int) -> tuple[Path, int]:
-    """A Llama of four layers with random weights and the embedded tokenizer; returns its folder and parameter count."""
-    tokenizer = AutoTokenizer.from_pretrained(model_folder(EMBEDDED))
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=width, intermediate_size=3 * width, num_hidden_layers=4,
-        num_attention_heads=width // 32, num_key_value_heads=width // 32, max_position_embeddings=512,
-        bos_token_id=None, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
-    )  # fmt: skip
-    model = LlamaForCausalLM(config)
-    model.save_pretrained(folder / str(width))
-    tokenizer.save_pretrained(folder / str(width))
-    return folder / str(width), sum(parameter.numel() for parameter in model.parameters())
 
 
 def measure(changes: dict[str, str | int]) -> dict[str, float]:

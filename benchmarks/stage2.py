@@ -1,15 +1,14 @@
-"""Measures what stage 2 adds to a step of the demo's co-trained runs, by preset.
+"""Measures what stage 2 adds to a step of the demo's co-trained runs, by preset, as it ships.
 
     python benchmarks/stage2.py cooper
-    python benchmarks/stage2.py cooper --skip-gradient-share 0.05 --pairs-scored-after 8
 
 The unit is a step. `share` is the time of the reward model's update and of the wait for the assistant, divided by the
-step's wall time.
+step's wall time. benchmarks/stage2_parts.py takes settings, and divides the step into its parts.
 """
 
 import torch
 
-from cooper_lab.arithmetic.world import run_settings
+from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
 from measure import Meter, report
 from workload import arguments, scratch
@@ -19,21 +18,9 @@ STEPS = 6
 
 def main() -> None:
     parser = arguments(__doc__, "cooper", "cooper_light", "paper")
-    parser.add_argument("--skip-gradient-share", type=float, default=0.0)
-    parser.add_argument("--pairs-scored-after", type=int)
     options = parser.parse_args()
-    changes = {
-        "kind": "cooper",
-        "preset": options.engine,
-        "rewards": [{"kind": "reward_model"}],
-        "evaluation": {"every": 0},
-        "threads": options.threads,
-        "cooptimization": {
-            "skip_gradient_share": options.skip_gradient_share,
-            "pairs_scored_after": options.pairs_scored_after,
-        },
-    }
-    settings = run_settings("cooper", scratch(), options.seed, changes)
+    changes = {"preset": options.engine, "evaluation": {"every": 0}, "threads": options.threads}
+    settings = arm_settings("cooper", scratch(), options.seed, changes)
     meter, stage2, whole = Meter(), 0.0, 0.0
     with CooperTrainer.from_config(build_config(settings)) as trainer:
         trainer.step()
