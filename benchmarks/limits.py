@@ -1,6 +1,7 @@
 """Measures what the machine can do, and what training and decoding reach of it. Engines: gemm, training, decoding.
 
-`gemm` multiplies matrices of the model's shapes, with `--rows` rows, by PyTorch's own kernels and by oneDNN.
+`gemm` multiplies matrices of the model's shapes, with `--rows` rows, by PyTorch's own kernels, by oneDNN, and by oneDNN
+in bfloat16 with packed weights.
 """
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 
 from cooper_rl.engines.base import PolicyBatch
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
-from cooper_rl.engines.cpu.linear import has_onednn
+from cooper_rl.engines.cpu.linear import has_bfloat16, has_onednn, packed, product
 from cooper_rl.engines.local.learner import TorchPolicyLearner
 from cooper_rl.engines.local.sampler import NativeSampler
 from cooper_rl.losses.policy import PolicyObjective, PPOClip
@@ -26,27 +27,28 @@ def linear_shapes(folder: str) -> list[tuple[int, int]]:
 
 
 def gemm(options) -> None:
-    shapes = linear_shapes(model_folder(options.model))
-    found = {}
-    for name in ("torch", "onednn"):
-        if name == "onednn" and not has_onednn():
-            continue
+    multiply = {"torch": torch.nn.functional.linear}
+    if has_onednn():
+        multiply["onednn"] = product
+    if has_bfloat16():
+        multiply["bfloat16"] = product
+    shapes, found = linear_shapes(model_folder(options.model)), {}
+    for name, times in multiply.items():
         meter, work = Meter(), 0
         for inputs, outputs in shapes:
             x, w = torch.randn(options.rows, inputs), torch.randn(outputs, inputs)
+            if name == "bfloat16":
+                x, w = x.bfloat16(), packed(w.bfloat16())
             one = 2 * options.rows * inputs * outputs
             repeats = max(3, int(4e9 / one))
             for measured in (False, True):
                 with torch.inference_mode(), meter.measure() if measured else Meter().measure():
                     for _ in range(repeats):
-                        if name == "torch":
-                            torch.nn.functional.linear(x, w)
-                        else:
-                            torch.ops.mkldnn._linear_pointwise(x, w, None, "none", [], "")
+                        times(x, w)
             work += repeats * one
-        found[name] = work / meter.cpu / 1e9
+        found[f"gflops_{name}"] = work / meter.cpu / 1e9
         last = meter
-    report(last, 1, gflops_torch=found["torch"], gflops_onednn=found.get("onednn", 0.0))
+    report(last, 1, **found)
 
 
 def training(options) -> None:

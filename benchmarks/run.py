@@ -66,7 +66,7 @@ def comparisons(options: argparse.Namespace) -> list[Comparison]:
     found.append(Comparison("scoring_vs_padded_tiny", *_pair("scoring.py", ("cooper",), ("padded",))))
     found.append(_sampler("sampler_vs_generate_tiny", "embedded", "64", "48", "equal", "generate"))
     if options.data:
-        data = ("--data", str(options.data.resolve()))
+        data = ("--data", str(options.data.resolve()), "--rows", "12000")
         pair = _pair("verdicts.py", ("cooper", *data), ("raw", *data))
         found.append(Comparison("verdicts_vs_raw", *pair, faster_is_above=True))
     if options.model:
@@ -163,7 +163,7 @@ def shares(options: argparse.Namespace) -> dict[str, dict[str, float]]:
         for engine, rates in (("gemm", gemm), ("training", training)):
             candidate = Candidate("limits.py", (engine, "--model", model, "--rows", "2048"))
             result = candidate.run(options.threads, options.core)
-            rates.append(max(value for key, value in result.items() if "gflops" in key))
+            rates.append(max(result[key] for key in ("gflops", "gflops_torch", "gflops_onednn") if key in result))
     measured = {name: [] for name in stage2}
     for _ in range(options.repeats):
         for name, candidate in stage2.items():

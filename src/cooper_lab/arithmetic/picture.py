@@ -16,7 +16,7 @@ COLOURS = {"rule": "#7a828e", "static": "#d9480f", "paper": "#2f7ed8", "cooper":
 TITLE = "A rule that is silent on two problems in three"
 CURVES = {"test/gold_avg": "Gold accuracy on held-out problems", "reward/mean": "Training reward"}
 DOSE = Path(__file__).parent / "dose.json"
-"""Gold after 40 steps on seeds 0 to 4 (Cooper 0 to 2), by the share of problems that the rule judges."""
+"""Gold after 40 steps on seeds 0 to 4, by the share of problems that the rule judges."""
 FIVE_SEEDS = (
     "This is one seed. Over seeds 0 to 4 Cooper ended at 0.90 on average and the rule at 0.79, below Cooper on each. "
     "The static reward model and the paper preset ended at 0.03 or below on average (docs/reward-hacking.md)."
@@ -58,7 +58,7 @@ def _add_dose(figure: "Figure") -> None:
         axes.plot(heard, [sum(gold) / len(gold) for gold in doses.values()], "o-", markersize=4, color=COLOURS[arm])
         lows, highs = ([end(gold) for gold in doses.values()] for end in (min, max))
         axes.vlines(heard, lows, highs, color=COLOURS[arm], alpha=0.4)
-    axes.set_title("Gold at the end, three to five seeds", fontsize=11, loc="left")
+    axes.set_title("Gold at the end, five seeds", fontsize=11, loc="left")
     axes.set_xlabel("problems that the rule judges, %")
     axes.set_ylim(0, 1)
     axes.grid(alpha=0.25)
