@@ -190,7 +190,7 @@ def test_a_gpu_takes_more_tokens_at_a_time():
 
 def test_a_learner_says_where_and_how_it_computes(make_policy):
     learner = TorchPolicyLearner(make_policy(), LearnerConfig(model="", device="cpu"), 1)
-    tokens = f"{2**24 // 64:,}"
+    tokens = f"{2**26 // 64:,}"
     assert learner.describe() == (
         f"cpu, products in float32, attention sdpa over packed rows, log-probabilities of {tokens} tokens at a time"
     )
