@@ -40,7 +40,7 @@ def test_the_conformance_suite_is_run_on_the_device_asked_for(tmp_path):
 
 def test_every_size_of_a_chunk_is_timed(tmp_path):
     found = measured(tmp_path, "chunks")
-    assert found["default"] == 2**26
+    assert found["default"] == 2**24
     assert found["2^24"]["seconds"] > 0
     assert found["2^29"]["seconds"] > 0
     assert found["liger"].startswith("not run: fused_logprobs")

@@ -15,7 +15,7 @@ Embeddings, which stay float32, are counted with it."""
 LAYER_TENSORS = 26
 """Hidden-sized tensors that one layer keeps for its backward pass: inputs, norms, queries, keys, values, attention,
 and an MLP about five times as wide, with its gate (counted for Qwen 2)."""
-CHUNK, CHUNK_OF_CPU = 2**27, 2**26
+CHUNK, CHUNK_OF_CPU = 2**27, 2**24
 """Logits at a time (`largest_chunk`, engines/local/numerics.py)."""
 
 
