@@ -9,6 +9,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ OBJECTIVES = {
     "reward_model": PairwiseLoss(anchor=0.1),
 }
 CALLS = 50
+UPDATES = 3
 
 
 def batches(seed: int = 0) -> dict[str, Any]:
@@ -106,20 +108,20 @@ def update_cost(engine: ClusterEngine, model: Path) -> tuple[float, float, float
     numbers = [np.full(lengths.sum(), value) for value in (1.0, 1 / lengths.sum(), -4.0, -4.0, -4.0)]
     learner: Any = engine.policy(LearnerConfig(model=str(model), device="cpu", tokens_per_microbatch=1024), 10)
 
-    def spent() -> list[tuple[float, float]]:
-        def own(_: Any) -> tuple[float, float]:
-            return time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-        return ray.get([actor.__ray_call__.remote(own) for actor in learner.group.actors])
-
-    for step in range(4):
-        if step == 1:
-            before, start = spent(), time.perf_counter()
+    def update() -> None:
         learner.forward_backward(PolicyBatch(rows, lengths, *numbers), OBJECTIVES["policy"])
         learner.optim_step()
-    wall, after = time.perf_counter() - start, spent()
-    cpu = sum(cpu for cpu, _ in after) - sum(cpu for cpu, _ in before)
-    return cpu / 3, wall / 3, max(memory for _, memory in after)
+
+    def used(what: Callable[[Any], float]) -> list[float]:
+        return ray.get([actor.__ray_call__.remote(what) for actor in learner.group.actors])
+
+    update()
+    cpu, start = sum(used(lambda _: time.process_time())), time.perf_counter()
+    for _ in range(UPDATES):
+        update()
+    wall, cpu = time.perf_counter() - start, sum(used(lambda _: time.process_time())) - cpu
+    memory = used(lambda _: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return cpu / UPDATES, wall / UPDATES, max(memory)
 
 
 def main() -> None:

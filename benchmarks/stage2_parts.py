@@ -23,7 +23,6 @@ from typing import Any
 
 import torch
 import yaml
-from transformers import AutoTokenizer, LlamaConfig, LlamaForSequenceClassification
 
 from cooper_lab.arithmetic.arms import arm_settings
 from cooper_rl import CooperTrainer, build_config
@@ -38,7 +37,7 @@ from cooper_rl.stage2 import cooper_reward, signs, update
 from cooper_rl.stage2.scored import ProbeSet
 from cooper_rl.stage2.stage2 import Cooptimizer
 from growth import exponent
-from workload import EMBEDDED, model_folder, scratch
+from workload import random_model, scratch
 
 SIZES = {"pairs": (4, 16, 64, 256), "length": (16, 64, 256), "width": (96, 192, 384)}
 BASE = {"pairs": 16, "length": 64, "width": 96}
@@ -123,18 +122,9 @@ def watch(parts: Parts, batches: list[Any]) -> None:
 
 
 def reward_model(folder: Path, width: int) -> str:
-    """A Llama of four layers with random weights, a reward head and the embedded tokenizer."""
-    tokenizer = AutoTokenizer.from_pretrained(model_folder(EMBEDDED, "reward_model"))
+    """The same random weights every time."""
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=width, intermediate_size=3 * width, num_hidden_layers=4,
-        num_attention_heads=width // 32, num_key_value_heads=width // 32, max_position_embeddings=2048,
-        bos_token_id=None, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
-    )  # fmt: skip
-    config.num_labels = 1
-    LlamaForSequenceClassification(config).save_pretrained(folder / str(width))
-    tokenizer.save_pretrained(folder / str(width))
-    return str(folder / str(width))
+    return str(random_model(folder, width, "reward_model")[0])
 
 
 def step_parts(options: argparse.Namespace) -> None:

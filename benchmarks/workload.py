@@ -31,17 +31,20 @@ def model_folder(name: str, kind: str = "policy") -> str:
     return str(ASSETS / kind) if name == EMBEDDED else name
 
 
-def random_model(folder: Path, width: int) -> tuple[Path, int]:
-    """A Llama of four layers with random weights and the embedded tokenizer; returns its folder and parameter count."""
-    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+def random_model(folder: Path, width: int, kind: str = "policy") -> tuple[Path, int]:
+    """A Llama of four layers with random weights and the tokenizer of the embedded model of this `kind`, with a reward
+    head if that is `reward_model`. Returns its folder and parameter count.
+    """
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
 
-    tokenizer = AutoTokenizer.from_pretrained(model_folder(EMBEDDED))
+    tokenizer = AutoTokenizer.from_pretrained(model_folder(EMBEDDED, kind))
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=width, intermediate_size=3 * width, num_hidden_layers=4,
-        num_attention_heads=width // 32, num_key_value_heads=width // 32, max_position_embeddings=512,
+        num_attention_heads=width // 32, num_key_value_heads=width // 32, max_position_embeddings=2048,
         bos_token_id=None, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
     )  # fmt: skip
-    model = LlamaForCausalLM(config)
+    config.num_labels = 1  # of a reward head
+    model = (LlamaForSequenceClassification if kind == "reward_model" else LlamaForCausalLM)(config)
     model.save_pretrained(folder / str(width))
     tokenizer.save_pretrained(folder / str(width))
     return folder / str(width), sum(parameter.numel() for parameter in model.parameters())
