@@ -15,6 +15,8 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+import psutil
+
 from chat_server import ChatServer, HttpAnswer, completion
 from cooper_lab.arithmetic.arms import ASSETS
 from cooper_rl import CooperTrainer, build_config
@@ -23,15 +25,12 @@ from cooper_rl.engines.base import Metrics
 
 def held() -> dict[str, float]:
     """What this process holds: resident memory, open files, threads, children (also ended ones not yet waited for)."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    resident_kib = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-    tasks = list(Path("/proc/self/task").iterdir())
-    children = [pid for task in tasks for pid in (task / "children").read_text(encoding="utf-8").split()]
+    process = psutil.Process()
     return {
-        "rss_mib": round(resident_kib / 1024, 1),
-        "files": len(os.listdir("/proc/self/fd")),
-        "threads": len(tasks),
-        "children": len(children),
+        "rss_mib": round(process.memory_info().rss / 2**20, 1),
+        "files": process.num_fds(),
+        "threads": process.num_threads(),
+        "children": len(process.children()),
     }
 
 

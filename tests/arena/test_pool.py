@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cooper_lab.arithmetic.pool import run_in_processes
@@ -30,9 +31,7 @@ def end_abruptly(job: int) -> None:
 
 def descendants(pid: int) -> list[int]:
     """The processes that the process has started, and theirs."""
-    files = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for file in files for child in file.read_text().split()]
-    return [*children, *(found for child in children for found in descendants(child))]
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
 def alive(pids: Sequence[int]) -> list[int]:

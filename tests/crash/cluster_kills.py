@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import psutil
 import yaml
 
 from cooper_lab.arithmetic.arms import arm_settings
@@ -155,7 +156,7 @@ def writing_to(beginning: Path) -> list[int]:
 
 
 def _children(pid: int) -> list[int]:
-    return [int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
+    return [child.pid for child in psutil.Process(pid).children()]
 
 
 def _started(pid: int) -> int:

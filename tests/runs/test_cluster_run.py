@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 import ray
 import yaml
@@ -150,8 +151,7 @@ def ends(directory: Path, children: list[int]) -> None:
 
 def children_of(process: subprocess.Popen) -> list[int]:
     """Ray's own processes, which the driver starts."""
-    tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
-    return [int(pid) for task in tasks for pid in task.read_text().split()]
+    return [child.pid for child in psutil.Process(process.pid).children()]
 
 
 @pytest.mark.slow
