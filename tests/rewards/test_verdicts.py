@@ -3,12 +3,13 @@
 import time
 
 import pytest
+import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cooper_rl.rules.extraction import extract_answer
 from cooper_rl.rules.fast_path import fast_verdict
-from cooper_rl.rules.symbolic import maths_verdict
+from cooper_rl.rules.symbolic import _read_number, _symbolic_verdict, maths_verdict
 
 CASES = {
     "correct": [
@@ -164,3 +165,30 @@ def test_fast_and_slow_agree_on_numbers(one, other, ending):
         fast = fast_verdict(one, ending % found)
         assert fast in (None, maths_verdict(one, ending % found))
     assert maths_verdict(one, ending % one) == "correct"
+
+
+def test_several_numbers_are_wrong_at_once():
+    several = (r"\boxed{3, 4}", "answer: 16 or 17 nuts", "answer: 1.5 apples and 1/2 or 3")
+    assert [fast_verdict("4", text) for text in several] == ["wrong"] * 3
+    assert fast_verdict("4", r"\boxed{4, 4}") is None
+
+
+@given(number, st.lists(number, min_size=2, max_size=4).map(", ".join))
+@settings(max_examples=80, deadline=None)
+def test_math_verify_calls_several_numbers_wrong_too(reference, found):
+    if fast_verdict(reference, rf"\boxed{{{found}}}") == "wrong":
+        assert _symbolic_verdict(reference, found, "answer") == "wrong"
+
+
+@given(st.from_regex(r"[0-9]{1,45}(\.[0-9]{1,45})?", fullmatch=True))
+@settings(max_examples=80, deadline=None)
+def test_figures_are_read_as_sympy_reads_them(figures):
+    try:
+        expected = _read_number(sympy.Number, figures)
+    except sympy.SympifyError:  # a zero before other figures
+        expected = None
+    try:
+        found = sympy.Number(figures)
+    except sympy.SympifyError:
+        found = None
+    assert sympy.srepr(found) == sympy.srepr(expected)

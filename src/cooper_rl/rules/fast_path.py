@@ -6,6 +6,7 @@ only if it is all numbers, signs, LaTeX and single letters. Tokyo, 2024-01-05, 9
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NoReturn
 
@@ -147,6 +148,8 @@ def formula(text: str, numeric: bool) -> str | None:
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)\}")
 _BRIEF = 400
 """Characters of an answer that is searched here; longer ones are left to a process that can be killed."""
+_NUMBER = r"-?\d+(?:\.\d+|/0*[1-9]\d*)?"
+_NUMBERS = re.compile(rf"\\boxed\{{({_NUMBER}(?:, {_NUMBER})+)\}}")
 _PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
 _BASE = re.compile(r"(?<=\d)_\{?(\d+)\}?\Z")
@@ -235,8 +238,12 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
         # `1,22` answers the reference 1.22. In a reference, `1,22` is two numbers, 1 and 22.
         if same or (_DECIMAL_COMMA.fullmatch(text) and expected == text.replace(",", ".")):
             return "correct" if same_unit(reference, text) else "wrong"
-        if len(text) <= _BRIEF and formula(text, numeric=True) is None:
-            return "unparsed"
+        if len(text) <= _BRIEF:
+            wanted = formula(text, numeric=True)
+            if wanted is None:
+                return "unparsed"
+            if (listed := _NUMBERS.fullmatch(wanted)) and len(set(map(Fraction, listed.group(1).split(", ")))) > 1:
+                return "wrong"  # a set of several is no number
     verdict = symbolic(reference, text, "answer")
     return "wrong" if verdict == "correct" and not same_unit(reference, text) else verdict
 

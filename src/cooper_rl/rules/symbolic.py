@@ -1,8 +1,11 @@
 """The verdict of the rule `maths` with Math-Verify, for worker processes: it may stall. No torch: they start fast."""
 
+import re
 from decimal import Decimal
 from functools import lru_cache, partial
+from typing import Any
 
+import sympy
 from antlr4.atn.PredictionMode import PredictionMode
 from latex2sympy2_extended import latex2sympy2
 from math_verify import grader, parse, verify
@@ -33,6 +36,19 @@ class TwoStageParser(latex2sympy2.PSParser):
 
 
 latex2sympy2.PSParser = TwoStageParser
+
+_FIGURES = re.compile(r"(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?", re.ASCII)
+_read_number = sympy.Number.__new__
+
+
+def _number(cls: type, *given: Any) -> Any:
+    """What `sympy.Number` makes of figures, without running `from sympy import *` for each of them, as it does."""
+    if len(given) == 1 and isinstance(given[0], str) and _FIGURES.fullmatch(given[0]):
+        return sympy.Float(given[0]) if "." in given[0] else sympy.Integer(given[0])
+    return _read_number(cls, *given)
+
+
+sympy.Number.__new__ = staticmethod(_number)
 by_simplify = grader.sympy_symbolic_eq
 """Whether Math-Verify sees that two formulas are equal. If they are not, it transforms their difference to the end."""
 grader.sympy_symbolic_eq = lambda gold, found: not are_different(gold, found) and by_simplify(gold, found)
