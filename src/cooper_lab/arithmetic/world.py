@@ -1,5 +1,7 @@
 """The embedded world as a run's settings."""
 
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,11 @@ def run_settings(
 
     `models` holds the folders `policy` and `reward_model`.
     """
-    settings = yaml.safe_load((Path(__file__).parent / "arithmetic.yaml").read_text(encoding="utf-8"))
     folders = {part: {"model": str(models / part)} for part in ("policy", "reward_model")}
     run = {"name": name, "output_dir": str(output_dir), "seed": seed, **folders}
-    return merge(merge(settings, run), chosen)
+    return merge(merge(deepcopy(_world()), run), chosen)
+
+
+@cache
+def _world() -> dict[str, Any]:
+    return yaml.safe_load((Path(__file__).parent / "arithmetic.yaml").read_text(encoding="utf-8"))

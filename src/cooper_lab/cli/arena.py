@@ -59,11 +59,11 @@ def arena(
     from cooper_lab.arena.silence import SILENCES
     from cooper_rl import with_overrides
 
+    chosen_holes = choose(built_in_holes() | (read_holes(holes) if holes else {}), hole or [], "hole")
     all_designs = built_in_designs() | (read_designs(designs) if designs else {})
-    all_holes = built_in_holes() | (read_holes(holes) if holes else {})
     plan = make_plan(
         choose(all_designs, design or [], "design"),
-        choose(all_holes, hole or [], "hole"),
+        chosen_holes,
         range(seeds),
         output_dir,
         cache or default_cache(),

@@ -4,15 +4,14 @@ import threading
 from concurrent.futures import Future
 from typing import Any
 
-from huggingface_hub import get_hf_file_metadata, hf_hub_url
-from huggingface_hub.errors import HfHubHTTPError
-
 HUB_TIMEOUT_S = 5.0
 """Without a network the hub's own libraries take from 26 to 46 s."""
 
 
 def ask_the_hub(name: str, file: str, kind: str = "model") -> None:
     """Ask for a file of a model or a data set. Raises what huggingface_hub raises, and TimeoutError."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url  # noqa: PLC0415 - slow, and few commands ask
+
     answer: Future[Any] = Future()
 
     def ask() -> None:
@@ -30,6 +29,8 @@ def ask_the_hub(name: str, file: str, kind: str = "model") -> None:
 
 def why_silent(name: str, file: str, kind: str) -> str | None:
     """Why the hub cannot be asked for a file; None if it answers, whatever it says."""
+    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+
     try:
         ask_the_hub(name, file, kind)
     except (HfHubHTTPError, ValueError):  # ValueError: no possible name
