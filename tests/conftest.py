@@ -1,5 +1,6 @@
 """Tests run in parallel processes. Each uses one tensor thread; with more they would slow each other down."""
 
+import logging
 import os
 from typing import Any
 
@@ -22,6 +23,12 @@ hypothesis_settings.load_profile("untimed")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What runs in one worker (`xdist_group`) comes first, or the other workers would wait for it at the end."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+@pytest.fixture(autouse=True)
+def _log_from_warnings_on() -> None:
+    """A cell of the arena or an arm of the demo quietens this package's log, also for the tests after it."""
+    logging.getLogger("cooper_rl").setLevel(logging.NOTSET)
 
 
 GOLD = "cooper_lab.arithmetic.problems:gold"
