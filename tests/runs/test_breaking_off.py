@@ -7,7 +7,10 @@ from cooper_rl.engines.progress import Listener, listening
 from cooper_rl.observe.run_record import read_metrics
 from crash.comparison import differences
 
-PLACES = ["sampling", "rollouts ahead", "gradients", "log-probabilities", "evaluation"]
+PLACES = [
+    *("sampling", "gradients", "evaluation"),
+    *(pytest.param(place, marks=pytest.mark.slow) for place in ("rollouts ahead", "log-probabilities")),
+]
 
 
 def _fit(settings, resume=False, wanted=None):
