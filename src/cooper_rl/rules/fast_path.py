@@ -6,7 +6,6 @@ only if it is all numbers, signs, LaTeX and single letters. Tokyo, 2024-01-05, 9
 
 import re
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, NoReturn
 
@@ -148,7 +147,7 @@ def formula(text: str, numeric: bool) -> str | None:
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm)\s*\{([^{}]*)\}")
 _BRIEF = 400
 """Characters of an answer that is searched here; longer ones are left to a process that can be killed."""
-_NUMBER = r"-?\d+(?:\.\d+|/0*[1-9]\d*)?"
+_NUMBER = r"-?\d+(?:\.\d+|/\d+)?"
 _NUMBERS = re.compile(rf"\\boxed\{{({_NUMBER}(?:, {_NUMBER})+)\}}")
 _PERCENTAGE = re.compile(r"\$?(-?\d+(?:\.\d+)?)\s*\\?%\$?")
 _DECIMAL_COMMA = re.compile(r"-?(?:0,\d+|\d+,(?!\d{3}\Z)\d+)")
@@ -242,7 +241,9 @@ def _text_verdict(text: str, reference: str, symbolic: Symbolic) -> Verdict:
             wanted = formula(text, numeric=True)
             if wanted is None:
                 return "unparsed"
-            if (listed := _NUMBERS.fullmatch(wanted)) and len(set(map(Fraction, listed.group(1).split(", ")))) > 1:
+            listed = _NUMBERS.fullmatch(wanted)
+            values = {number_value(number) for number in listed.group(1).split(", ")} if listed else set()
+            if len(values) > 1 and None not in values:
                 return "wrong"  # a set of several is no number
     verdict = symbolic(reference, text, "answer")
     return "wrong" if verdict == "correct" and not same_unit(reference, text) else verdict

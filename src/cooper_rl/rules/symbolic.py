@@ -37,13 +37,13 @@ class TwoStageParser(latex2sympy2.PSParser):
 
 latex2sympy2.PSParser = TwoStageParser
 
-_FIGURES = re.compile(r"(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?", re.ASCII)
+_DIGITS = re.compile(r"(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?", re.ASCII)
 _read_number = sympy.Number.__new__
 
 
 def _number(cls: type, *given: Any) -> Any:
     """What `sympy.Number` makes of figures, without running `from sympy import *` for each of them, as it does."""
-    if len(given) == 1 and isinstance(given[0], str) and _FIGURES.fullmatch(given[0]):
+    if len(given) == 1 and isinstance(given[0], str) and _DIGITS.fullmatch(given[0]):
         return sympy.Float(given[0]) if "." in given[0] else sympy.Integer(given[0])
     return _read_number(cls, *given)
 
