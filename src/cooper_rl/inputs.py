@@ -4,6 +4,7 @@ Those two take seconds to import, and a user should not have to wait that long t
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -65,6 +66,8 @@ def read_inputs(config: RunConfig) -> Inputs:
     for name, data in config.more_problems.items():
         more = _problems(data, config, reward.verifier, environments)
         problems += [replace(problem, id=f"{name}/{problem.id}", set=name) for problem in more]
+    if twice := [name for name, count in Counter(problem.id for problem in problems).items() if count > 1]:
+        raise InputError(f"more_problems: the id {twice[0]!r} is used twice; rename the set")
     check_problems((*config.rewards, *config.shaping), problems)
     _warn_of_silence(config, problems, reward.verifier)
     if environments is not None:

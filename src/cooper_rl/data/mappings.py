@@ -63,7 +63,7 @@ class Mapping:
 
 
 def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
-    """Make a problem from a row. `metadata` gets all fields that are not read or omitted, and `location`.
+    """Make a problem from a row. `metadata` gets all fields that are not read or omitted.
 
     Raises InputError for a field that is missing or of the wrong type, and BadValue for one without an answer.
     """
@@ -91,10 +91,11 @@ def map_row(row: Row, mapping: Mapping, fallback_id: str) -> Problem:
         question=join_sentences(parts),
         answer=answer,
         solution=solution or None,
-        metadata={**metadata, "location": row.location},
+        metadata=metadata,
         rule=rule or mapping.rule,
         messages=messages,
         pass_rate=_read_share(row, mapping.pass_rate) if mapping.pass_rate else None,
+        location=row.location,
     )
 
 

@@ -110,14 +110,15 @@ class Recorder:
 
         `reward` is by the models as the step found them. If stage 2 came first, what was paid is written as
         `reward_after`, its parts likewise. `unshaped` is the reward before any shaping, `after_kl` what was paid less
-        a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion.
-        `decode` turns token ids into text, and `verify_s` tells the CPU seconds that a verdict cost. Returns the lines.
+        a KL penalty, `version` the number of steps that the policy had learned from when it drew the completion. Names
+        that come from outside Cooper contain a slash, and ours do not. `decode` turns token ids into text, and
+        `verify_s` tells the CPU seconds that a verdict cost. Returns the lines.
         """
         scored, context, rollouts = done.scored, done.scored.context, done.rollouts
         columns = dict(parts := scored.scores.parts)
         if done.paid is not scored:
             again = {"reward": done.paid.scores.rewards, **done.paid.scores.parts}
-            columns |= {f"{name}_after": part for name, part in again.items() if part is not parts.get(name)}
+            columns |= {_after(name): part for name, part in again.items() if part is not parts.get(name)}
         if done.after_kl is not None:
             columns["after_kl"] = done.after_kl
         values = {name: part.rows() for name, part in columns.items()}
@@ -206,6 +207,11 @@ class Recorder:
     def _write_lines(self, path: Path, rows: Sequence[dict[str, Any]]) -> None:
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
         self._unsynced.append(path)
+
+
+def _after(name: str) -> str:
+    """The name of a part after stage 2. A user's `x` and `x_after` stay apart."""
+    return f"after/{name}" if "/" in name else f"{name}_after"
 
 
 def _cut_lines(path: Path, step: int) -> int:
