@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cooper_rl.config.base import Config, Places, is_outside, mapping_of, records_within
+from cooper_rl.config.base import Config, Places, given_settings, is_outside, mapping_of, records_within
 from cooper_rl.config.user_functions import load_added
 from cooper_rl.config_checking import Settings, check_settings, read_settings
-from cooper_rl.data.config import CurriculumConfig, ProblemsConfig
+from cooper_rl.data.config import CurriculumConfig, ProblemsConfig, with_form_of
 from cooper_rl.engines.config import LearnerConfig, SamplingParams
 from cooper_rl.evaluation.config import MonitorConfig
 from cooper_rl.metric_names import area_of, fault_of_metric, metric_names
@@ -117,17 +117,20 @@ class RunConfig(CooperRewardConfig):
     problems: ProblemsConfig
     """Training problems."""
     more_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(default_factory=dict)
-    """Further sets of training problems, by name, each with its own fields, rule and prompt. `weight` in every set says
-    how much of each a step draws; their problems have the ids `NAME/id`."""
+    """Further sets of training problems, by name. A set takes `format`, fields, `rule`, `unverified`, `gold` and
+    `prompt` from `problems`, setting by setting, where it does not set them. `weight` in every set says how much of
+    each a step draws; their problems have the ids `NAME/id`."""
     curriculum: CurriculumConfig | None = None
     """The order of the training problems by what has been measured; null shuffles every epoch."""
     test_problems: ProblemsConfig | None = None
-    """Held-out problems for `evaluation`."""
+    """Held-out problems for `evaluation`. What says how the data is read, asked and judged (`format`, the fields,
+    `rule`, `rule_field`, `unverified`, `gold`, `prompt`) is that of `problems`, setting by setting, where it is not set
+    here; what selects problems (`source`, `split`, `limit`, `skip`, seeds, …) is not."""
     more_test_problems: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")], ProblemsConfig] = Field(
         default_factory=dict
     )
-    """Further sets of held-out problems, by name, such as one from another source. They are measured whenever
-    `test_problems` is; the metrics are `test/NAME/rule_avg` and so on."""
+    """Further sets of held-out problems, by name, such as one from another source. They take from `test_problems` what
+    that takes from `problems`, and are measured whenever it is; the metrics are `test/NAME/rule_avg` and so on."""
     rollout: RolloutConfig = RolloutConfig()
     """Sampling of training groups."""
     algorithm: AlgorithmConfig = AlgorithmConfig()
@@ -157,6 +160,7 @@ class RunConfig(CooperRewardConfig):
             settings = settings | {name: TRUSTED[name] | part for name, part in given.items() if isinstance(part, dict)}
         if isinstance(settings.get("problems"), list):
             raise ValueError("problems: name one set here, and further ones in more_problems: {name: {source: ...}}")
+        settings = _with_forms(settings, places)
         algorithm, shaping = settings.get("algorithm"), settings.get("shaping", ())
         overlong = mapping_of(mapping_of(algorithm).get("overlong"))
         if overlong.get("kind") != "penalise" or not isinstance(shaping, list | tuple):
@@ -314,6 +318,29 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
 def build_config(settings: dict[str, Any]) -> RunConfig:
     """Check plain settings against the schema. Raises InputError like `load_config`."""
     return check_settings(RunConfig, Settings(settings))
+
+
+def _with_forms(settings: dict[str, Any], places: Places) -> dict[str, Any]:
+    """The settings with the form of `problems` in the other sets, and of `test_problems` in `more_test_problems`."""
+    settings = dict(settings)
+    for of, one, more in (
+        ("problems", "test_problems", "more_problems"),
+        ("test_problems", None, "more_test_problems"),
+    ):
+        base, sets = given_settings(settings.get(of)), settings.get(more)
+        if base is None:
+            continue
+        where = [((more, name), own) for name, own in sets.items()] if isinstance(sets, dict) else []
+        where += [((one,), settings.get(one))] if one is not None else []
+        for path, part in where:
+            if (own := given_settings(part)) is not None:
+                merged, taken = with_form_of(base, own)
+                places |= {(*path, *name): (of, *name) for name in taken}
+                if len(path) == 1:
+                    settings[path[0]] = merged
+                else:
+                    settings[more] = {**settings[more], path[1]: merged}
+    return settings
 
 
 def _earns_trust(settings: dict[str, Any]) -> bool:

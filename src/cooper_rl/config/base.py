@@ -48,6 +48,11 @@ def mapping_of(part: Any) -> dict[str, Any]:
     return part if isinstance(part, dict) else vars(part) if isinstance(part, Config) else {}
 
 
+def given_settings(part: Any) -> dict[str, Any] | None:
+    """The settings that somebody has set in a part, be it written as a mapping or made in Python; None of others."""
+    return part if isinstance(part, dict) else part.model_dump(exclude_unset=True) if isinstance(part, Config) else None
+
+
 def merge(defaults: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """`settings` merged into `defaults` key by key. A mapping of another `kind` replaces the default mapping."""
     merged = dict(defaults)

@@ -50,7 +50,7 @@ def read_file(path: Path, bad: Bad = refuse) -> Iterator[Row]:
     if not path.is_file():
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         close = get_close_matches(path.name, siblings, n=1)
-        remedy = f"did you mean {path.parent / close[0]}?" if close else "check problems.source"
+        remedy = f"did you mean {path.parent / close[0]}?" if close else "check its name and folder"
         raise InputError(f"{path}: no such file; {remedy}")
     return reader(path, bad)
 
@@ -234,9 +234,9 @@ def _read_parquet(path: Path, bad: Bad) -> Iterator[Row]:
         raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
-def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
+def read_hub(name: str, subset: str | None, split: str, section: str = "problems") -> Iterator[Row]:
     """The rows of a data set of the hub, of its cache where the hub does not answer, or of a folder. Raises InputError
-    or, without `datasets`, MissingExtraError.
+    or, without `datasets`, MissingExtraError. `section` is where the settings stand in the configuration.
     """
     try:
         from datasets import load_dataset  # noqa: PLC0415
@@ -250,7 +250,7 @@ def read_hub(name: str, subset: str | None, split: str) -> Iterator[Row]:
     # OSError: no such data set (FileNotFoundError) or no hub (ConnectionError). ValueError: no such subset or split.
     except (OSError, ValueError, DatasetsError) as error:
         raise InputError(
-            f"problems.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
+            f"{section}.source: {name!r} (subset {subset}, split {split}) is neither a known file type nor "
             f"a loadable Hugging Face data set: {error}"
             f"{'' if silent is None else f'; the hub cannot be reached: {silent}'}"
         ) from error
