@@ -43,6 +43,8 @@ def train(
     if trainer.stopped_by is not None:
         say(f"stopped after step {trainer.completed_steps} by a watch rule: {trainer.stopped_by.message}")
         sys.exit(3)
+    if trainer.ended_by is not None and not trainer.interrupted:
+        say(f"ended after step {trainer.completed_steps} by the callback {trainer.ended_by}; --resume would go on")
     if trainer.interrupted:
         say(f"stopped after step {trainer.completed_steps}; continue with --resume")
         sys.exit(130)

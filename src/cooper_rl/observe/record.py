@@ -28,7 +28,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.sinks import SinkRun, TensorBoard, Tolerant, is_installed
 from cooper_rl.persist.durable import sync, write_text
-from cooper_rl.persist.folder_lock import check_writable
+from cooper_rl.persist.folder_lock import BUSY_RUN, check_writable, holder_of
 from cooper_rl.rollouts import Ragged, Rollouts
 
 if TYPE_CHECKING:
@@ -47,11 +47,13 @@ class RecordConfig(Config):
     about twice the space of the text. 0 writes none."""
 
 
-def check_folder(directory: Path, resume: bool, option: str = "resume=True") -> None:
-    """Raises InputError if a new run would overwrite an old one, if there is no run to resume with this `option`, and
-    for a folder that cannot be written.
+def check_folder(directory: Path, resume: bool, option: str = "resume=True", locked: bool = False) -> None:
+    """Raises InputError if another run is under way in the folder (unless the caller has `locked` it), if a new run
+    would overwrite an old one, if there is no run to resume with this `option`, and if it cannot be written.
     """
     check_writable(directory)
+    if not locked and (holder := holder_of(directory)) is not None:
+        raise InputError(BUSY_RUN.format(folder=directory, holder=holder))
     if resume and not directory.exists():
         raise InputError(f"{directory}: no run to resume; start it without {option}")
     if not resume and ((directory / "metrics.jsonl").exists() or (directory / "checkpoints").exists()):
@@ -170,10 +172,16 @@ class Recorder:
 
     def died(self, error: BaseException) -> None:
         """Append an event about the error that ends the run, after the last recorded step; not to the sinks."""
+        self._end("died", f"{type(error).__name__}: {error}".strip().rstrip(":."))
+
+    def ended(self, callback: str) -> None:
+        """Append an event about the callback that ends the run, after the last recorded step; not to the sinks."""
+        self._end("ended", f"the callback {callback} ended the run")
+
+    def _end(self, action: str, message: str) -> None:
         rows = read_metrics(self.directory)
         step = rows[-1]["step"] if rows else 0
-        message = f"{type(error).__name__}: {error}".strip().rstrip(":.")
-        event = {"step": step, "metric": "", "action": "died", "since": step, "values": [], "message": message}
+        event = {"step": step, "metric": "", "action": action, "since": step, "values": [], "message": message}
         try:
             _append(self._events_path, event)
         except OSError as fault:  # the disk may be what the run dies of; its own error is raised by the caller
@@ -194,9 +202,9 @@ class Recorder:
         if step > 0 and kept < recorded:  # deleted or edited, because a checkpoint is written after the record
             logger.warning("%s: ends at step %d, but the run continues after %d", self._metrics_path, kept, step)
         # Rollbacks stay in the record, whatever step the run is at now: later random numbers depend on their count.
-        # A resumed run is one that did not die.
+        # A resumed run is one that did not end.
         events = [e for e in read_events(self.directory) if e["step"] <= last or "back_to" in e]
-        events = [json.dumps(event) + "\n" for event in events if event.get("action") != "died"]
+        events = [json.dumps(event) + "\n" for event in events if event.get("action") not in ("died", "ended")]
         if self._events_path.exists():
             write_text(self._events_path, "".join(events))
         for folder in ("rollouts", "pairs"):

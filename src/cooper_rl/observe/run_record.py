@@ -16,7 +16,7 @@ from cooper_rl.persist.folder_lock import holder_of
 
 ACCURACIES = ("test/gold_avg", "test/rule_avg", "gold/accuracy", "rule/accuracy")
 """The metrics that say how good the policy is, best first."""
-State = Literal["running", "finished", "stopped", "interrupted"]
+State = Literal["running", "finished", "stopped", "ended", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,8 @@ def is_wrong(completion: Mapping[str, Any]) -> bool:
 @dataclass(frozen=True)
 class RunStatus:
     state: State
-    """`running`: a process holds the folder. `stopped`: by a watch rule. `interrupted`: by anything else, or killed."""
+    """`running`: a process holds the folder. `stopped`: by a watch rule. `ended`: by a callback. `interrupted`: by
+    anything else, or killed."""
     detail: str
     """The process that trains, the rule that stopped the run, or where a resumed run would go on."""
     died: bool
@@ -241,6 +242,8 @@ def _state(run: RunRecord) -> tuple[State, str, bool, str]:
     if run.steps and run.step >= run.steps:
         return "finished", "", bool(end), end
     goes_on = f"--resume goes on after step {max(run.checkpoints, default=0)}"
+    if action == "ended":
+        return "ended", f"{last['message']}; {goes_on}", False, f"At step {run.step} {last['message']}."
     if end:
         return "interrupted", f"died: {last['message']}; {goes_on}", True, end
     # An interrupted run writes a checkpoint of its last step.
