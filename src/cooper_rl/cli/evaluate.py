@@ -24,7 +24,7 @@ from cooper_rl.cli.console import (
 from cooper_rl.config.base import mapping_of, merge
 from cooper_rl.config.strict_yaml import parse_yaml
 from cooper_rl.config_checking import Settings, check_settings, with_overrides
-from cooper_rl.data.config import with_form_of
+from cooper_rl.data.config import same_form, with_form_of
 from cooper_rl.errors import InputError
 from cooper_rl.evaluation.config import EvalConfig
 
@@ -106,7 +106,7 @@ def evaluate_model(
     own = {name: value for name, value in data_options.items() if value is not None} | mapping_of(asked.get("problems"))
     if "source" not in own and of_run is None:
         raise InputError("problems: name the problems, problems=FILE; only a run's own policy has some by default")
-    source, alike = with_form_of(base, own) if "source" in own else (merge(base, own), [])
+    source = with_form_of(base, own)[0] if "source" in own else merge(base, own)
     values = merge({**usual, **options}, asked) | {"problems": source}
     chosen = check_settings(EvalConfig, Settings(values, "command line", overrides=settings))
     data = chosen.problems
@@ -116,8 +116,8 @@ def evaluate_model(
     if of_run:
         before = check_settings(EvalConfig, Settings(usual | {"problems": base}, str(folder)))
         say(f"settings of the run {folder}")
-        if alike:
-            say(f"{data.source}: {', '.join('.'.join(name) for name in alike)} as in the run")
+        if "source" in own and (alike := same_form(before.problems, data)[0]):
+            say(f"{data.source}: {', '.join(alike)} as in the run")
         _warn_of_differences(before, chosen, options)
         if of_run.rollout.environment:
             warn("the run has an environment, but this evaluation draws a single turn without tools")
