@@ -28,7 +28,7 @@ from cooper_rl.errors import InputError
 from cooper_rl.observe.run_record import read_events, read_metrics
 from cooper_rl.observe.sinks import SinkRun, TensorBoard, Tolerant, is_installed
 from cooper_rl.persist.durable import sync, write_text
-from cooper_rl.persist.folder_lock import BUSY_RUN, check_writable, holder_of
+from cooper_rl.persist.folder_lock import BUSY_RUN, check_writable, holder_of, this_process
 from cooper_rl.rollouts import Ragged, Rollouts
 
 if TYPE_CHECKING:
@@ -49,10 +49,12 @@ class RecordConfig(Config):
 
 def check_folder(directory: Path, resume: bool, option: str = "resume=True", locked: bool = False) -> None:
     """Raises InputError if another run is under way in the folder (unless the caller has `locked` it), if a new run
-    would overwrite an old one, if there is no run to resume with this `option`, and if it cannot be written.
+    would overwrite an old one, if there is no run to resume with this `option`, and if it cannot be written. A process
+    may resume a run that it has left open itself.
     """
     check_writable(directory)
-    if not locked and (holder := holder_of(directory)) is not None:
+    holder = None if locked else holder_of(directory)
+    if holder is not None and not (resume and holder == this_process()):
         raise InputError(BUSY_RUN.format(folder=directory, holder=holder))
     if resume and not directory.exists():
         raise InputError(f"{directory}: no run to resume; start it without {option}")

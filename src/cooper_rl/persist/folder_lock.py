@@ -66,7 +66,7 @@ class FolderLock:
             raise InputError(busy.format(folder=directory, holder=holder)) from error
         with suppress(OSError):  # the name is for others to read; a full disk does not make the lock any weaker
             self._file.truncate(0)
-            self._file.write(_this_process())
+            self._file.write(this_process())
             self._file.flush()
         _HERE.add(self._path.resolve())
 
@@ -95,7 +95,7 @@ def holder_of(directory: Path) -> str | None:
     """The process that holds the folder, in words; None if nobody does, or on Windows. Any number may ask at once."""
     path = directory / ".lock"
     if path.resolve() in _HERE:
-        return _this_process()
+        return this_process()
     if fcntl is None or not path.exists():
         return None
     with path.open(encoding="utf-8") as file:
@@ -106,7 +106,8 @@ def holder_of(directory: Path) -> str | None:
     return None
 
 
-def _this_process() -> str:
+def this_process() -> str:
+    """This process as other processes are told of it."""
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
