@@ -21,6 +21,7 @@ from typing import Any, TypedDict
 
 from cooper_rl.data.strict_json import parse_json
 from cooper_rl.data.text import fenced, normalise
+from cooper_rl.data.thoughts import without_marks
 from cooper_rl.errors import InputError
 
 LONGEST_RESULT = 2000
@@ -112,15 +113,20 @@ def final_reply(turns: Sequence[ChatTurn]) -> str:
 
 
 def rendered(turns: Sequence[ChatTurn]) -> str:
-    """The whole run as text. A single reply without calls is no run: only forged lines are changed in it."""
+    """The whole run as text, without the policy's thoughts. A single reply without calls is no run: only forged lines
+    are changed in it."""
     if len(turns) == 1 and turns[0]["role"] == "assistant" and not turns[0]["tool_calls"]:
         return escaped(turns[0]["content"])
     lines: list[str] = []
     for turn in turns:
         content = escaped(turn["content"])
-        lines += [f"<{turn['role']}>", fenced(content) if turn["role"] == "tool" else normalise(content)]
+        if turn["role"] == "assistant":
+            lines += ["<assistant>", normalise(content)]
+        else:
+            content = without_marks(content)
+            lines += [f"<{turn['role']}>", fenced(content) if turn["role"] == "tool" else normalise(content)]
         calls = [json.dumps(call, ensure_ascii=False, sort_keys=True) for call in turn["tool_calls"]]
-        lines += [f"<tool_call> {escaped(call)}" for call in calls]
+        lines += [f"<tool_call> {escaped(without_marks(call))}" for call in calls]
     return "\n".join(line for line in lines if line)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from cooper_rl.data.problem import Problem
 from cooper_rl.data.reasoning_gym import dataset
+from cooper_rl.data.thoughts import without_thoughts
 from cooper_rl.errors import InputError
 from cooper_rl.rules.extraction import is_retracted, text_answer
 
@@ -50,6 +51,7 @@ def gold(problem: Problem, completion_text: str) -> bool:
 
 def _stated_answer(completion: str) -> str | None:
     """The text of a completion's one answer; None if it states none, several, or takes it back."""
+    completion = without_thoughts(completion)
     found, tags = text_answer(completion), list[str](_TAG.findall(completion))
     if found.boxes:
         first, *others = found.boxes

@@ -1,6 +1,7 @@
 r"""Finds the final answer in a completion by text alone: nothing is evaluated, and only the standard library is used.
 
-Both the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
+Only what follows the last thought (`<think>…</think>` and its kin) is read; an unfinished thought has no answer. Both
+the worker processes and the fast path read completions here, so they cannot disagree about *what* the answer is:
 1. The last complete `\boxed{}`, with those in the same sentence, or joined by "or", "and", a comma or nothing.
 2. Else the text after the last statement of a final answer ("final answer is", "the answer is", "answer:", "####", "A:"
    at the start of a line, an "answer" field of JSON, the tag `<answer>`), up to the end of its sentence. It replaces
@@ -22,6 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+from cooper_rl.data.thoughts import without_thoughts
 
 TAIL_CHARS = 8000
 """Only this many characters at the end of a completion are read, which bounds the work on very long texts."""
@@ -101,6 +104,7 @@ _BETWEEN = re.compile(r"\s(?:or|and|nor)\s|[,;/]\s|\s/", re.IGNORECASE)
 @lru_cache(maxsize=4096)
 def reference_text(answer: str) -> str:
     """The reference answer without its wrapping. For a whole solution: the boxed answer, else the stated one."""
+    answer = without_thoughts(answer)
     if boxes := [clean(answer[start:end]) for start, end in final_boxes(answer)]:
         return ", ".join(dict.fromkeys(filter(None, boxes)))
     if "\n" in answer.strip() or _last_statement(answer):
@@ -155,7 +159,7 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 def _places(completion: str) -> tuple[str, list[tuple[int, int]], re.Match[str] | None]:
     """The end of a completion, its final boxes, and the last statement of an answer after them."""
-    tail = completion[-TAIL_CHARS:].strip()
+    tail = without_thoughts(completion)[-TAIL_CHARS:].strip()
     boxes = final_boxes(tail)
     return tail, boxes, _last_statement(tail, boxes[-1][1] if boxes else 0)
 

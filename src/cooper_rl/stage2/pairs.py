@@ -139,7 +139,7 @@ def choose_on_policy_negatives(
             several = "several_answers" in config.unread and gives_several(answer.text, judged.group.problem.answer)
             cut_off = "cut_off" in config.unread and not answer.stopped
             trusted = config.trust_unparsed and verdict == "unparsed"
-            return several or cut_off or trusted or suspect or not has_content(answer.transcript)
+            return several or cut_off or trusted or suspect or not has_content(normalise(answer.transcript))
         return verdict == "wrong"
 
     none = [False] * len(judged.texts)
