@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from cooper_rl.data.problem import Problem
@@ -132,8 +132,9 @@ def test_a_run_is_shown_without_the_policys_thoughts_and_nothing_else_can_cut_it
         ]
     )  # fmt: skip
     shown = normalise(rendered(turns))
-    assert "secret" not in shown and "so 7" not in shown
-    assert "I look it up." in shown and "(/think) seven" in shown and shown.endswith("It is 8.")
+    words = ("secret", "so 7", "I look it up.", "(/think) seven")
+    assert [word in shown for word in words] == [False, False, True, True]
+    assert shown.endswith("It is 8.")
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +145,7 @@ def thinking_tokenizer():
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # pyright: ignore
     backend.decoder = decoders.ByteLevel()  # pyright: ignore
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<eos>")
-    special = [AddedToken(text, special=True) for text in ("[THINK]", "[/THINK]", "<|other|>")]
-    tokenizer.add_special_tokens({"additional_special_tokens": special})
+    tokenizer.add_special_tokens({"additional_special_tokens": ["[THINK]", "[/THINK]", "<|other|>"]})
     return tokenizer
 
 

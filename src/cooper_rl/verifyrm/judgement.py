@@ -54,9 +54,9 @@ def judge_chat(question: str, answer: str, completion: str, max_completion_chars
 def parse_reply(text: str) -> JudgeVerdict:
     """`yes` or `no` if the reply begins or ends with that word ("Yes, …", "… Verdict: no"). Otherwise `unreadable`.
 
-    The judge is told to reply with one word, so its verdict stands at the beginning or, after its reasons, at the end. A
-    word between them, in quotation marks or after "answer:" may be quoted from the completion and does not count. Both
-    places must agree. Thoughts are left out; a reply that never leaves its thought is unreadable.
+    The judge is told to reply with one word, so its verdict stands at the beginning or, after its reasons, at the end.
+    A word between them, in quotation marks or after "answer:" may be quoted from the completion and does not count.
+    Both places must agree. Thoughts are left out; a reply that never leaves its thought is unreadable.
     """
     reply = without_thoughts(text).strip()
     places = (_FIRST_WORD.match(reply), _LAST_SENTENCE.search(reply, max(0, len(reply) - _LONGEST_SENTENCE)))
