@@ -30,7 +30,7 @@ _BARE = (
     (re.compile(r"\s*Here is my thought process:"), "Here is my response:"),  # Granite
     (re.compile(r"\s*analysis(?=[A-Z])"), "assistantfinal"),  # gpt-oss without its special tokens
 )
-_MAY_MARK = re.compile(r"[<\u25c1]|\[/?[Tt]")
+_BEGINNINGS = ("<", "\u25c1", "[T", "[/T", "[t", "[/t")
 """Most completions have none of these, and need no search for marks."""
 _HISTORY_CUT = re.compile(r"split\(\s*(['\"])([^'\"\s]{3,40})\1\s*\)\s*\[-1\]")
 _OPENED_WITHIN = 64
@@ -49,7 +49,7 @@ def without_thoughts(text: str) -> str:
                 return ""
             reply_at = place + len(end)
     ends = True
-    if _MAY_MARK.search(text, reply_at):
+    if any(beginning in text for beginning in _BEGINNINGS):
         for mark in _MARK.finditer(text, reply_at):
             ends = is_end(mark)
             reply_at = mark.end()
