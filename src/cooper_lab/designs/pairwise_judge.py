@@ -34,7 +34,7 @@ First write down what a good solution of this problem must do. Then weigh both s
 <answer>[[C]]</answer> if they are equally good."""
 
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
+_ANSWER = re.compile(r"<answer>(?:(.*?)</answer>|.*)", re.DOTALL | re.IGNORECASE)  # never closed: no group
 _CHOICE = re.compile(r"\[\[([ABC])\]\]")
 _VALUE = {"A": 1.0, "B": 0.0, "C": 0.5}
 
@@ -128,7 +128,7 @@ def read_preference(reply: ChatReply) -> float | None:
     if reply.failure is not None:
         return None
     text = _THOUGHT.sub("", reply.text).strip()
-    answers = _ANSWER.findall(text)
+    answers = [found[1] for found in _ANSWER.finditer(text) if found[1] is not None]
     where = answers[-1] if answers else text.rpartition("\n")[2]
     chosen = set(_CHOICE.findall(where))
     return _VALUE[chosen.pop()] if len(chosen) == 1 else None
